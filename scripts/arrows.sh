@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-allowed='pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit pushdown-client>pushdown pushdown-fuzz>pushdown pushdown-gateway>pushdown'
+allowed='pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit pushdown-client>pushdown pushdown-client>pushdown-s3 pushdown-fuzz>pushdown pushdown-gateway>pushdown pushdown-gateway>pushdown-s3'
 edges=$(cargo metadata --format-version 1 --no-deps --locked | jq -r '
   [.packages[].name] as $ours
   | .packages[] | .name as $from

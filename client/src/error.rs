@@ -1,6 +1,6 @@
 //! One error type for the whole library: a kind for callers, a text for people.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt, sync::Arc};
 
 /// What went wrong, as far as a caller needs to distinguish cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,15 +32,13 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// An error of the reader.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
+/// An error of the reader. Clones share the source.
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     position: Option<u32>,
     message: Cow<'static, str>,
-    #[source]
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The result of every fallible function in this crate.
@@ -70,7 +68,7 @@ impl Error {
 
     #[must_use]
     pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(source.into().into());
         self
     }
 
@@ -93,9 +91,34 @@ impl Error {
     }
 }
 
-/// An error in the pipeline's text keeps its position; every other error is an invalid value.
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Implemented by hand: a derived `source` would return the `Arc`, which nobody can downcast.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+/// Passes an error of reading an object through a scan on this host.
+impl From<Error> for pushdown::Error {
+    fn from(error: Error) -> Self {
+        Self::new(pushdown::ErrorKind::Source, error.to_string()).with_source(error)
+    }
+}
+
+/// An error in the pipeline's text keeps its position; every other error is an invalid value. An error of the reader that
+/// passed through a scan comes back unchanged.
 impl From<pushdown::Error> for Error {
     fn from(error: pushdown::Error) -> Self {
+        let own = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Self>());
+        if let Some(own) = own {
+            return own.clone();
+        }
         let kind = match error.kind() {
             pushdown::ErrorKind::InvalidPipeline => ErrorKind::Pipeline,
             pushdown::ErrorKind::Internal => ErrorKind::Internal,
@@ -114,3 +137,19 @@ const _: () = assert!(
     size_of::<Error>() <= 64,
     "errors are part of every Result: keep them small"
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_passes_through_a_scan() {
+        let error = Error::new(ErrorKind::Timeout, "no answer").with_source(std::io::Error::other("timer"));
+        let scan_error = pushdown::Error::from(error);
+        assert_eq!(scan_error.kind(), pushdown::ErrorKind::Source);
+        let error = Error::from(scan_error);
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Timeout, true));
+        let cause = std::error::Error::source(&error).unwrap();
+        assert_eq!(cause.to_string(), "timer");
+    }
+}

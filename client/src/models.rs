@@ -14,8 +14,9 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use pushdown::{
     Pipeline, Step,
+    pipeline::{NamedModel, Resolver},
     step::{
-        model::{Model, ModelDescription, ModelFolder, ModelResolver, Runtime},
+        model::{Model, ModelDescription, ModelFolder, Runtime},
         nearest,
     },
 };
@@ -136,9 +137,9 @@ pub(crate) fn preload(steps: &[Step]) {
     }
 }
 
-impl ModelResolver for GatewayModels {
-    fn find(&self, name: &str) -> pushdown::Result<Arc<Model>> {
-        self.models.get(name).cloned().ok_or_else(|| {
+impl Resolver for GatewayModels {
+    fn resolve(&self, name: &str) -> pushdown::Result<Arc<dyn NamedModel>> {
+        let model = self.models.get(name).cloned().ok_or_else(|| {
             let mut known = nearest(self.models.keys().map(String::as_str), name);
             known.truncate(NEAREST);
             let known = if known.is_empty() {
@@ -153,7 +154,8 @@ impl ModelResolver for GatewayModels {
                     self.endpoint
                 ),
             )
-        })
+        })?;
+        Ok(model)
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::body::BoxError;
@@ -56,15 +57,15 @@ pub enum ErrorKind {
     OriginTimeout,
 }
 
-/// An error that becomes the answer to the caller.
-#[derive(Debug)]
+/// An error that becomes the answer to the caller. Clones share the cause.
+#[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inner {
     kind: ErrorKind,
     message: Cow<'static, str>,
-    source: Option<BoxError>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
     retry_after: Option<Duration>,
 }
 
@@ -88,7 +89,7 @@ impl Error {
     /// Adds the cause. Only the log shows it.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
-        self.0.source = Some(source.into());
+        self.0.source = Some(source.into().into());
         self
     }
 
@@ -115,9 +116,14 @@ impl Error {
     }
 }
 
-/// Maps the kinds of pipeline errors. Kinds that the request did not cause are internal errors of the gateway.
+/// Maps the kinds of pipeline errors. Kinds that the request did not cause are internal errors of the gateway. An error of
+/// the gateway that passed through a scan comes back unchanged.
 impl From<pushdown::Error> for Error {
     fn from(error: pushdown::Error) -> Self {
+        let own = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<Self>());
+        if let Some(own) = own {
+            return own.clone();
+        }
         let kind = match error.kind() {
             pushdown::ErrorKind::InvalidPipeline => ErrorKind::InvalidPipeline,
             pushdown::ErrorKind::InvalidWire => ErrorKind::InvalidRequest,
@@ -128,6 +134,13 @@ impl From<pushdown::Error> for Error {
             _ => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+/// Passes an error of reading an object through a scan.
+impl From<Error> for pushdown::Error {
+    fn from(error: Error) -> Self {
+        Self::new(pushdown::ErrorKind::Source, error.to_string()).with_source(error)
     }
 }
 
@@ -231,6 +244,20 @@ mod tests {
             "the store is unreachable: 10.0.0.7 refused"
         );
         assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn an_error_passes_through_a_scan() {
+        let cause = std::io::Error::other("10.0.0.7 refused");
+        let error = Error::new(ErrorKind::Replaced, "the object was replaced").with_source(cause);
+        let scan_error = pushdown::Error::from(error);
+        assert_eq!(scan_error.kind(), pushdown::ErrorKind::Source);
+        let error = Error::from(scan_error);
+        assert_eq!(error.kind(), ErrorKind::Replaced);
+        assert_eq!(
+            ErrorChain(&error).to_string(),
+            "the object was replaced: 10.0.0.7 refused"
+        );
     }
 
     #[test]

@@ -10,7 +10,8 @@ use http_body_util::{BodyExt as _, StreamBody};
 use parking_lot::Mutex;
 use pushdown::{
     Step,
-    step::model::{Model, ModelFolder, ModelResolver, NoModels, Provider, Runtime},
+    pipeline::{NamedModel, NoModels, Resolver},
+    step::model::{Model, ModelFolder, Provider, Runtime},
 };
 use serde_json::json;
 use tokio::sync::watch;
@@ -203,11 +204,11 @@ impl ModelRegistry {
     }
 }
 
-impl ModelResolver for ModelRegistry {
-    fn find(&self, name: &str) -> pushdown::Result<Arc<Model>> {
+impl Resolver for ModelRegistry {
+    fn resolve(&self, name: &str) -> pushdown::Result<Arc<dyn NamedModel>> {
         match self.folder() {
-            Some(folder) => folder.find(name),
-            None => NoModels.find(name),
+            Some(folder) => folder.resolve(name),
+            None => NoModels.resolve(name),
         }
     }
 }
@@ -302,7 +303,7 @@ mod tests {
         models.clone().load(NonZeroUsize::MIN).await.unwrap();
         waiting.await.unwrap().unwrap();
         assert!(models.is_ready() && models.all().is_empty());
-        let error = models.find("broken").unwrap_err().to_string();
+        let error = models.resolve("broken").unwrap_err().to_string();
         assert!(error.contains("the model `broken` cannot be used"), "{error}");
     }
 
@@ -312,6 +313,6 @@ mod tests {
         assert!(error.to_string().contains("/nowhere"), "{error}");
         let none = ModelRegistry::new(None, 0).unwrap();
         none.wait_until_ready(Duration::ZERO).await.unwrap();
-        assert!(none.find("any").is_err());
+        assert!(none.resolve("any").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The error type of this crate: a kind for callers, a message for people.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt, sync::Arc};
 
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,12 +44,14 @@ impl ErrorKind {
 }
 
 /// An error of the pipeline language, of an operator or of a wire format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
+///
+/// Clones share the source. Errors are equal if kind, position and message are.
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     position: Option<u32>,
     message: Cow<'static, str>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The result type of this crate.
@@ -62,14 +64,24 @@ impl Error {
             kind,
             position: None,
             message: message.into(),
+            source: None,
         }
     }
 
-    pub(crate) fn pipeline(position: usize, message: impl std::fmt::Display) -> Self {
+    /// Adds the cause. A [`Source`](crate::Source) gets its own error back from the error of a scan:
+    /// `error.source().downcast_ref()`.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    pub(crate) fn pipeline(position: usize, message: impl fmt::Display) -> Self {
         Self {
             kind: ErrorKind::InvalidPipeline,
             position: u32::try_from(position).ok(),
             message: format!("at {}: {message}", position + 1).into(),
+            source: None,
         }
     }
 
@@ -94,7 +106,7 @@ impl Error {
     }
 
     /// Appends to the message.
-    pub(crate) fn with_suffix(mut self, suffix: impl std::fmt::Display) -> Self {
+    pub(crate) fn with_suffix(mut self, suffix: impl fmt::Display) -> Self {
         self.message = format!("{}{suffix}", self.message).into();
         self
     }
@@ -138,7 +150,49 @@ impl Error {
     }
 }
 
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Implemented by hand: a derived `source` would return the `Arc`, which nobody can downcast.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, self.position, &self.message) == (other.kind, other.position, &other.message)
+    }
+}
+
+impl Eq for Error {}
+
 const _: () = assert!(
     size_of::<Error>() <= 64,
     "every Result contains an error: keep it small"
 );
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn the_source_of_an_error_survives_changes_of_its_message() {
+        let error = Error::new(ErrorKind::Source, "cannot read").with_source(std::io::Error::other("disk"));
+        let error = error.with_position(3).with_suffix("!").clone();
+        let source = error.source().unwrap().downcast_ref::<std::io::Error>();
+        assert_eq!(source.unwrap().to_string(), "disk");
+        assert_eq!(error.to_string(), "at 4: cannot read!");
+        let other = Error::new(ErrorKind::Source, "cannot read")
+            .with_position(3)
+            .with_suffix("!");
+        assert_eq!(error, other, "the source does not count");
+        assert!(other.source().is_none());
+    }
+}

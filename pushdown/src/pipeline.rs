@@ -3,6 +3,7 @@
 mod call;
 mod digest;
 mod json;
+mod resolver;
 mod rows;
 mod text;
 mod value;
@@ -12,13 +13,11 @@ use std::{fmt, str::FromStr};
 pub use call::{Args, FromValue, Side};
 pub(crate) use call::{Call, choice};
 pub use digest::Digest;
+pub use resolver::{NamedModel, NoModels, Resolver};
 pub use value::Value;
 pub(crate) use value::{excerpt, is_plain};
 
-use crate::{
-    BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits,
-    step::model::{ModelResolver, NoModels},
-};
+use crate::{BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits};
 
 /// A parameter of a step, used to bind arguments and in documentation.
 #[derive(Debug, Clone, Copy)]
@@ -81,8 +80,8 @@ impl Pipeline {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPipeline`](crate::ErrorKind) with the position, what was found and what was expected; and
-    /// as [`ModelResolver::find`].
-    pub fn parse_with(text: &str, models: &dyn ModelResolver) -> Result<Self> {
+    /// as [`Resolver::resolve`].
+    pub fn parse_with(text: &str, models: &dyn Resolver) -> Result<Self> {
         if text.trim_start().starts_with('[') {
             json::parse(text, models)
         } else {
@@ -90,7 +89,7 @@ impl Pipeline {
         }
     }
 
-    fn parse_text(text: &str, models: &dyn ModelResolver) -> Result<Self> {
+    fn parse_text(text: &str, models: &dyn Resolver) -> Result<Self> {
         let calls = text::parse(text)?;
         if let Some(call) = calls.get(limits::MAX_STEPS) {
             return Err(Error::pipeline(
@@ -124,10 +123,7 @@ impl Pipeline {
             kinds: Vec::new(),
         };
         for (step, position) in self.steps.iter().zip(&self.positions) {
-            let parts = match step {
-                Step::Model(model) => model.refined(max_cuts).into_iter().map(Step::Model).collect(),
-                step => vec![step.clone()],
-            };
+            let parts = step.refined(max_cuts);
             refined.positions.extend(vec![*position; parts.len()]);
             refined.steps.extend(parts);
         }
@@ -225,9 +221,8 @@ impl Pipeline {
         epoch: Option<u32>,
     ) -> Result<Option<(u64, u32)>> {
         let step = &self.steps[index];
-        if let Step::Each(each) = step {
+        if let Some(inner) = step.inner_pipeline() {
             // The inner steps draw per row.
-            let inner = each.pipeline();
             let checked = inner.check_randomness(inner.len(), seed, epoch);
             return checked.map(|()| None).map_err(|error| {
                 let (_, message) = error.split_position();

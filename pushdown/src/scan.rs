@@ -20,7 +20,7 @@ use futures::{
 
 use crate::{
     Context, Error, Pipeline, Result, Source, Step,
-    step::table::{OpenQuery, RowTransform, RowwiseStep as _, open, transform_stream},
+    step::{OpenTable, RowTransform, table::transform_stream},
 };
 
 pub use estimate::Estimate;
@@ -102,9 +102,12 @@ impl Pipeline {
         let Some(steps) = self.steps().get(stretch.clone()) else {
             return false;
         };
-        let is_rowwise = |step: &Step| matches!(step, Step::Sample(_) | Step::Each(_));
-        let reads = matches!(steps.first(), Some(Step::Select(_) | Step::Sql(_)));
-        stretch.start == 0 && reads && steps[1..].iter().all(is_rowwise)
+        let Some((first, rest)) = steps.split_first() else {
+            return false;
+        };
+        stretch.start == 0
+            && first.table_reader().is_some()
+            && rest.iter().all(|step| step.rowwise().is_some())
     }
 
     /// Starts the steps `stretch` on an object: reads its footer, plans the scan, and returns the stream of rows.
@@ -122,18 +125,15 @@ impl Pipeline {
         source: Arc<dyn Source>,
         context: &Context<'_>,
     ) -> Result<Scan> {
-        let step = self.steps().first().filter(|_| self.is_scan(&stretch));
-        let opened = match step {
-            Some(Step::Select(select)) => open(select, source, context.sample_id, &context.limits).await,
-            Some(Step::Sql(sql)) => open(sql, source, context.sample_id, &context.limits).await,
-            _ => {
-                return Err(Error::pipeline(
-                    0,
-                    format!("the steps {stretch:?} do not read a table from an object"),
-                ));
-            }
-        };
-        let OpenQuery {
+        let reader = self.steps().first().and_then(Step::table_reader);
+        let reader = reader.filter(|_| self.is_scan(&stretch)).ok_or_else(|| {
+            Error::pipeline(
+                0,
+                format!("the steps {stretch:?} do not read a table from an object"),
+            )
+        })?;
+        let opened = reader.open(source, context.sample_id, &context.limits).await;
+        let OpenTable {
             schema,
             estimate,
             batches,
@@ -145,12 +145,12 @@ impl Pipeline {
         };
         for index in 1..stretch.end {
             let scope = self.scope(index, context)?;
-            let rows = match &self.steps()[index] {
-                Step::Sample(step) => step.start(&scan.schema, &scope),
-                Step::Each(step) => step.start(&scan.schema, &scope),
-                other => Err(Error::internal(format!(
+            let step = &self.steps()[index];
+            let rows = match step.rowwise() {
+                Some(rowwise) => rowwise.start(&scan.schema, &scope),
+                None => Err(Error::internal(format!(
                     "`{}` does not process a stream of rows",
-                    other.name()
+                    step.name()
                 ))),
             };
             scan = scan.followed_by(rows.map_err(|error| self.with_step_position(index, error))?);

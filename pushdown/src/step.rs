@@ -8,19 +8,21 @@ pub mod model;
 mod nearest;
 mod operator;
 pub mod table;
+mod table_step;
 pub mod tensor;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 pub(crate) use nearest::distance;
 pub use nearest::nearest;
 pub use operator::{Operator, Pixels, Scope, StageValue};
+pub use table_step::{OpenTable, RowSelection, RowTransform, RowwiseStep, TableReader};
 
-use model::{Model, ModelResolver};
+use model::Model;
 
 use crate::{
     Error, Kind, Result, Sample,
-    pipeline::{Args, Call, Param, Value, excerpt},
+    pipeline::{Args, Call, Param, Pipeline, Resolver, Value, excerpt},
 };
 
 /// Generates the [`Step`] enum and its dispatch from a list of operators.
@@ -38,7 +40,7 @@ macro_rules! steps {
 
         impl Step {
             /// Parses a step from its name and arguments, with models from `models`.
-            pub(crate) fn parse(call: &Call, models: &dyn ModelResolver) -> Result<Self> {
+            pub(crate) fn parse(call: &Call, models: &dyn Resolver) -> Result<Self> {
                 match call.name.as_str() {
                     $(<$operator>::NAME => {
                         let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS, models)?;
@@ -66,6 +68,36 @@ macro_rules! steps {
             /// The seed argument of a random step, if any.
             pub fn seed(&self) -> Option<u64> {
                 match self { $(Self::$name(step) => step.seed()),+ }
+            }
+
+            /// The pipeline that the step runs over each of many values, if there is one.
+            pub fn inner_pipeline(&self) -> Option<&Pipeline> {
+                match self { $(Self::$name(step) => step.inner_pipeline()),+ }
+            }
+
+            /// The step as one that reads a table from an object.
+            pub fn table_reader(&self) -> Option<&dyn TableReader> {
+                match self { $(Self::$name(step) => step.table_reader()),+ }
+            }
+
+            /// The step as one that processes the rows of a table in order.
+            pub fn rowwise(&self) -> Option<&dyn RowwiseStep> {
+                match self { $(Self::$name(step) => step.rowwise()),+ }
+            }
+
+            /// The same step over a range of the rows of an object. `None` if it does not read rows by number.
+            pub(crate) fn with_rows(&self, rows: Range<u64>) -> Option<Self> {
+                match self { $(Self::$name(step) => step.with_rows(rows).map(Self::$name)),+ }
+            }
+
+            /// The step that returns only the numbers of the selected rows. `None` if it does not read rows by number.
+            pub(crate) fn row_numbers(&self, column_name: &str) -> Option<Self> {
+                match self { $(Self::$name(step) => step.row_numbers(column_name).map(Self::$name)),+ }
+            }
+
+            /// The same step as up to `max_cuts + 1` steps, cut where a split may pay off.
+            pub(crate) fn refined(&self, max_cuts: usize) -> Vec<Self> {
+                match self { $(Self::$name(step) => step.refined(max_cuts).into_iter().map(Self::$name).collect()),+ }
             }
 
             /// The kind of the output for a kind of input, or a message with the expected input.
@@ -144,11 +176,12 @@ impl StepInfo {
 impl Step {
     /// The models that the step runs, including those of an inner pipeline.
     pub fn models(&self) -> Box<dyn Iterator<Item = &Arc<Model>> + '_> {
-        match self {
-            Self::Model(model) => Box::new(std::iter::once(model.model())),
-            Self::Each(each) => Box::new(each.pipeline().steps().iter().flat_map(Self::models)),
-            _ => Box::new(std::iter::empty()),
-        }
+        let own = match self {
+            Self::Model(model) => Some(model.model()),
+            _ => None,
+        };
+        let inner = self.inner_pipeline().into_iter().flat_map(Pipeline::steps);
+        Box::new(own.into_iter().chain(inner.flat_map(Self::models)))
     }
 }
 

@@ -35,7 +35,8 @@ mod tests {
 
     use pushdown::{
         Error, ErrorKind, Result,
-        step::model::{Model, ModelDescription, ModelFiles, ModelResolver, Runtime, WeightSource},
+        pipeline::{NamedModel, Resolver},
+        step::model::{Model, ModelDescription, ModelFiles, Runtime, WeightSource},
     };
 
     use super::*;
@@ -54,8 +55,8 @@ mod tests {
         }
     }
 
-    impl ModelResolver for NoRuntime {
-        fn find(&self, name: &str) -> Result<Arc<Model>> {
+    impl Resolver for NoRuntime {
+        fn resolve(&self, name: &str) -> Result<Arc<dyn NamedModel>> {
             let description = serde_json::json!({
                 "name": name, "digest": "0".repeat(64), "bytes": 1, "left_out": [], "batched": true,
                 "working_bytes": 0, "inputs": [{"tensor": "x", "shape": [3, 8, 8]}], "outputs": [],
@@ -66,7 +67,7 @@ mod tests {
             });
             let invalid = |error: serde_json::Error| Error::new(ErrorKind::InvalidModel, error.to_string());
             let description: ModelDescription = serde_json::from_value(description).map_err(invalid)?;
-            Model::from_description(description, Self).map(Arc::new)
+            Ok(Arc::new(Model::from_description(description, Self)?))
         }
     }
 

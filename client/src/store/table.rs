@@ -92,8 +92,9 @@ impl StoredTable {
     /// Converts an error of a scan of this object.
     pub fn map_error(&self, error: pushdown::Error) -> Error {
         let known = match error.kind() {
-            pushdown::ErrorKind::Source => self.0.take_error(),
-            pushdown::ErrorKind::InvalidPipeline | pushdown::ErrorKind::Internal => None,
+            pushdown::ErrorKind::Source
+            | pushdown::ErrorKind::InvalidPipeline
+            | pushdown::ErrorKind::Internal => None,
             kind => Some(Error::new(
                 ErrorKind::Sample,
                 format!("{}: {}: {error}", self.0.name(), kind.code()),
@@ -106,25 +107,14 @@ impl StoredTable {
 impl Source for StoredTable {
     fn suffix(&self, length: u64) -> BoxFuture<'static, pushdown::Result<Suffix>> {
         let object = Arc::clone(&self.0);
-        async move {
-            object
-                .suffix(length)
-                .await
-                .map_err(|error| object.stash_error(error))
-        }
-        .boxed()
+        async move { Ok(object.suffix(length).await?) }.boxed()
     }
 
     fn ranges(&self, ranges: Vec<Range<u64>>) -> BoxFuture<'static, pushdown::Result<Vec<Bytes>>> {
         let object = Arc::clone(&self.0);
         let reads = ranges.into_iter().map(move |range| {
             let object = Arc::clone(&object);
-            async move {
-                object
-                    .range(range)
-                    .await
-                    .map_err(|error| object.stash_error(error))
-            }
+            async move { Ok(object.range(range).await?) }
         });
         stream::iter(reads)
             .buffered(CONCURRENT_RANGES)
@@ -134,7 +124,7 @@ impl Source for StoredTable {
 
     fn stream(&self) -> BoxStream<'static, pushdown::Result<Bytes>> {
         let object = Arc::clone(&self.0);
-        stream::once(async move { object.stream().await.map_err(|error| object.stash_error(error)) })
+        stream::once(async move { Ok::<_, pushdown::Error>(object.stream().await?) })
             .try_flatten()
             .boxed()
     }

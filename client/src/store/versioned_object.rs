@@ -7,10 +7,11 @@ use std::{fmt, ops::Range};
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{CONTENT_RANGE, ETAG, IF_MATCH, RANGE},
+    header::{ETAG, IF_MATCH, RANGE},
 };
 use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
+use pushdown_s3::ContentRange;
 
 use super::{
     Failure, Store, ValueRequest, ValueStream,
@@ -36,7 +37,6 @@ pub(super) struct VersionedObject {
     limits: Limits,
     rate: ReadRate,
     version: Mutex<Option<Version>>,
-    source_error: Mutex<Option<Error>>,
 }
 
 /// The version of all ranges, as determined by the first answer.
@@ -64,7 +64,6 @@ impl VersionedObject {
             limits: *limits,
             rate: ReadRate::default(),
             version: Mutex::default(),
-            source_error: Mutex::default(),
         }
     }
 
@@ -103,11 +102,6 @@ impl VersionedObject {
         &self.limits
     }
 
-    /// The stashed error.
-    pub(super) fn take_error(&self) -> Option<Error> {
-        self.source_error.lock().take()
-    }
-
     pub(super) async fn suffix(&self, length: u64) -> Result<Suffix> {
         let version = self.version.lock().clone();
         match version {
@@ -142,12 +136,12 @@ impl VersionedObject {
             }
             _ => return self.whole(answer, length).await,
         };
-        let range = content_range(&answer.headers).filter(|(range, total)| range.end == *total);
-        let (range, total) =
-            range.ok_or_else(|| malformed("Content-Range does not match the requested suffix"))?;
+        let part = ContentRange::from_headers(&answer.headers).filter(ContentRange::is_suffix);
+        let part = part.ok_or_else(|| malformed("Content-Range does not match the requested suffix"))?;
+        let total = part.total_bytes;
         let etag = answer.headers.get(ETAG).cloned();
         let etag = etag.ok_or_else(|| malformed("expected an ETag"))?;
-        let bytes = exactly(answer, range.end - range.start).await?;
+        let bytes = exactly(answer, part.length()).await?;
         let end = bytes.clone();
         *self.version.lock() = Some(Version::Ranges { etag, total, end });
         Ok(Suffix { bytes, total })
@@ -217,11 +211,9 @@ impl VersionedObject {
         if answer.headers.get(ETAG) != Some(etag) {
             return Err(self.replaced().into());
         }
-        match content_range(&answer.headers) {
-            Some((found, found_total)) if found == *range && found_total == total => {
-                exactly(answer, range.end - range.start).await
-            }
-            Some((_, found_total)) if found_total != total => Err(self.replaced().into()),
+        match ContentRange::from_headers(&answer.headers) {
+            Some(found) if found.total_bytes != total => Err(self.replaced().into()),
+            Some(found) if found.range == *range => exactly(answer, found.length()).await,
             _ => Err(malformed("Content-Range does not match the requested range").into()),
         }
     }
@@ -268,13 +260,6 @@ impl VersionedObject {
             Err(error)
         }
     }
-
-    /// Stashes an error while its text passes through the scan.
-    pub(super) fn stash_error(&self, error: Error) -> pushdown::Error {
-        let text = error.to_string();
-        self.source_error.lock().get_or_insert(error);
-        pushdown::Error::new(pushdown::ErrorKind::Source, text)
-    }
 }
 
 impl fmt::Debug for VersionedObject {
@@ -309,14 +294,4 @@ fn end_of(bytes: &Bytes, length: u64) -> Suffix {
 
 fn malformed(reason: &str) -> Error {
     Error::protocol(format!("invalid answer from the endpoint: {reason}"))
-}
-
-/// The range of an answer, and the size of the whole object.
-fn content_range(headers: &HeaderMap) -> Option<(Range<u64>, u64)> {
-    let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
-    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-    let (first, last) = range.split_once('-')?;
-    let (first, last, total): (u64, u64, u64) =
-        (first.parse().ok()?, last.parse().ok()?, total.parse().ok()?);
-    (first <= last && last < total).then(|| (first..last + 1, total))
 }

@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use pushdown_s3::ErrorDocument;
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -107,12 +108,12 @@ impl Answer {
             .ok()
             .flatten()
             .unwrap_or_default();
-        let document = String::from_utf8_lossy(&document);
+        let ErrorDocument { code, message } = ErrorDocument::parse(&document);
         let reason = status.canonical_reason().unwrap_or("no reason given");
         Refusal {
             status,
-            code: element(&document, "Code").unwrap_or_else(|| format!("Http{}", status.as_u16())),
-            message: element(&document, "Message").unwrap_or_else(|| reason.to_owned()),
+            code: code.unwrap_or_else(|| format!("Http{}", status.as_u16())),
+            message: message.unwrap_or_else(|| reason.to_owned()),
             retry_after: retry_after.map(Duration::from_secs),
         }
     }
@@ -140,31 +141,5 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.status.as_u16(), self.code, self.message)
-    }
-}
-
-/// The text of the first element of this name in an S3 error document.
-fn element(document: &str, name: &str) -> Option<String> {
-    let (_, rest) = document.split_once(&format!("<{name}>"))?;
-    let (text, _) = rest.split_once(&format!("</{name}>"))?;
-    let text = text
-        .replace("&lt;", "<")
-        .replace("&gt;", ">")
-        .replace("&quot;", "\"")
-        .replace("&apos;", "'");
-    Some(text.replace("&amp;", "&"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn elements_of_an_error_document_are_read() {
-        let document = "<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Message>a &lt;b&gt; &amp;amp;</Message></Error>";
-        assert_eq!(element(document, "Code").as_deref(), Some("NoSuchKey"));
-        assert_eq!(element(document, "Message").as_deref(), Some("a <b> &amp;"));
-        assert_eq!(element(document, "Resource"), None);
-        assert_eq!(element("<Code>", "Code"), None);
     }
 }

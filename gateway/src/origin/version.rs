@@ -8,8 +8,9 @@ use std::ops::Range;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{CONTENT_RANGE, ETAG, IF_MATCH, RANGE},
+    header::{ETAG, IF_MATCH, RANGE},
 };
+use pushdown_s3::ContentRange;
 
 use super::{Origin, OriginObject, OriginRequest, frames};
 use crate::error::{Error, ErrorKind, Result};
@@ -72,20 +73,20 @@ impl Origin {
             }
             _ => return Ok(FetchedTail::Refused(answer)),
         }
-        let (range, total) = content_range(&answer.headers)
-            .filter(|(range, total)| range.end == *total && range.end - range.start <= length)
+        let part = ContentRange::from_headers(&answer.headers)
+            .filter(|part| part.is_suffix() && part.length() <= length)
             .ok_or_else(|| invalid_answer("Content-Range does not match the requested suffix"))?;
         let etag = answer.headers.get(ETAG).cloned().ok_or_else(|| {
             invalid_answer(
                 "expected an ETag with a range, found none; a table is read in parts only with an ETag",
             )
         })?;
-        let bytes = frames::read_to_end(&[], &mut answer.body, range.end - range.start).await?;
+        let bytes = frames::read_to_end(&[], &mut answer.body, part.length()).await?;
         let version = ObjectVersion {
             origin: self.clone(),
             request,
             etag,
-            total_bytes: total,
+            total_bytes: part.total_bytes,
         };
         Ok(FetchedTail::Tail(ObjectTail::Part(Box::new(TailPart {
             headers: answer.headers,
@@ -117,9 +118,9 @@ impl ObjectVersion {
             ));
         }
         self.check(&answer, StatusCode::PARTIAL_CONTENT)?;
-        match content_range(&answer.headers) {
-            Some((found, total)) if total == self.total_bytes && found == range => {}
-            Some((_, total)) if total != self.total_bytes => return Err(replaced_error()),
+        match ContentRange::from_headers(&answer.headers) {
+            Some(found) if found.total_bytes != self.total_bytes => return Err(replaced_error()),
+            Some(found) if found.range == range => {}
             _ => return Err(invalid_answer("Content-Range does not match the requested range")),
         }
         frames::read_to_end(&[], &mut answer.body, range.end - range.start).await
@@ -187,42 +188,4 @@ fn range_value(range: &str) -> Result<HeaderValue> {
     HeaderValue::from_str(&format!("bytes={range}")).map_err(|error| {
         Error::new(ErrorKind::Internal, "cannot write a range as a header value").with_source(error)
     })
-}
-
-/// The range of an answer, and the size of the whole object.
-fn content_range(headers: &HeaderMap) -> Option<(Range<u64>, u64)> {
-    let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
-    let (range, total) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
-    let (first, last) = range.split_once('-')?;
-    let (first, last, total): (u64, u64, u64) =
-        (first.parse().ok()?, last.parse().ok()?, total.parse().ok()?);
-    (first <= last && last < total).then(|| (first..last + 1, total))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn content_range_is_parsed_strictly() {
-        let read = |text: &'static str| {
-            content_range(&HeaderMap::from_iter([(
-                CONTENT_RANGE,
-                HeaderValue::from_static(text),
-            )]))
-        };
-        assert_eq!(read("bytes 5-9/10"), Some((5..10, 10)));
-        assert_eq!(read("bytes 0-0/1"), Some((0..1, 1)));
-        for wrong in [
-            "",
-            "bytes */10",
-            "bytes 5-9/*",
-            "bytes 9-5/10",
-            "bytes 5-10/10",
-            "5-9/10",
-            "bytes 5/10",
-        ] {
-            assert_eq!(read(wrong), None, "{wrong}");
-        }
-    }
 }

@@ -6,7 +6,7 @@ use http::{HeaderName, Method, header, request::Parts};
 use percent_encoding::percent_decode_str;
 use pushdown::{
     BytesKind, Kind, Pipeline,
-    step::model::ModelResolver,
+    pipeline::Resolver,
     wire::{self, BatchRequest, Split},
 };
 
@@ -57,7 +57,7 @@ const PARTIAL_ANSWER_HEADERS: [HeaderName; 4] = [
 
 impl PipelineJob {
     /// Parses the pipeline request in `parts`.
-    pub(super) fn for_request(parts: &Parts, models: &dyn ModelResolver) -> Result<Self> {
+    pub(super) fn for_request(parts: &Parts, models: &dyn Resolver) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(invalid(format!(
                 "invalid method for a pipeline: expected GET or HEAD, found {}",

@@ -2,6 +2,7 @@
 
 use bytes::BytesMut;
 use http::StatusCode;
+use pushdown_s3::ErrorDocument;
 
 use crate::{
     error::{Error, ErrorKind},
@@ -29,15 +30,16 @@ impl StoreRefusal {
         {
             document.extend_from_slice(&data);
         }
-        let document = String::from_utf8_lossy(&document);
-        let code =
-            element(&document, "Code").map_or_else(|| format!("Http{}", status.as_u16()), str::to_owned);
-        let message = element(&document, "Message")
-            .unwrap_or_else(|| status.canonical_reason().unwrap_or("no reason given"));
+        let ErrorDocument { code, message } = ErrorDocument::parse(&document);
+        let message = message.as_deref().or_else(|| status.canonical_reason());
         Self {
-            message: format!("the store answered {}: {message}", status.as_u16()),
+            message: format!(
+                "the store answered {}: {}",
+                status.as_u16(),
+                message.unwrap_or("no reason given")
+            ),
+            code: code.unwrap_or_else(|| format!("Http{}", status.as_u16())),
             status,
-            code,
         }
     }
 }
@@ -53,10 +55,4 @@ impl From<StoreRefusal> for Error {
         };
         Self::new(kind, format!("{}: {}", refused.code, refused.message))
     }
-}
-
-/// The text of the first element `name` in an S3 error document.
-fn element<'a>(document: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = document.split_once(&format!("<{name}>"))?;
-    rest.split_once(&format!("</{name}>")).map(|(text, _)| text)
 }

@@ -86,7 +86,7 @@ impl Pushdown {
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
         let admitted = self.admit_scan(planned, job, form.buffered_bytes()).await?;
         let mut timing = admitted.timing;
-        let mut rows = EncodedRows::new(admitted.scan, admitted.task, admitted.fault, form)?;
+        let mut rows = EncodedRows::new(admitted.scan, admitted.task, form)?;
         let first = rows.next().await?.unwrap_or_default();
         let name = job.pipeline.steps().first().map_or("", Step::name);
         timing.add(name, rows.compute_time());

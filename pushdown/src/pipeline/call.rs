@@ -3,13 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    Param, Pipeline,
+    NamedModel, Param, Pipeline, Resolver,
     value::{Value, excerpt},
 };
-use crate::{
-    Error, Result,
-    step::model::{Model, ModelResolver},
-};
+use crate::{Error, Result};
 
 /// A parsed step, before its name and arguments are checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,7 +36,7 @@ pub struct Args<'a> {
     position: usize,
     params: &'static [Param],
     bound: Vec<Option<&'a Argument>>,
-    models: &'a dyn ModelResolver,
+    models: &'a dyn Resolver,
 }
 
 impl<'a> Args<'a> {
@@ -51,7 +48,7 @@ impl<'a> Args<'a> {
         call: &'a Call,
         step: &'static str,
         params: &'static [Param],
-        models: &'a dyn ModelResolver,
+        models: &'a dyn Resolver,
     ) -> Result<Self> {
         let mut bound: Vec<Option<&Argument>> = vec![None; params.len()];
         let mut named = false;
@@ -135,10 +132,10 @@ impl<'a> Args<'a> {
     /// The model `name`.
     ///
     /// # Errors
-    /// As [`ModelResolver::find`], with the position of the step.
-    pub fn model(&self, name: &str) -> Result<Arc<Model>> {
+    /// As [`Resolver::resolve`], with the position of the step.
+    pub fn model(&self, name: &str) -> Result<Arc<dyn NamedModel>> {
         self.models
-            .find(name)
+            .resolve(name)
             .map_err(|error| error.with_position(self.position))
     }
 

@@ -9,13 +9,10 @@ use serde::{
 };
 
 use super::{
-    Pipeline,
+    NoModels, Pipeline, Resolver,
     value::{Value, excerpt, is_plain},
 };
-use crate::{
-    Error, Result, limits,
-    step::model::{ModelResolver, NoModels},
-};
+use crate::{Error, Result, limits};
 
 /// A step in JSON: an object with the name as `step`, and the arguments by name.
 #[derive(Debug)]
@@ -26,7 +23,7 @@ struct JsonStep {
 
 /// Parses the JSON form by conversion to the text form, so that one parser defines the rules. An error in a step has a position
 /// in the text form, and the message quotes that text.
-pub(super) fn parse(json: &str, models: &dyn ModelResolver) -> Result<Pipeline> {
+pub(super) fn parse(json: &str, models: &dyn Resolver) -> Result<Pipeline> {
     if json.len() > limits::MAX_PIPELINE_BYTES {
         return Err(Error::pipeline(
             limits::MAX_PIPELINE_BYTES,
@@ -47,7 +44,7 @@ pub(super) fn parse(json: &str, models: &dyn ModelResolver) -> Result<Pipeline> 
     from_steps(&steps, models)
 }
 
-fn from_steps(steps: &[JsonStep], models: &dyn ModelResolver) -> Result<Pipeline> {
+fn from_steps(steps: &[JsonStep], models: &dyn Resolver) -> Result<Pipeline> {
     if steps.is_empty() {
         return Err(Error::pipeline(
             0,

@@ -3,7 +3,10 @@
 use std::ops::Range;
 
 use super::Pipeline;
-use crate::{Error, ErrorKind, Result, Step, step::table::Select};
+use crate::{
+    Error, ErrorKind, Result, Step,
+    step::{RowwiseStep, TableReader},
+};
 
 impl Pipeline {
     /// Checks that rows can be samples: each output row has to follow from one row of the object, at any position.
@@ -11,21 +14,27 @@ impl Pipeline {
     /// # Errors
     /// [`InvalidPipeline`](ErrorKind::InvalidPipeline) with the reason.
     pub fn check_row_preserving(&self) -> Result<()> {
-        let Some((Step::Select(select), rest)) = self.steps.split_first() else {
-            let found = self.steps.first().map_or("", Step::name);
+        let Some((first, rest)) = self.steps.split_first() else {
+            return Err(Error::internal("a pipeline has no steps"));
+        };
+        let Some(selection) = first.table_reader().and_then(TableReader::row_selection) else {
             return Err(not_row_preserving(format!(
-                "expected `select` as first step, found `{found}`"
+                "expected `select` as first step, found `{}`",
+                first.name()
             )));
         };
-        if let Some(argument) = select.rows_or_limit() {
+        if let Some(argument) = selection.positional_argument {
             return Err(not_row_preserving(format!(
-                "`{argument}` of `select` chooses rows by position"
+                "`{argument}` of `{}` chooses rows by position",
+                first.name()
             )));
         }
-        match rest.iter().find(|step| !matches!(step, Step::Each(_))) {
+        let keeps_all_rows = |step: &&Step| step.rowwise().is_some_and(RowwiseStep::keeps_all_rows);
+        match rest.iter().find(|step| !keeps_all_rows(step)) {
             None => Ok(()),
             Some(other) => Err(not_row_preserving(format!(
-                "expected only `each` after `select`, found `{}`",
+                "expected only `each` after `{}`, found `{}`",
+                first.name(),
                 other.name()
             ))),
         }
@@ -33,21 +42,19 @@ impl Pipeline {
 
     /// The same pipeline over a range of the rows of an object. `None` if the first step is not `select`.
     pub fn with_rows(&self, rows: Range<u64>) -> Option<Self> {
-        self.with_first(|select| select.with_rows(rows))
+        self.with_first(|first| first.with_rows(rows))
     }
 
     /// The condition of the first step, if any.
     pub fn condition(&self) -> Option<&str> {
-        match self.steps.first() {
-            Some(Step::Select(select)) => select.condition(),
-            _ => None,
-        }
+        let reader = self.steps.first()?.table_reader()?;
+        reader.row_selection()?.condition
     }
 
     /// A pipeline that returns the numbers of the rows that satisfy the condition of the first step, in a column
     /// `column_name`. `None` if the first step is not `select`.
     pub fn matching_rows(&self, column_name: &str) -> Option<Self> {
-        let matching = self.with_first(|select| select.row_numbers(column_name))?;
+        let matching = self.with_first(|first| first.row_numbers(column_name))?;
         Some(Self {
             steps: matching.steps[..1].to_vec(),
             positions: matching.positions[..1].to_vec(),
@@ -55,12 +62,10 @@ impl Pipeline {
         })
     }
 
-    fn with_first(&self, change: impl FnOnce(&Select) -> Select) -> Option<Self> {
-        let Some(Step::Select(select)) = self.steps.first() else {
-            return None;
-        };
+    fn with_first(&self, change: impl FnOnce(&Step) -> Option<Step>) -> Option<Self> {
+        let first = change(self.steps.first()?)?;
         let mut changed = self.clone();
-        changed.steps[0] = Step::Select(change(select));
+        changed.steps[0] = first;
         Some(changed)
     }
 }

@@ -13,7 +13,6 @@ mod onnx_model;
 mod outline;
 mod probe;
 mod provider;
-mod resolver;
 mod session;
 mod trim;
 mod weight_source;
@@ -31,7 +30,6 @@ pub use layer_range::{Boundary, LayerRange};
 pub use onnx_model::Model;
 pub use outline::MAX_MODEL_BYTES;
 pub use provider::Provider;
-pub use resolver::{ModelResolver, NoModels};
 pub use session::{Concurrency, Runtime};
 pub use trim::trim_heap;
 pub use weight_source::WeightSource;
@@ -80,7 +78,7 @@ impl Operator for ModelStep {
             Some((name, digest)) => (name, Some(digest)),
             None => (text.as_str(), None),
         };
-        let model = args.model(name)?;
+        let model = Model::downcast(args.model(name)?).map_err(|reason| args.fault(reason))?;
         let found = &model.description().digest;
         if let Some(digest) = digest.filter(|digest| *digest != found) {
             return Err(args.fault(format!(
@@ -159,25 +157,8 @@ impl Operator for ModelStep {
         Some(self.model.description().working_bytes)
     }
 
-    fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
-        self.run(input)
-    }
-}
-
-impl ModelStep {
-    /// The model of the layers.
-    pub const fn model(&self) -> &Arc<Model> {
-        &self.model
-    }
-
-    /// The layers that the step runs.
-    pub const fn range(&self) -> LayerRange {
-        self.range
-    }
-
-    /// The same layers as several steps, cut where a split may pay off: at tensors with fewer bytes than the input and than
-    /// every earlier cut. Uses the last `max_cuts` of those.
-    pub(crate) fn refined(&self, max_cuts: usize) -> Vec<Self> {
+    /// Cuts at tensors with fewer bytes than the input and than every earlier cut. Uses the last `max_cuts` of those.
+    fn refined(&self, max_cuts: usize) -> Vec<Self> {
         let cuts = &self.model.description().cut_points;
         let start = match self.range.from {
             Boundary::Input => 0,
@@ -201,6 +182,22 @@ impl ModelStep {
             part
         };
         ends.into_iter().map(part).collect()
+    }
+
+    fn apply(&self, input: Tensor, _: &Scope<'_>) -> Result<Tensor> {
+        self.run(input)
+    }
+}
+
+impl ModelStep {
+    /// The model of the layers.
+    pub const fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// The layers that the step runs.
+    pub const fn range(&self) -> LayerRange {
+        self.range
     }
 
     /// Mean and standard deviation from the model's card, if these layers start at its input.

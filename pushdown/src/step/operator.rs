@@ -1,13 +1,13 @@
 //! The interface of steps, and the conversion between typed operators and untyped samples.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, ops::Range};
 
 use bytes::Bytes;
 
-use super::augment::Draws;
+use super::{RowwiseStep, TableReader, augment::Draws};
 use crate::{
-    BytesKind, Cancellation, Error, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind, Tensor,
-    TensorKind,
+    BytesKind, Cancellation, Error, Image, ImageKind, Kind, Limits, Pipeline, Result, Sample, Table,
+    TableKind, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
 };
 
@@ -51,6 +51,37 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
 
     /// The seed argument of a random step, if any.
     fn seed(&self) -> Option<u64> {
+        None
+    }
+
+    /// The same step over a range of the rows of an object. `None` if the step does not read rows by number.
+    fn with_rows(&self, _rows: Range<u64>) -> Option<Self> {
+        None
+    }
+
+    /// A step that returns only the numbers of the rows that this step selects, in the column `column_name`. `None` if the step
+    /// does not read rows by number.
+    fn row_numbers(&self, _column_name: &str) -> Option<Self> {
+        None
+    }
+
+    /// The same step as up to `max_cuts + 1` steps, cut where a split may pay off.
+    fn refined(&self, _max_cuts: usize) -> Vec<Self> {
+        vec![self.clone()]
+    }
+
+    /// The pipeline that the step runs over each of many values, if there is one.
+    fn inner_pipeline(&self) -> Option<&Pipeline> {
+        None
+    }
+
+    /// The step as one that reads a table from an object.
+    fn table_reader(&self) -> Option<&dyn TableReader> {
+        None
+    }
+
+    /// The step as one that processes the rows of a table in order.
+    fn rowwise(&self) -> Option<&dyn RowwiseStep> {
         None
     }
 

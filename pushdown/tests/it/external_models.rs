@@ -11,7 +11,7 @@ use std::{
 use onnx_protobuf::{Message as _, ModelProto, StringStringEntryProto};
 use pushdown::{
     Context, Error, ErrorKind, Image, Pipeline, Sample, Tensor,
-    step::model::{Boundary, MAX_MODEL_BYTES, Model, ModelFolder, ModelResolver as _},
+    step::model::{Boundary, MAX_MODEL_BYTES, Model, ModelFolder},
 };
 
 use super::{

@@ -9,7 +9,7 @@ use std::{path::PathBuf, sync::LazyLock};
 
 use pushdown::{
     Context, ErrorKind, Pipeline, Sample, Tensor,
-    step::model::{Boundary, MAX_MODEL_BYTES, ModelFolder, ModelResolver as _, Provider, Runtime},
+    step::model::{Boundary, MAX_MODEL_BYTES, ModelFolder, Provider, Runtime},
 };
 
 pub(super) use golden::{Golden, TOLERANCE, distance, floats, golden};

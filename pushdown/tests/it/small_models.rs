@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use pushdown::{
     Context, Pipeline, Sample,
-    step::model::{Boundary, ExcludedTensor, Model, ModelFolder, ModelResolver as _},
+    step::model::{Boundary, ExcludedTensor, Model, ModelFolder},
 };
 
 use super::models::{Golden, RUNTIME, TOLERANCE, distance, floats, golden, models};

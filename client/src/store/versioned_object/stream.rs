@@ -34,13 +34,9 @@ impl VersionedObject {
             }
         };
         backoff.succeeded();
-        let object = Arc::clone(self);
-        let pieces = stream::try_unfold(answer, move |mut answer| {
-            let object = Arc::clone(&object);
-            async move {
-                let piece = answer.chunk().await.map_err(|error| object.stash_error(error))?;
-                Ok(piece.map(|piece| (piece, answer)))
-            }
+        let pieces = stream::try_unfold(answer, |mut answer| async move {
+            let piece = answer.chunk().await?;
+            Ok(piece.map(|piece| (piece, answer)))
         });
         Ok(pieces.boxed())
     }

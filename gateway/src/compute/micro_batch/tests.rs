@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use futures::future::join_all;
 use pushdown::{
     DType, Layout, Pipeline,
-    step::model::{Model, ModelFiles, ModelResolver, Runtime, WeightSource},
+    pipeline::{NamedModel, Resolver},
+    step::model::{Model, ModelFiles, Runtime, WeightSource},
 };
 use serde_json::json;
 use tokio::time::sleep;
@@ -35,9 +36,9 @@ impl WeightSource for MissingWeights {
 #[derive(Debug)]
 struct SingleModel(Arc<Model>);
 
-impl ModelResolver for SingleModel {
-    fn find(&self, _: &str) -> pushdown::Result<Arc<Model>> {
-        Ok(Arc::clone(&self.0))
+impl Resolver for SingleModel {
+    fn resolve(&self, _: &str) -> pushdown::Result<Arc<dyn NamedModel>> {
+        Ok(Arc::<Model>::clone(&self.0))
     }
 }
 

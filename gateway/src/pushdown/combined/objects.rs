@@ -167,7 +167,7 @@ impl TableObjects {
             .saturating_mul(LIVE_BATCHES as u64);
         let more = added.saturating_add(form.buffered_bytes());
         let admitted = self.gateway.admit_scan(planned, &job, more).await?;
-        let (mut scan, mut task, fault) = (admitted.scan, admitted.task, admitted.fault);
+        let (mut scan, mut task) = (admitted.scan, admitted.task);
         loop {
             let fitting = Arc::clone(&fitting);
             let next = async move {
@@ -177,7 +177,7 @@ impl TableObjects {
             };
             let batch;
             (scan, batch) = task.run(next).await?;
-            let Some(batch) = batch.map_err(|error| fault.gateway_error(error))? else {
+            let Some(batch) = batch? else {
                 break;
             };
             if pieces.send(Ok(ObjectRows::Batch(batch))).await.is_err() {

@@ -1,5 +1,5 @@
 use http::Request;
-use pushdown::step::model::NoModels;
+use pushdown::pipeline::NoModels;
 
 use super::*;
 

@@ -54,7 +54,6 @@ impl Pushdown {
         let AdmittedScan {
             mut scan,
             mut task,
-            fault,
             source_permit,
             mut permit,
             mut timing,
@@ -67,7 +66,7 @@ impl Pushdown {
             };
             let batch;
             (scan, batch) = task.run(next).await?;
-            let Some(batch) = batch.transpose().map_err(|error| fault.gateway_error(error))? else {
+            let Some(batch) = batch.transpose()? else {
                 break;
             };
             table.push(batch)?;

@@ -8,12 +8,13 @@ use futures::StreamExt as _;
 use http::HeaderMap;
 use pushdown::{
     Context, Estimate, Scan, Source, Step,
-    limits::{BATCH_BYTES, BATCH_ROWS, EACH_BYTES},
+    limits::{BATCH_BYTES, BATCH_ROWS},
+    step::RowwiseStep,
     wire::{TableEncoder, TableForm},
 };
 use tokio::time::Instant;
 
-use super::source::{FooterMemory, RangedSource, SourceFault};
+use super::source::{FooterMemory, RangedSource};
 use crate::{
     compute::{CooperativeTask, Permit},
     error::{Error, ErrorKind, Result},
@@ -64,7 +65,6 @@ enum SourceMemory {
 pub(in crate::pushdown) struct PlannedScan {
     scan: Scan,
     task: CooperativeTask,
-    fault: SourceFault,
     /// Memory of the object's footer, or of the whole object.
     source_permit: Permit,
     /// Bytes that were requested from the store so far.
@@ -77,7 +77,6 @@ pub(in crate::pushdown) struct PlannedScan {
 pub(in crate::pushdown) struct AdmittedScan {
     pub(in crate::pushdown) scan: Scan,
     pub(in crate::pushdown) task: CooperativeTask,
-    pub(in crate::pushdown) fault: SourceFault,
     /// Memory of the object's footer, or of the whole object.
     pub(in crate::pushdown) source_permit: Permit,
     /// Memory of the scan.
@@ -89,7 +88,6 @@ pub(in crate::pushdown) struct AdmittedScan {
 #[derive(Debug)]
 pub(super) struct EncodedRows {
     task: CooperativeTask,
-    fault: SourceFault,
     /// `None` after the last row.
     next: Option<(Scan, TableEncoder)>,
 }
@@ -123,13 +121,12 @@ impl Pushdown {
     ) -> Result<PlannedScan> {
         let OpenedTable { tail, mut timing, .. } = table;
         let started = Instant::now();
-        let fault = SourceFault::default();
         let mut task = CooperativeTask::new(self.cpu.clone(), job.position.tenant().clone())?;
         let (source, memory): (Arc<dyn Source>, SourceMemory) = match tail {
             ObjectTail::Part(part) => {
                 let permit = self.memory.acquire(job.position.tenant(), OPENING_BYTES).await?;
                 let footer = FooterMemory::new(self.memory.clone(), permit);
-                let ranged = RangedSource::new(*part, footer.clone(), task.waker(), fault.clone());
+                let ranged = RangedSource::new(*part, footer.clone(), task.waker());
                 (Arc::new(ranged), SourceMemory::Footer(footer))
             }
             ObjectTail::Whole(object) => {
@@ -150,10 +147,7 @@ impl Pushdown {
             };
             pipeline.scan(prefix, source, &context).await
         };
-        let scan = task
-            .run(planning)
-            .await?
-            .map_err(|error| fault.gateway_error(error))?;
+        let scan = task.run(planning).await??;
         let (requested_bytes, source_permit) = match memory {
             SourceMemory::Footer(footer) => footer.finish()?,
             SourceMemory::Whole(permit) => (scan.estimate().object_bytes, permit),
@@ -162,7 +156,6 @@ impl Pushdown {
         Ok(PlannedScan {
             scan,
             task,
-            fault,
             source_permit,
             requested_bytes,
             timing,
@@ -179,7 +172,6 @@ impl Pushdown {
         let PlannedScan {
             scan,
             task,
-            fault,
             source_permit,
             mut timing,
             ..
@@ -193,7 +185,6 @@ impl Pushdown {
         Ok(AdmittedScan {
             scan,
             task,
-            fault,
             source_permit,
             permit,
             timing,
@@ -221,16 +212,19 @@ fn working_bytes(estimate: &Estimate, steps: &[Step], max_query_bytes: u64) -> u
         }
         _ => UNKNOWN_BATCH_BYTES,
     };
-    let each = steps.iter().any(|step| matches!(step, Step::Each(_)));
-    let (batch, values) = if each {
-        // An image that is being decoded is not counted.
-        (batch.min(EACH_BYTES as u64), EACH_BYTES as u64)
+    let computed = steps
+        .iter()
+        .filter_map(Step::rowwise)
+        .map(RowwiseStep::computed_bytes);
+    let values = computed.max().unwrap_or_default();
+    // Batches of computed values are cut at that size.
+    let batch = if values > 0 { batch.min(values) } else { batch };
+    let reader = steps.first().and_then(Step::table_reader);
+    let is_any_query = reader.is_some_and(|reader| reader.row_selection().is_none());
+    let computing = if is_any_query && estimate.output_bytes.is_none() {
+        max_query_bytes
     } else {
-        (batch, 0)
-    };
-    let computing = match (steps.first(), estimate.output_bytes) {
-        (Some(Step::Sql(_)), None) => max_query_bytes,
-        _ => 0,
+        0
     };
     let streamed = || STREAM_BYTES + TEXT_BYTES.min(estimate.object_bytes.saturating_mul(INFLATION_RATIO));
     estimate
@@ -273,16 +267,10 @@ impl EncodedRows {
     ///
     /// # Errors
     /// [`InvalidRequest`](crate::error::ErrorKind) for columns that the form cannot encode.
-    pub(super) fn new(
-        scan: Scan,
-        task: CooperativeTask,
-        fault: SourceFault,
-        form: TableForm,
-    ) -> Result<Self> {
+    pub(super) fn new(scan: Scan, task: CooperativeTask, form: TableForm) -> Result<Self> {
         let encoder = TableEncoder::new(form, scan.schema())?;
         Ok(Self {
             task,
-            fault,
             next: Some((scan, encoder)),
         })
     }
@@ -303,11 +291,8 @@ impl EncodedRows {
                 }
             }
         };
-        let (pieces, next) = self
-            .task
-            .run(encoding)
-            .await?
-            .map_err(|error| self.fault.gateway_error(error))?;
+        let encoded: pushdown::Result<_> = self.task.run(encoding).await?;
+        let (pieces, next) = encoded?;
         self.next = next;
         Ok(Some(pieces))
     }
@@ -320,7 +305,7 @@ impl EncodedRows {
 
 #[cfg(test)]
 mod tests {
-    use pushdown::Pipeline;
+    use pushdown::{Pipeline, limits::EACH_BYTES};
 
     use super::*;
 

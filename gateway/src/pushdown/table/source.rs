@@ -33,10 +33,6 @@ const FOOTER_MEMORY_RATIO: u64 = 4;
 #[derive(Debug, Clone)]
 pub(super) struct RangedSource(Arc<Inner>);
 
-/// The gateway's error that caused an error of a scan. The scan's own error has only a text.
-#[derive(Debug, Clone, Default)]
-pub(in crate::pushdown) struct SourceFault(Arc<Mutex<Option<Error>>>);
-
 #[derive(Debug)]
 struct Inner {
     version: ObjectVersion,
@@ -44,7 +40,6 @@ struct Inner {
     tail: (u64, Bytes),
     io: Handle,
     waker: ScanWaker,
-    fault: SourceFault,
     footer: FooterMemory,
 }
 
@@ -65,7 +60,7 @@ struct FooterUse {
 impl RangedSource {
     /// The object whose end is `part`. Must be called within the runtime of the I/O threads. `waker` wakes the scan when a
     /// read is done.
-    pub(super) fn new(part: TailPart, footer: FooterMemory, waker: ScanWaker, fault: SourceFault) -> Self {
+    pub(super) fn new(part: TailPart, footer: FooterMemory, waker: ScanWaker) -> Self {
         let read = part.bytes.len() as u64;
         footer.0.lock().bytes += read;
         Self(Arc::new(Inner {
@@ -73,7 +68,6 @@ impl RangedSource {
             version: part.version,
             io: Handle::current(),
             waker,
-            fault,
             footer,
         }))
     }
@@ -118,9 +112,7 @@ impl Inner {
             return Ok(bytes);
         }
         let length = range.end.saturating_sub(range.start);
-        self.footer
-            .reserve(length)
-            .map_err(|error| self.fault.record(error))?;
+        self.footer.reserve(length)?;
         let (version, waker) = (self.version.clone(), self.waker.clone());
         let (done, read) = oneshot::channel();
         let _reading = AbortOnDropHandle::new(self.io.spawn(async move {
@@ -130,7 +122,7 @@ impl Inner {
             drop(done.send(version.read(range).await));
         }));
         let read = read.await.unwrap_or_else(|_| Err(interrupted_error()));
-        read.map_err(|error| self.fault.record(error))
+        Ok(read?)
     }
 
     /// The bytes of a range that lies within the object's end.
@@ -155,21 +147,18 @@ impl Inner {
         }));
         stream::unfold(
             (receiver, task, Some(0)),
-            move |(mut receiver, task, received)| {
-                let fault = self.fault.clone();
-                async move {
-                    let received: u64 = received?;
-                    let (item, received) = match receiver.recv().await {
-                        Some(Ok(data)) => {
-                            let received = received + data.len() as u64;
-                            (Ok(data), Some(received))
-                        }
-                        None if received == total => return None,
-                        None => (Err(fault.record(interrupted_error())), None),
-                        Some(Err(error)) => (Err(fault.record(error)), None),
-                    };
-                    Some((item, (receiver, task, received)))
-                }
+            move |(mut receiver, task, received)| async move {
+                let received: u64 = received?;
+                let (item, received) = match receiver.recv().await {
+                    Some(Ok(data)) => {
+                        let received = received + data.len() as u64;
+                        (Ok(data), Some(received))
+                    }
+                    None if received == total => return None,
+                    None => (Err(interrupted_error().into()), None),
+                    Some(Err(error)) => (Err(error.into()), None),
+                };
+                Some((item, (receiver, task, received)))
             },
         )
     }
@@ -233,25 +222,5 @@ impl FooterMemory {
         let permit = used.permit.take();
         let permit = permit.ok_or_else(|| Error::new(ErrorKind::Internal, "a scan was planned twice"))?;
         Ok((used.bytes, permit))
-    }
-}
-
-// === impl SourceFault ===
-
-impl SourceFault {
-    /// Records the first error, and returns an error for the scan.
-    fn record(&self, error: Error) -> pushdown::Error {
-        let text = error.to_string();
-        self.0.lock().get_or_insert(error);
-        pushdown::Error::new(pushdown::ErrorKind::Source, text)
-    }
-
-    /// The gateway's error for an error of a scan: the recorded one, if the source failed.
-    pub(in crate::pushdown) fn gateway_error(&self, error: pushdown::Error) -> Error {
-        let recorded = match error.kind() {
-            pushdown::ErrorKind::Source => self.0.lock().take(),
-            _ => None,
-        };
-        recorded.unwrap_or_else(|| error.into())
     }
 }

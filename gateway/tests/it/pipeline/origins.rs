@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use pushdown::wire::{BatchRequest, BatchSample};
 use pushdown_testkit::{Gateway, Raw, Request, ScriptedOrigin};
 
-use super::{SHORT, photo};
+use super::{SHORT, batch, photo};
 use crate::it::{binary, gateway_for};
 
 fn get(gateway: &Gateway) -> Request {
@@ -66,6 +67,30 @@ fn a_store_lost_in_mid_object_is_502() -> Result<()> {
     assert_eq!(
         (answer.status, answer.element("Code").as_deref()),
         (502, Some("OriginUnavailable"))
+    );
+    Ok(())
+}
+
+/// The message in a row is text, whatever XML needed to quote in it.
+#[test]
+fn a_row_has_the_message_of_the_store_without_xml_escapes() -> Result<()> {
+    let document = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code><Message>A &amp; B &lt;C&gt; &#39;D&#39;</Message></Error>";
+    let origin = ScriptedOrigin::start(move |exchange| exchange.answer("403 Forbidden", document))?;
+    let gateway = gateway_for(&origin, &[])?;
+    let sample = BatchSample::new("/photos/cat.jpg", "0".repeat(64));
+    let request = BatchRequest::new(SHORT.parse()?, "X-Amz-Algorithm=AWS4-HMAC-SHA256", vec![sample]);
+    let answer = Request::new("POST", "/_pushdown/v1/batch")
+        .header("Host", &gateway.listen().to_string())
+        .body(request.to_json()?)
+        .send(gateway.listen())?;
+    let rows = batch::rows(answer)?;
+    let Err(error) = &rows[0].value else {
+        anyhow::bail!("expected an error, found a value");
+    };
+    ensure!(error.code == "AccessDenied", "{error}");
+    ensure!(
+        error.message == "the store answered 403: A & B <C> 'D'",
+        "{error}"
     );
     Ok(())
 }

@@ -7,8 +7,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use super::{Model, ModelCard, ModelFiles, ModelResolver, Runtime, WeightSource, files::open_data_file};
-use crate::{Error, Result, pipeline::is_plain, step::nearest};
+use super::{Model, ModelCard, ModelFiles, Runtime, WeightSource, files::open_data_file};
+use crate::{
+    Error, Result,
+    pipeline::{NamedModel, Resolver, is_plain},
+    step::nearest,
+};
 
 /// How many similar names an error lists.
 const SIMILAR_NAMES: usize = 8;
@@ -98,8 +102,18 @@ impl ModelFolder {
     }
 }
 
-impl ModelResolver for ModelFolder {
-    fn find(&self, name: &str) -> Result<Arc<Model>> {
+impl Resolver for ModelFolder {
+    fn resolve(&self, name: &str) -> Result<Arc<dyn NamedModel>> {
+        Ok(self.find(name)?)
+    }
+}
+
+impl ModelFolder {
+    /// The model called `name`, inspected if it is its first use.
+    ///
+    /// # Errors
+    /// As [`Resolver::resolve`].
+    pub fn find(&self, name: &str) -> Result<Arc<Model>> {
         match self.model(name) {
             Some(Ok(model)) => Ok(Arc::clone(model)),
             Some(Err(error)) => Err(Error::new(

@@ -1,6 +1,7 @@
 //! A model in a pipeline: its description, and weights that are loaded on demand.
 
 use std::{
+    any::Any,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -12,7 +13,7 @@ use super::{
     WeightSource, files::FileDigests, loaded_model::LoadedModel, outline::Outline,
     weight_source::lock_loading,
 };
-use crate::{Error, Result, Tensor};
+use crate::{Error, Result, Tensor, pipeline::NamedModel};
 
 /// A model. Models are equal if their digests are.
 #[derive(Debug)]
@@ -78,6 +79,17 @@ impl Model {
             loaded: Mutex::default(),
             loading: Mutex::default(),
         })
+    }
+
+    /// The model that a resolver returned.
+    ///
+    /// # Errors
+    /// The reason, for a resolver of other models.
+    pub(super) fn downcast(model: Arc<dyn NamedModel>) -> Result<Arc<Self>, &'static str> {
+        let model: Arc<dyn Any + Send + Sync> = model;
+        model
+            .downcast()
+            .map_err(|_| "the model is no ONNX model, expected one")
     }
 
     /// The description of the model.
@@ -217,6 +229,12 @@ impl Model {
         let files = self.files()?;
         let (outline, _) = Outline::inspect(&self.weights.runtime()?, &files)?;
         Ok(Arc::clone(self.outline.get_or_init(|| Arc::new(outline))))
+    }
+}
+
+impl NamedModel for Model {
+    fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+        self.description.card.as_ref()?.normalization()
     }
 }
 

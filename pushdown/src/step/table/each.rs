@@ -7,15 +7,12 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use self::transform::{BytesColumn, EachTransform, PendingOutput};
-use super::{
-    fault, row_numbers,
-    rowwise::{RowTransform, RowwiseStep, transform_table},
-};
+use super::{fault, row_numbers, rowwise::transform_table};
 use crate::{
     Error, ErrorKind, Pipeline, Result, Table, TableKind,
     limits::{BATCH_ROWS, EACH_BYTES},
     pipeline::{Args, Param, Value, excerpt},
-    step::{Operator, Scope},
+    step::{Operator, RowTransform, RowwiseStep, Scope},
     wire::TensorColumn,
 };
 
@@ -27,13 +24,6 @@ const VARIABLE_ROWS: usize = 64;
 pub struct Each {
     column: String,
     pipeline: Pipeline,
-}
-
-impl Each {
-    /// The pipeline that runs over each value.
-    pub const fn pipeline(&self) -> &Pipeline {
-        &self.pipeline
-    }
 }
 
 impl Operator for Each {
@@ -82,6 +72,14 @@ impl Operator for Each {
         None
     }
 
+    fn inner_pipeline(&self) -> Option<&Pipeline> {
+        Some(&self.pipeline)
+    }
+
+    fn rowwise(&self) -> Option<&dyn RowwiseStep> {
+        Some(self)
+    }
+
     fn is_random(&self) -> bool {
         self.pipeline.is_random(self.pipeline.len())
     }
@@ -92,6 +90,15 @@ impl Operator for Each {
 }
 
 impl RowwiseStep for Each {
+    fn keeps_all_rows(&self) -> bool {
+        true
+    }
+
+    /// An image that is being decoded is not counted.
+    fn computed_bytes(&self) -> u64 {
+        EACH_BYTES as u64
+    }
+
     fn start(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn RowTransform>> {
         let names = || schema.fields().iter().map(|field| field.name().as_str());
         let Ok(column) = schema.index_of(&self.column) else {

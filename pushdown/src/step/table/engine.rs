@@ -2,7 +2,6 @@
 
 use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
 
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use datafusion::{
@@ -17,7 +16,7 @@ use datafusion::{
     physical_plan::execute_stream,
     prelude::SessionConfig,
 };
-use futures::{FutureExt as _, StreamExt as _, stream::BoxStream};
+use futures::{FutureExt as _, StreamExt as _};
 
 use super::{
     comparison,
@@ -34,9 +33,9 @@ use super::{
     window_memory::reserve_window_memory,
 };
 use crate::{
-    Error, Estimate, Limits, Result, Source, Table, TableBuilder,
+    Error, Limits, Result, Source, Table, TableBuilder,
     limits::{BATCH_ROWS, TableLimits},
-    step::Scope,
+    step::{OpenTable, Scope},
     table::batch_bytes,
 };
 
@@ -60,16 +59,6 @@ pub(crate) trait TableQuery: Sync {
     ) -> impl Future<Output = Result<LogicalPlan>> + Send;
 }
 
-/// A planned query whose rows have not been read yet.
-pub(crate) struct OpenQuery {
-    /// The output columns.
-    pub(crate) schema: SchemaRef,
-    /// Sizes of input and output.
-    pub(crate) estimate: Estimate,
-    /// The output rows.
-    pub(crate) batches: BoxStream<'static, Result<RecordBatch>>,
-}
-
 /// Reads an object's metadata and plans a query over it. It and the rows must be polled within a tokio runtime.
 ///
 /// # Errors
@@ -77,19 +66,19 @@ pub(crate) struct OpenQuery {
 /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for one without a column of the query;
 /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a query that is invalid for every object;
 /// [`TooLarge`](crate::ErrorKind::TooLarge) past a limit; and errors of `source`.
-pub(crate) async fn open<Q: TableQuery>(
+pub(super) async fn open<Q: TableQuery>(
     query: &Q,
     source: Arc<dyn Source>,
     sample_id: &[u8],
     limits: &Limits,
-) -> Result<OpenQuery> {
+) -> Result<OpenTable> {
     let planning = AssertUnwindSafe(plan(query, source, sample_id, &limits.tables)).catch_unwind();
     let opened = planning.await.map_err(|_| decoder_panicked())??;
     let batches = AssertUnwindSafe(opened.batches)
         .catch_unwind()
         .map(|batch| batch.map_err(|_| decoder_panicked())?)
         .boxed();
-    Ok(OpenQuery { batches, ..opened })
+    Ok(OpenTable { batches, ..opened })
 }
 
 /// Runs a query over an object in memory.
@@ -115,7 +104,7 @@ async fn plan<Q: TableQuery>(
     source: Arc<dyn Source>,
     sample_id: &[u8],
     limits: &TableLimits,
-) -> Result<OpenQuery> {
+) -> Result<OpenTable> {
     recursive::set_minimum_stack_size(MIN_STACK_BYTES);
     let options = query.read_options();
     let stored = TableFile::open(options, source, sample_id, limits).await?;
@@ -148,7 +137,7 @@ async fn plan<Q: TableQuery>(
             Ok(batch)
         })
         .boxed();
-    Ok(OpenQuery {
+    Ok(OpenTable {
         schema,
         estimate,
         batches,

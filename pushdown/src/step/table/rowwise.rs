@@ -7,32 +7,10 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use crate::{Error, Result, Table, TableBuilder, step::Scope};
-
-/// A step that transforms a table row by row.
-pub(crate) trait RowwiseStep {
-    /// Starts a transform of rows with these columns.
-    ///
-    /// # Errors
-    /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for columns that the step cannot be applied to.
-    fn start(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn RowTransform>>;
-}
-
-/// The state of a row-by-row step while it transforms one table.
-pub(crate) trait RowTransform: Send {
-    /// The output columns.
-    fn schema(&self) -> &SchemaRef;
-
-    /// The maximum number of rows per call of [`next`](Self::next).
-    fn max_rows(&self) -> usize;
-
-    /// Transforms the first rows of `rows` and removes them from it: all of them, or fewer (at least one, unless `rows` is
-    /// empty) if their output is already large.
-    ///
-    /// Returns `None` if the work is unfinished, so that the caller can yield the thread. The caller then calls again with the
-    /// same rows.
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>>;
-}
+use crate::{
+    Error, Result, Table, TableBuilder,
+    step::{RowTransform, RowwiseStep, Scope},
+};
 
 /// Runs a step over a table in memory.
 pub(super) fn transform_table<S: RowwiseStep>(step: &S, input: &Table, scope: &Scope<'_>) -> Result<Table> {

@@ -4,12 +4,12 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 
-use super::rowwise::{RowTransform, RowwiseStep, take_rows, transform_table};
+use super::rowwise::{take_rows, transform_table};
 use crate::{
     Error, Result, Table, TableKind,
     limits::BATCH_ROWS,
     pipeline::{Args, Param, Value},
-    step::{Operator, Scope, augment::RowDraws},
+    step::{Operator, RowTransform, RowwiseStep, Scope, augment::RowDraws},
 };
 
 /// `sample`. Whether a row is kept depends only on the seed, the sample's id and the row number in the table.
@@ -65,12 +65,20 @@ impl Operator for SampleRows {
         None
     }
 
+    fn rowwise(&self) -> Option<&dyn RowwiseStep> {
+        Some(self)
+    }
+
     fn apply(&self, input: Table, scope: &Scope<'_>) -> Result<Table> {
         transform_table(self, &input, scope)
     }
 }
 
 impl RowwiseStep for SampleRows {
+    fn keeps_all_rows(&self) -> bool {
+        false
+    }
+
     fn start(&self, schema: &SchemaRef, scope: &Scope<'_>) -> Result<Box<dyn RowTransform>> {
         Ok(Box::new(SampleTransform {
             schema: SchemaRef::clone(schema),

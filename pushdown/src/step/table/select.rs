@@ -11,14 +11,15 @@ use datafusion::{
     logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder},
     sql::sqlparser::ast::ExprWithAlias,
 };
+use futures::{FutureExt as _, future::BoxFuture};
 
 use super::{
     TableQuery, duplicate::first_duplicate, engine, fault, guard, read_options::ReadOptions, syntax,
 };
 use crate::{
-    BytesKind, Error, ErrorKind, Result, Table, TableKind,
+    BytesKind, Error, ErrorKind, Limits, Result, Source, Table, TableKind,
     pipeline::{Args, Param, Value},
-    step::{Operator, Scope},
+    step::{OpenTable, Operator, RowSelection, Scope, TableReader},
 };
 
 /// `select`. The rows keep the order of the file.
@@ -28,37 +29,6 @@ pub struct Select {
     condition: Option<String>,
     limit: Option<u64>,
     read_options: ReadOptions,
-}
-
-impl Select {
-    /// The condition on rows.
-    pub fn condition(&self) -> Option<&str> {
-        self.condition.as_deref()
-    }
-
-    /// The name of the argument that selects rows by their number, if there is one.
-    pub(crate) fn rows_or_limit(&self) -> Option<&'static str> {
-        if self.limit.is_some() {
-            Some("limit")
-        } else {
-            self.read_options.rows.map(|_| "rows")
-        }
-    }
-
-    /// The same step over a range of row numbers.
-    pub(crate) fn with_rows(&self, rows: Range<u64>) -> Self {
-        let mut select = self.clone();
-        select.read_options.rows = Some(rows.into());
-        select
-    }
-
-    /// A step that returns only the numbers of the selected rows, in the column `name`.
-    pub(crate) fn row_numbers(&self, name: &str) -> Self {
-        let mut select = self.clone();
-        select.columns = Some(vec![name.to_owned()]);
-        select.read_options.row_number = Some(name.to_owned());
-        select
-    }
 }
 
 impl Operator for Select {
@@ -130,8 +100,44 @@ impl Operator for Select {
         None
     }
 
+    fn table_reader(&self) -> Option<&dyn TableReader> {
+        Some(self)
+    }
+
+    fn with_rows(&self, rows: Range<u64>) -> Option<Self> {
+        let mut select = self.clone();
+        select.read_options.rows = Some(rows.into());
+        Some(select)
+    }
+
+    fn row_numbers(&self, column_name: &str) -> Option<Self> {
+        let mut select = self.clone();
+        select.columns = Some(vec![column_name.to_owned()]);
+        select.read_options.row_number = Some(column_name.to_owned());
+        Some(select)
+    }
+
     fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Table> {
         engine::run(self, input, scope)
+    }
+}
+
+impl TableReader for Select {
+    fn open<'a>(
+        &'a self,
+        source: Arc<dyn Source>,
+        sample_id: &'a [u8],
+        limits: &'a Limits,
+    ) -> BoxFuture<'a, Result<OpenTable>> {
+        engine::open(self, source, sample_id, limits).boxed()
+    }
+
+    fn row_selection(&self) -> Option<RowSelection<'_>> {
+        let rows = self.read_options.rows.map(|_| "rows");
+        Some(RowSelection {
+            condition: self.condition.as_deref(),
+            positional_argument: self.limit.map(|_| "limit").or(rows),
+        })
     }
 }
 

@@ -9,13 +9,14 @@ use datafusion::{
     logical_expr::LogicalPlan,
     sql::{parser::Statement, sqlparser::ast},
 };
+use futures::{FutureExt as _, future::BoxFuture};
 
 use super::{TableQuery, engine, fault, read_options::ReadOptions, syntax};
 use crate::{
-    BytesKind, Error, ErrorKind, Result, Table, TableKind,
+    BytesKind, Error, ErrorKind, Limits, Result, Source, Table, TableKind,
     limits::MAX_STAR_COLUMNS,
     pipeline::{Args, Param, Value},
-    step::{Operator, Scope},
+    step::{OpenTable, Operator, RowSelection, Scope, TableReader},
 };
 
 /// `sql`. Without `ORDER BY`, rows keep the order of the file.
@@ -70,8 +71,27 @@ impl Operator for Sql {
         None
     }
 
+    fn table_reader(&self) -> Option<&dyn TableReader> {
+        Some(self)
+    }
+
     fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Table> {
         engine::run(self, input, scope)
+    }
+}
+
+impl TableReader for Sql {
+    fn open<'a>(
+        &'a self,
+        source: Arc<dyn Source>,
+        sample_id: &'a [u8],
+        limits: &'a Limits,
+    ) -> BoxFuture<'a, Result<OpenTable>> {
+        engine::open(self, source, sample_id, limits).boxed()
+    }
+
+    fn row_selection(&self) -> Option<RowSelection<'_>> {
+        None
     }
 }
 

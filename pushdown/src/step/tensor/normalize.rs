@@ -4,7 +4,7 @@ use super::to_float::{to_planes, unit_float};
 use crate::{
     DType, Error, Image, Layout, Result, Tensor, TensorKind,
     pipeline::{Args, Param, Value},
-    step::{Operator, Scope, model::ModelCard},
+    step::{Operator, Scope},
 };
 
 /// `normalize`: `(x - mean) / std`, rounded after each operation, as torchvision's `Normalize`.
@@ -162,9 +162,7 @@ impl Normalize {
 
     /// The mean and the standard deviation on the card of a model.
     fn from_model(args: &Args<'_>, name: &str) -> Result<Self> {
-        let model = args.model(name)?;
-        let card = model.description().card.as_ref();
-        let (mean, std) = card.and_then(ModelCard::normalization).ok_or_else(|| {
+        let (mean, std) = args.model(name)?.normalization().ok_or_else(|| {
             args.fault(format!(
                 "the model `{name}` has no mean and std in its JSON file: pass `mean` and `std`"
             ))

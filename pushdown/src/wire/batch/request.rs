@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::target::check_presign;
-use crate::{Error, Kind, MergeRule, Pipeline, Result, step::model::ModelResolver, wire::Split};
+use crate::{Error, Kind, MergeRule, Pipeline, Result, pipeline::Resolver, wire::Split};
 
 /// Maximum size of a batch request, decompressed.
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
@@ -156,7 +156,7 @@ impl BatchRequest {
     /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) with the position in the pipeline;
     /// [`TooLarge`](crate::ErrorKind::TooLarge) past [`MAX_REQUEST_BYTES`];
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for other errors; an error of a sample has its index.
-    pub fn parse(json: &[u8], max_samples: usize, models: &dyn ModelResolver) -> Result<Self> {
+    pub fn parse(json: &[u8], max_samples: usize, models: &dyn Resolver) -> Result<Self> {
         if json.len() > MAX_REQUEST_BYTES {
             return Err(Error::too_large(format!(
                 "the batch request is too large: expected at most {MAX_REQUEST_BYTES} bytes, found {}",
@@ -240,7 +240,7 @@ impl BatchSample {
 }
 
 /// The pipeline from a JSON string with its text, or from the JSON array.
-fn parse_pipeline(json: &RawValue, models: &dyn ModelResolver) -> Result<Pipeline> {
+fn parse_pipeline(json: &RawValue, models: &dyn Resolver) -> Result<Pipeline> {
     match json.get().as_bytes().first() {
         Some(b'[') => Pipeline::parse_with(json.get(), models),
         Some(b'"') => {

@@ -12,7 +12,7 @@ use crate::{
     Context, Error, Limits, Pipeline, Result, Sample,
     limits::EACH_BYTES,
     pipeline::excerpt,
-    step::table::rowwise::{RowTransform, take_rows},
+    step::{RowTransform, table::rowwise::take_rows},
     wire::TensorColumn,
 };
 

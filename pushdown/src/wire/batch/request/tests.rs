@@ -2,7 +2,7 @@
 
 use super::{super::PRESIGN, *};
 use crate::ErrorKind;
-use crate::step::model::NoModels;
+use crate::pipeline::NoModels;
 
 type Change = fn(&mut serde_json::Value);
 

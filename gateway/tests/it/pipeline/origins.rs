@@ -78,7 +78,9 @@ fn a_row_has_the_message_of_the_store_without_xml_escapes() -> Result<()> {
     let origin = ScriptedOrigin::start(move |exchange| exchange.answer("403 Forbidden", document))?;
     let gateway = gateway_for(&origin, &[])?;
     let sample = BatchSample::new("/photos/cat.jpg", "0".repeat(64));
-    let request = BatchRequest::new(SHORT.parse()?, "X-Amz-Algorithm=AWS4-HMAC-SHA256", vec![sample]);
+    let presign = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20261101%2Fus-east-1%2Fs3%2Faws4_request\
+                   &X-Amz-Date=20261101T000000Z&X-Amz-Expires=300&X-Amz-SignedHeaders=host";
+    let request = BatchRequest::new(SHORT.parse()?, presign, vec![sample]);
     let answer = Request::new("POST", "/_pushdown/v1/batch")
         .header("Host", &gateway.listen().to_string())
         .body(request.to_json()?)

@@ -117,7 +117,7 @@ impl Adapter {
             has_all_sizes: objects.iter().all(|object| object.bytes.is_some()),
             has_plan: watch::Sender::new(false),
             state: Mutex::new(State {
-                replanner: Replanner::new(pipeline, &samples, float(threads as u64)),
+                replanner: Replanner::new(&pipeline.step_costs(), &samples, float(threads as u64)),
                 host_cores: float(threads as u64),
                 assignment: Arc::new(Assignment::unknown(Arc::clone(&context), unlisted.min_bytes())),
                 unlisted,

@@ -8,7 +8,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 use bytes::Bytes;
 use http::HeaderValue;
 use pushdown::{
-    Context, Engine, Kind, Limits, Pipeline, Sample,
+    Context, Kind, Limits, Pipeline, Sample, engine_of,
     plan::{Candidate, Class, LoadingCost},
     step::model::Model,
     wire::{Split, header},
@@ -209,7 +209,7 @@ impl Store {
         }
         let cores = number(pushed.headers.get(header::CORES));
         // By now the layers have run on this host, or cannot.
-        let engine = Engine::for_steps(pipeline.steps()).unwrap_or_default();
+        let engine = engine_of(pipeline.steps()).unwrap_or_default();
         let text = |name: &str| pushed.headers.get(name).and_then(|value| value.to_str().ok());
         let gateway = text(header::ENGINE);
         Ok(MeasuredSample {

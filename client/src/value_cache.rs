@@ -9,7 +9,7 @@ mod reasons;
 use std::path::PathBuf;
 
 use pushdown::{
-    Engine, Kind, Limits, Pipeline, Sample,
+    Kind, Limits, Pipeline, Sample, engine_of,
     pipeline::Digest,
     wire::{self, Form},
 };
@@ -67,7 +67,7 @@ impl ValueCache {
             stage: written_stage,
             bytes: pipeline.kinds()[written_stage].bytes(),
             prefix: pipeline.canonical(written_stage),
-            engine: Engine::for_steps(&pipeline.steps()[..written_stage])
+            engine: engine_of(&pipeline.steps()[..written_stage])
                 .unwrap_or_default()
                 .compatibility_key(),
         };

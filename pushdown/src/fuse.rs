@@ -10,7 +10,6 @@ use crate::{
         Operator, Scope,
         augment::{RandomCrop, RandomResizedCrop},
         image::{CenterCrop, Crop, Decode, Geometry, Region, Resize, Window},
-        model::ModelStep,
         tensor::{Normalize, normalize_pixels},
     },
 };
@@ -31,8 +30,8 @@ enum FusedWork<'a> {
     Transform(Transform<'a>),
     /// Both steps by one table look-up per pixel, since a pixel has 256 values.
     ToFloatNormalize(&'a Normalize),
-    /// Consecutive layers of one model, run without the cuts between them.
-    Layers(ModelStep),
+    /// Consecutive steps of one operator as a single step, such as the layers of one model, run without the cuts between them.
+    Joined(Step),
 }
 
 /// Steps that keep a part of an image.
@@ -53,14 +52,15 @@ enum CropStep<'a> {
 
 /// Fuses the first of `steps`, for this input.
 pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'a>> {
+    let (first, rest) = steps.split_first()?;
+    if let Some((step_count, step)) = joined(first, rest) {
+        let work = FusedWork::Joined(step);
+        return Some(FusedSteps { step_count, work });
+    }
     let (step_count, work) = match steps {
         [Step::ToFloat(_), Step::Normalize(normalize), ..] => {
             let Sample::Image(_) = input else { return None };
             (2, FusedWork::ToFloatNormalize(normalize))
-        }
-        [Step::Model(first), rest @ ..] => {
-            let layers = layers(first, rest)?;
-            (layers.0, FusedWork::Layers(layers.1))
         }
         [Step::Decode(decode), rest @ ..] => {
             let Sample::Bytes(object) = input else { return None };
@@ -78,25 +78,14 @@ pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'
     Some(FusedSteps { step_count, work })
 }
 
-/// The first model in `steps`: the index of its first step, the number of its consecutive steps, and all of them as one.
-pub(crate) fn first_model(steps: &[Step]) -> Option<(usize, usize, ModelStep)> {
-    steps.iter().enumerate().find_map(|(start, step)| {
-        let Step::Model(first) = step else { return None };
-        let (count, all) = layers(first, &steps[start + 1..]).unwrap_or_else(|| (1, first.clone()));
-        Some((start, count, all))
-    })
-}
-
-/// The consecutive steps of the same model, `first` and its successors, as one step. `None` for a single step.
-fn layers(first: &ModelStep, rest: &[Step]) -> Option<(usize, ModelStep)> {
-    let mut all = first.clone();
-    let mut steps = 1;
-    for step in rest {
-        let Step::Model(next) = step else { break };
-        let Some(joined) = all.joined(next) else { break };
-        (all, steps) = (joined, steps + 1);
+/// `first` and the following steps that can be joined with it, as one step. `None` for a single step.
+pub(crate) fn joined(first: &Step, rest: &[Step]) -> Option<(usize, Step)> {
+    let mut all = first.joined(rest.first()?)?;
+    let mut steps = 2;
+    while let Some(more) = rest.get(steps - 1).and_then(|next| all.joined(next)) {
+        (all, steps) = (more, steps + 1);
     }
-    (steps > 1).then_some((steps, all))
+    Some((steps, all))
 }
 
 fn transform(steps: &[Step]) -> Option<(usize, Transform<'_>)> {
@@ -120,10 +109,10 @@ fn crop_step(step: &Step) -> Option<CropStep<'_>> {
 // === impl FusedSteps ===
 
 impl FusedSteps<'_> {
-    /// The model step, if the fused steps are layers of a model.
-    pub(crate) const fn layers(&self) -> Option<&ModelStep> {
+    /// The step that the fused steps are joined to, if they are.
+    pub(crate) const fn joined(&self) -> Option<&Step> {
         match &self.work {
-            FusedWork::Layers(layers) => Some(layers),
+            FusedWork::Joined(step) => Some(step),
             _ => None,
         }
     }
@@ -140,7 +129,7 @@ impl FusedSteps<'_> {
             (FusedWork::ToFloatNormalize(normalize), Sample::Image(image)) => {
                 normalize_pixels(&image, normalize).map(Sample::Tensor)
             }
-            (FusedWork::Layers(layers), Sample::Tensor(tensor)) => layers.run(tensor).map(Sample::Tensor),
+            (FusedWork::Joined(step), sample) => step.apply(sample, scope),
             _ => Err(Error::wire("the steps do not accept this kind of value")),
         }
     }

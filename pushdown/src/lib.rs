@@ -22,39 +22,36 @@
 //!
 //! No network I/O. The only files read are ONNX models and the ONNX Runtime library.
 
-mod cancellation;
-mod dtype;
+mod costs;
 mod engine;
-mod error;
 mod fuse;
-mod kind;
-pub mod limits;
-mod media;
 pub mod pipeline;
-pub mod plan;
+mod request;
 mod run;
-mod sample;
 mod scan;
-mod source;
+mod split;
 pub mod step;
-mod table;
-pub mod wire;
 
-pub use cancellation::Cancellation;
-pub use dtype::{DType, Layout};
-pub use engine::{ENGINE, Engine};
-pub use error::{Error, ErrorKind, Result};
-pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};
-pub use limits::{Limits, TableLimits};
-pub use media::{ImageHeader, MediaType};
+pub use engine::engine_of;
 pub use pipeline::Pipeline;
-pub use run::{Context, PeakMemory, StepTiming};
-pub use sample::{Image, Sample, Tensor};
-pub use scan::{BatchMapping, Estimate, MergeRule, Scan, SchemaMerger, SchemaRule};
-pub use source::{Source, Suffix};
+pub use pushdown_core::{
+    BytesKind, Cancellation, Context, DType, ENGINE, Engine, Error, ErrorKind, Estimate, Image, ImageHeader,
+    ImageKind, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table, TableBuilder,
+    TableKind, TableLimits, Tensor, TensorKind, limits,
+};
+pub use pushdown_plan as plan;
+#[cfg(feature = "tables")]
+pub use pushdown_table::{Description, describe};
+pub use run::{PeakMemory, StepTiming};
+pub use scan::{BatchMapping, MergeRule, Scan, SchemaMerger, SchemaRule};
 pub use step::Step;
-pub use step::table::{Description, describe};
-pub use table::{Table, TableBuilder};
+
+/// Wire formats between the gateway and its readers: those of `pushdown-wire`, and the request of a batch.
+pub mod wire {
+    pub use pushdown_wire::*;
+
+    pub use crate::request::{BatchRequest, MAX_REQUEST_BYTES};
+}
 
 /// The example of `docs/ADDING_A_STEP.md`, compiled and run.
 #[cfg(doctest)]

@@ -1,58 +1,19 @@
 //! Pipelines: checked steps, their kinds, and their canonical text.
 
-mod call;
-mod digest;
+mod inner;
 mod json;
-mod resolver;
+#[cfg(feature = "models")]
+mod models;
 mod rows;
-mod text;
-mod value;
 
 use std::{fmt, str::FromStr};
 
-pub use call::{Args, FromValue, Side};
-pub(crate) use call::{Call, choice};
-pub use digest::Digest;
-pub use resolver::{NamedModel, NoModels, Resolver};
-pub use value::Value;
-pub(crate) use value::{excerpt, is_plain};
+use pushdown_core::language::parse_calls;
+pub use pushdown_core::language::{
+    Args, Digest, FromValue, NamedModel, NoModels, Param, Resolver, Side, Value,
+};
 
 use crate::{BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits};
-
-/// A parameter of a step, used to bind arguments and in documentation.
-#[derive(Debug, Clone, Copy)]
-pub struct Param {
-    /// Name in a pipeline.
-    pub name: &'static str,
-    /// Type and default for documentation: `pixels`, `0..1 = 0.5`.
-    pub form: &'static str,
-    /// One line of explanation.
-    pub summary: &'static str,
-    /// Whether the argument needs its name.
-    pub named_only: bool,
-}
-
-impl Param {
-    /// A parameter whose argument can be positional.
-    pub const fn positional(name: &'static str, form: &'static str, summary: &'static str) -> Self {
-        Self {
-            name,
-            form,
-            summary,
-            named_only: false,
-        }
-    }
-
-    /// A parameter whose argument needs its name.
-    pub const fn named(name: &'static str, form: &'static str, summary: &'static str) -> Self {
-        Self {
-            name,
-            form,
-            summary,
-            named_only: true,
-        }
-    }
-}
 
 /// An ordered, non-empty list of steps whose kinds match.
 ///
@@ -90,7 +51,7 @@ impl Pipeline {
     }
 
     fn parse_text(text: &str, models: &dyn Resolver) -> Result<Self> {
-        let calls = text::parse(text)?;
+        let calls = parse_calls(text)?;
         if let Some(call) = calls.get(limits::MAX_STEPS) {
             return Err(Error::pipeline(
                 call.position,
@@ -223,7 +184,7 @@ impl Pipeline {
         let step = &self.steps[index];
         if let Some(inner) = step.inner_pipeline() {
             // The inner steps draw per row.
-            let checked = inner.check_randomness(inner.len(), seed, epoch);
+            let checked = inner.check_randomness(seed, epoch);
             return checked.map(|()| None).map_err(|error| {
                 let (_, message) = error.split_position();
                 Error::pipeline(self.positions[index], message)
@@ -245,46 +206,6 @@ impl Pipeline {
             (ErrorKind::InvalidPipeline, None) => error.with_position(self.positions[index]),
             _ => error,
         }
-    }
-
-    /// Warnings for the author of the pipeline: inputs of a model that are not normalised as its card says, and models without
-    /// batch axis. One ASCII sentence each.
-    pub fn warnings(&self) -> Vec<String> {
-        let warning = |(index, step): (usize, &Step)| {
-            let Step::Model(model) = step else { return None };
-            let (mean, std) = model.normalization()?;
-            let before = self.steps[..index].iter().rev();
-            let normalize = before.into_iter().find_map(|step| match step {
-                Step::Normalize(normalize) => Some(normalize),
-                _ => None,
-            });
-            let name = &model.model().description().name;
-            match normalize {
-                Some(normalize) if normalize.is_close_to(&mean, &std) => None,
-                Some(_) => Some(format!(
-                    "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline normalizes with other \
-                     values; use normalize(model={name})"
-                )),
-                None => Some(format!(
-                    "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline does not normalize; put \
-                     normalize(model={name}) before it"
-                )),
-            }
-        };
-        let mut warnings: Vec<String> = self.steps.iter().enumerate().filter_map(warning).collect();
-        let mut models: Vec<_> = self.steps.iter().flat_map(Step::models).collect();
-        models.dedup();
-        let unbatched = models
-            .iter()
-            .map(|model| model.description())
-            .filter(|model| !model.batched);
-        warnings.extend(unbatched.map(|model| {
-            format!(
-                "the model {} runs on one sample at a time: its results in a batch differ from those of single samples",
-                model.name
-            )
-        }));
-        warnings
     }
 
     /// The canonical text of the first `stage` steps, used in digests and ETags.

@@ -2,25 +2,9 @@
 
 use std::{ops::Range, time::Duration};
 
-use crate::{
-    Cancellation, Error, Kind, Limits, Pipeline, Result, Sample, fuse,
-    step::{Scope, Step, augment::Draws, model::ModelStep},
-};
+use pushdown_core::step::Draws;
 
-/// Inputs of a run other than the value.
-#[derive(Debug, Clone)]
-pub struct Context<'a> {
-    /// Id of the sample: the percent-decoded key, followed by `\0` and the member for a sample of a shard.
-    pub sample_id: &'a [u8],
-    /// Seed of the random steps without a seed argument.
-    pub seed: Option<u64>,
-    /// Epoch, counted from 0.
-    pub epoch: Option<u32>,
-    /// Limits on pixels and bytes.
-    pub limits: Limits,
-    /// Ends the run early if nobody waits for its result.
-    pub cancellation: Cancellation<'a>,
-}
+use crate::{Context, Error, Kind, Limits, Pipeline, Result, Sample, fuse, step::Scope};
 
 /// The duration of a step, or of steps that ran as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,27 +22,6 @@ pub struct PeakMemory {
     pub working_bytes: u64,
     /// The value of the last stage.
     pub output_bytes: u64,
-}
-
-impl<'a> Context<'a> {
-    /// A context with the default limits, without seed and epoch.
-    pub fn new(sample_id: &'a [u8]) -> Self {
-        Self {
-            sample_id,
-            seed: None,
-            epoch: None,
-            limits: Limits::default(),
-            cancellation: Cancellation::NEVER,
-        }
-    }
-
-    /// Sets the seed and the epoch.
-    #[must_use]
-    pub fn with_randomness(mut self, seed: u64, epoch: u32) -> Self {
-        self.seed = Some(seed);
-        self.epoch = Some(epoch);
-        self
-    }
 }
 
 impl Pipeline {
@@ -105,14 +68,12 @@ impl Pipeline {
                 self.check(following, &kind, &context.limits).ok()?;
                 Some((fused, scope))
             });
-            let model = match (&fused, &self.steps()[index]) {
-                (Some((fused, _)), _) => fused.layers(),
-                (None, Step::Model(model)) => Some(model),
-                (None, _) => None,
+            let step = match &fused {
+                Some((fused, _)) => fused.joined(),
+                None => Some(&self.steps()[index]),
             };
-            if let Some(model) = model {
-                model
-                    .load_layers()
+            if let Some(step) = step {
+                step.prepare()
                     .map_err(|error| self.with_step_position(index, error))?;
             }
             let count = fused.as_ref().map_or(1, |(fused, _)| fused.step_count);
@@ -145,26 +106,6 @@ impl Pipeline {
                 self.check_output(index, &kind, limits)
             })
             .map(drop)
-    }
-
-    /// The first model in `stretch`: the range of its consecutive steps, and all of them as one step. For callers that run a
-    /// model on many samples at once.
-    pub fn first_model(&self, stretch: Range<usize>) -> Option<(Range<usize>, ModelStep)> {
-        let (start, count, model) = fuse::first_model(&self.steps()[stretch.clone()])?;
-        let start = stretch.start + start;
-        Some((start..start + count, model))
-    }
-
-    /// CPU time to load the layers that `stretch` runs, with consecutive layers of a model loaded as one part. Based on the last
-    /// part of each model that was loaded in this process; zero for models without one.
-    pub fn loading_time(&self, stretch: Range<usize>) -> Duration {
-        let mut total = Duration::ZERO;
-        let mut rest = stretch;
-        while let Some((steps, model)) = self.first_model(rest.clone()) {
-            total += model.expected_load_time().unwrap_or_default();
-            rest.start = steps.end;
-        }
-        total
     }
 
     /// Peak memory of a run of `stretch` on a value of kind `input`; `None` if `input` does not determine it.

@@ -1,6 +1,5 @@
 //! Streams the rows of a pipeline that produces a table, from an object that is read in parts.
 
-mod estimate;
 mod merge;
 
 use std::{
@@ -18,12 +17,13 @@ use futures::{
     stream::{self, BoxStream},
 };
 
+use pushdown_core::step::rowwise::transform_stream;
+
 use crate::{
-    Context, Error, Pipeline, Result, Source, Step,
-    step::{OpenTable, RowTransform, table::transform_stream},
+    Context, Error, Estimate, Pipeline, Result, Source, Step,
+    step::{OpenTable, RowTransform},
 };
 
-pub use estimate::Estimate;
 pub use merge::{BatchMapping, MergeRule, SchemaMerger, SchemaRule};
 
 /// A stream of the rows of a table. Dropping it stops the scan.

@@ -2,48 +2,44 @@
 //!
 //! A new step is one file that implements [`Operator`] and one line in the list below.
 
-pub mod augment;
-pub mod image;
-pub mod model;
-mod nearest;
-mod operator;
-pub mod table;
-mod table_step;
-pub mod tensor;
+use std::{fmt, ops::Range};
 
-use std::{fmt, ops::Range, sync::Arc};
-
-pub(crate) use nearest::distance;
-pub use nearest::nearest;
-pub use operator::{Operator, Pixels, Scope, StageValue};
-pub use table_step::{OpenTable, RowSelection, RowTransform, RowwiseStep, TableReader};
-
-use model::Model;
-
-use crate::{
-    Error, Kind, Result, Sample,
-    pipeline::{Args, Call, Param, Pipeline, Resolver, Value, excerpt},
+pub use pushdown_core::step::{
+    InnerPipeline, OpenTable, Operator, Pixels, RowSelection, RowTransform, RowwiseStep, Scope, StageValue,
+    TableReader, nearest,
 };
+pub use pushdown_image::{augment, image, tensor};
+#[cfg(feature = "models")]
+pub use pushdown_model as model;
+#[cfg(feature = "tables")]
+pub use pushdown_table as table;
+
+use pushdown_core::{
+    language::{Args, Call, Param, Resolver, Value, excerpt},
+    step::{distance, operator},
+};
+
+use crate::{Error, Kind, Pipeline, Result, Sample};
 
 /// Generates the [`Step`] enum and its dispatch from a list of operators.
 macro_rules! steps {
-    ($($name:ident: $operator:path),+ $(,)?) => {
+    ($($(#[$feature:meta])? $name:ident: $operator:path),+ $(,)?) => {
         /// A step of a pipeline.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
         pub enum Step {
-            $(#[doc = concat!("See [`", stringify!($operator), "`].")] $name($operator)),+
+            $($(#[$feature])? #[doc = concat!("See [`", stringify!($operator), "`].")] $name($operator)),+
         }
 
         /// All steps, in the order of the documentation.
-        pub const ALL: &[StepInfo] = &[$(StepInfo::new::<$operator>()),+];
+        pub const ALL: &[StepInfo] = &[$($(#[$feature])? StepInfo::new::<$operator>()),+];
 
         impl Step {
             /// Parses a step from its name and arguments, with models from `models`.
             pub(crate) fn parse(call: &Call, models: &dyn Resolver) -> Result<Self> {
                 match call.name.as_str() {
-                    $(<$operator>::NAME => {
-                        let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS, models)?;
+                    $($(#[$feature])? <$operator>::NAME => {
+                        let args = Args::bind(call, <$operator>::NAME, <$operator>::PARAMS, models, Pipeline::parse_inner)?;
                         <$operator>::parse(&args).map(Self::$name)
                     })+
                     unknown => Err(unknown_step(unknown, call.position)),
@@ -52,67 +48,85 @@ macro_rules! steps {
 
             /// Name in a pipeline.
             pub const fn name(&self) -> &'static str {
-                match self { $(Self::$name(_) => <$operator>::NAME),+ }
+                match self { $($(#[$feature])? Self::$name(_) => <$operator>::NAME),+ }
             }
 
             /// The arguments by name, without those that have their default value: the canonical form.
             pub fn arguments(&self) -> Vec<(&'static str, Value)> {
-                match self { $(Self::$name(step) => step.arguments()),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.arguments()),+ }
             }
 
             /// Whether the step is random.
             pub fn is_random(&self) -> bool {
-                match self { $(Self::$name(step) => step.is_random()),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.is_random()),+ }
             }
 
             /// The seed argument of a random step, if any.
             pub fn seed(&self) -> Option<u64> {
-                match self { $(Self::$name(step) => step.seed()),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.seed()),+ }
             }
 
             /// The pipeline that the step runs over each of many values, if there is one.
-            pub fn inner_pipeline(&self) -> Option<&Pipeline> {
-                match self { $(Self::$name(step) => step.inner_pipeline()),+ }
+            pub fn inner_pipeline(&self) -> Option<&dyn InnerPipeline> {
+                match self { $($(#[$feature])? Self::$name(step) => step.inner_pipeline()),+ }
             }
 
             /// The step as one that reads a table from an object.
             pub fn table_reader(&self) -> Option<&dyn TableReader> {
-                match self { $(Self::$name(step) => step.table_reader()),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.table_reader()),+ }
             }
 
             /// The step as one that processes the rows of a table in order.
             pub fn rowwise(&self) -> Option<&dyn RowwiseStep> {
-                match self { $(Self::$name(step) => step.rowwise()),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.rowwise()),+ }
             }
 
             /// The same step over a range of the rows of an object. `None` if it does not read rows by number.
             pub(crate) fn with_rows(&self, rows: Range<u64>) -> Option<Self> {
-                match self { $(Self::$name(step) => step.with_rows(rows).map(Self::$name)),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.with_rows(rows).map(Self::$name)),+ }
             }
 
             /// The step that returns only the numbers of the selected rows. `None` if it does not read rows by number.
             pub(crate) fn row_numbers(&self, column_name: &str) -> Option<Self> {
-                match self { $(Self::$name(step) => step.row_numbers(column_name).map(Self::$name)),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.row_numbers(column_name).map(Self::$name)),+ }
             }
 
             /// The same step as up to `max_cuts + 1` steps, cut where a split may pay off.
             pub(crate) fn refined(&self, max_cuts: usize) -> Vec<Self> {
-                match self { $(Self::$name(step) => step.refined(max_cuts).into_iter().map(Self::$name).collect()),+ }
+                match self { $($(#[$feature])? Self::$name(step) => step.refined(max_cuts).into_iter().map(Self::$name).collect()),+ }
+            }
+
+            /// This step and `next` as one step with bit-identical results, if there is one.
+            pub(crate) fn joined(&self, next: &Self) -> Option<Self> {
+                match (self, next) {
+                    $($(#[$feature])? (Self::$name(step), Self::$name(next)) => step.joined(next).map(Self::$name),)+
+                    _ => None,
+                }
+            }
+
+            /// Loads what the step needs to run.
+            pub(crate) fn prepare(&self) -> Result<()> {
+                match self { $($(#[$feature])? Self::$name(step) => step.prepare()),+ }
+            }
+
+            /// Multiply-accumulate operations for one sample; 0 for steps other than `model`.
+            pub fn macs(&self) -> u64 {
+                match self { $($(#[$feature])? Self::$name(step) => step.macs()),+ }
             }
 
             /// The kind of the output for a kind of input, or a message with the expected input.
             pub(crate) fn output(&self, input: &Kind) -> Result<Kind, String> {
-                match self { $(Self::$name(step) => operator::output(step, input)),+ }
+                match self { $($(#[$feature])? Self::$name(step) => operator::output(step, input)),+ }
             }
 
             /// Bytes of scratch memory that the step needs in addition to input and output; `None` if unknown.
             pub(crate) fn scratch_bytes(&self, input: &Kind) -> Option<u64> {
-                match self { $(Self::$name(step) => operator::scratch_bytes(step, input)),+ }
+                match self { $($(#[$feature])? Self::$name(step) => operator::scratch_bytes(step, input)),+ }
             }
 
             /// Runs the step on one sample.
             pub(crate) fn apply(&self, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
-                match self { $(Self::$name(step) => operator::apply(step, sample, scope)),+ }
+                match self { $($(#[$feature])? Self::$name(step) => operator::apply(step, sample, scope)),+ }
             }
         }
     };
@@ -136,10 +150,15 @@ steps! {
     RandomCrop: augment::RandomCrop,
     FlipH: augment::FlipH,
     ColorJitter: augment::ColorJitter,
+    #[cfg(feature = "models")]
     Model: model::ModelStep,
+    #[cfg(feature = "tables")]
     Select: table::Select,
+    #[cfg(feature = "tables")]
     Sql: table::Sql,
+    #[cfg(feature = "tables")]
     Sample: table::SampleRows,
+    #[cfg(feature = "tables")]
     Each: table::Each,
 }
 
@@ -173,18 +192,6 @@ impl StepInfo {
     }
 }
 
-impl Step {
-    /// The models that the step runs, including those of an inner pipeline.
-    pub fn models(&self) -> Box<dyn Iterator<Item = &Arc<Model>> + '_> {
-        let own = match self {
-            Self::Model(model) => Some(model.model()),
-            _ => None,
-        };
-        let inner = self.inner_pipeline().into_iter().flat_map(Pipeline::steps);
-        Box::new(own.into_iter().chain(inner.flat_map(Self::models)))
-    }
-}
-
 /// The canonical text of the step.
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,7 +204,24 @@ impl fmt::Display for Step {
     }
 }
 
+/// The feature that the step `name` needs, if this build lacks it.
+fn missing_feature(name: &str) -> Option<&'static str> {
+    match name {
+        "model" if cfg!(not(feature = "models")) => Some("models"),
+        "select" | "sql" | "sample" | "each" if cfg!(not(feature = "tables")) => Some("tables"),
+        _ => None,
+    }
+}
+
 fn unknown_step(found: &str, position: usize) -> Error {
+    if let Some(feature) = missing_feature(found) {
+        return Error::pipeline(
+            position,
+            format!(
+                "found the step `{found}`, which this program lacks: it was built without the feature `{feature}`"
+            ),
+        );
+    }
     let names = ALL.iter().map(|info| info.name);
     let nearest = names
         .clone()

@@ -127,13 +127,7 @@ pub(super) fn candidates(
     let (mut gateway, mut host) = (0.0, 0.0);
     for (group, gateway_seconds) in groups {
         let steps = &pipeline.steps()[group.first..group.first + group.steps];
-        let macs: Vec<f64> = steps
-            .iter()
-            .map(|step| match step {
-                Step::Model(model) => float(model.macs()),
-                _ => 0.0,
-            })
-            .collect();
+        let macs: Vec<f64> = steps.iter().map(|step| float(step.macs())).collect();
         let all: f64 = macs.iter().sum();
         let mut done = 0.0;
         for (index, macs) in macs.iter().enumerate() {

@@ -242,7 +242,7 @@ impl PushdownReaderBuilder {
 }
 
 fn check_pipeline(pipeline: &Pipeline, split: Split, seed: Option<u64>, epoch: u32) -> Result<()> {
-    if let Err(error) = split.resolve(pipeline, &BytesKind::default()) {
+    if let Err(error) = pipeline.stage_of(split, &BytesKind::default()) {
         return Err(Error::config(error.to_string()));
     }
     Ok(pipeline.check_randomness(pipeline.len(), seed, Some(epoch))?)

@@ -10,7 +10,10 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
-use pushdown::wire::{self, BatchRequest, BatchWriter, Compression, OnError, Row, ValueType};
+use pushdown::{
+    engine_of,
+    wire::{self, BatchRequest, BatchWriter, Compression, OnError, Row, ValueType},
+};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -71,7 +74,9 @@ impl Pushdown {
         let position = tenant.position_now();
         let mut headers = HeaderMap::new();
         insert_warnings(&mut headers, &request.pipeline);
-        let writer = BatchWriter::new(value_type(&request)?, request.compression, &request.pipeline)?;
+        let engine = engine_of(request.pipeline.steps()).unwrap_or_default();
+        let digest = request.pipeline.digest();
+        let writer = BatchWriter::new(value_type(&request)?, request.compression, &engine, &digest)?;
         let head = writer.start();
         let mut answer = BatchAnswer {
             rows: ready_rows(self.clone(), Arc::clone(&request), host, position.clone()).boxed(),
@@ -143,7 +148,11 @@ fn value_type(request: &BatchRequest) -> Result<ValueType> {
     for sample in &request.samples {
         match sample.split.unwrap_or(request.split) {
             wire::Split::Smallest => return Ok(ValueType::for_kinds(kinds)),
-            split => stages.push(split.resolve(&request.pipeline, &pushdown::BytesKind::default())?),
+            split => stages.push(
+                request
+                    .pipeline
+                    .stage_of(split, &pushdown::BytesKind::default())?,
+            ),
         }
         // A value that is too large is replaced by the object.
         stages.extend(sample.max_bytes.map(|_| 0));

@@ -1,7 +1,7 @@
 //! The ETag of a derived answer.
 
 use http::{HeaderMap, HeaderValue, header};
-use pushdown::{Engine, pipeline::Digest};
+use pushdown::{Engine, engine_of, pipeline::Digest};
 
 use super::{form::AnswerForm, request::PipelineJob};
 
@@ -17,7 +17,7 @@ pub(super) fn derived(
     stage: usize,
     form: AnswerForm,
 ) -> Option<HeaderValue> {
-    let engine = Engine::for_steps(&job.pipeline.steps()[..stage]).ok()?;
+    let engine = engine_of(&job.pipeline.steps()[..stage]).ok()?;
     etag_for_engine(source, job, stage, form, &engine)
 }
 

@@ -1,7 +1,7 @@
 //! The headers of derived answers, and answers without a body.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
-use pushdown::{Engine, Pipeline, Step, wire};
+use pushdown::{Pipeline, Step, engine_of, wire};
 
 use super::{
     conditions::{self, ConditionResult},
@@ -101,7 +101,7 @@ pub(super) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Res
 
 /// Adds the engine of these steps. If no runtime can run a model among them, no value after the model exists.
 pub(super) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
-    let engine = Engine::for_steps(steps).unwrap_or_default();
+    let engine = engine_of(steps).unwrap_or_default();
     insert(headers, wire::header::ENGINE, &engine.to_string());
 }
 

@@ -43,8 +43,8 @@ impl Pushdown {
         // Errors that do not depend on the object are reported before the store is contacted.
         if let Split::Full | Split::At(_) = job.split {
             let stage = job
-                .split
-                .resolve(&job.pipeline, &pushdown::BytesKind::default())?;
+                .pipeline
+                .stage_of(job.split, &pushdown::BytesKind::default())?;
             job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
             AnswerForm::negotiate(parts, &job, stage, &job.pipeline.kinds()[stage])?;
         }
@@ -162,7 +162,7 @@ impl Pushdown {
         let value = match job.split {
             Split::Smallest => None,
             split => {
-                let stage = split.resolve(&job.pipeline, &pushdown::BytesKind::default())?;
+                let stage = job.pipeline.stage_of(split, &pushdown::BytesKind::default())?;
                 let kind = &job.pipeline.kinds()[stage];
                 Some((stage, AnswerForm::negotiate(parts, job, stage, kind)?))
             }

@@ -129,7 +129,7 @@ impl PipelineJob {
 
     /// The stage to answer with, from what is known of the object: 0 if the value is known to be too large.
     pub(super) fn stage(&self, object: &BytesKind) -> Result<usize> {
-        let stage = self.split.resolve(&self.pipeline, object)?;
+        let stage = self.pipeline.stage_of(self.split, object)?;
         if self.max_bytes.is_none() {
             return Ok(stage);
         }

@@ -8,10 +8,9 @@ use serde::{
     ser::{SerializeMap as _, SerializeSeq as _},
 };
 
-use super::{
-    NoModels, Pipeline, Resolver,
-    value::{Value, excerpt, is_plain},
-};
+use pushdown_core::language::{Value, excerpt, is_plain};
+
+use super::{NoModels, Pipeline, Resolver};
 use crate::{Error, Result, limits};
 
 /// A step in JSON: an object with the name as `step`, and the arguments by name.

@@ -252,7 +252,7 @@ fn values_print_the_text_that_they_parse_from() {
     ];
     for (value, text) in values {
         assert_eq!(value.to_string(), text);
-        let calls = text::parse(&format!("step({text})")).expect(text);
+        let calls = parse_calls(&format!("step({text})")).expect(text);
         assert_eq!(calls[0].arguments[0].value, value, "{text}");
         assert!(text.is_ascii(), "values fit into a header");
     }
@@ -264,7 +264,7 @@ fn both_quotes_and_all_escapes() {
         let pipeline = Pipeline::parse(&format!("decode(orient={text})")).expect(text);
         assert_eq!(pipeline.to_string(), "decode(orient=exif)");
     }
-    let calls = text::parse(r#"step('a"b\'', "a'b\"", "\\")"#).expect("quotes");
+    let calls = parse_calls(r#"step('a"b\'', "a'b\"", "\\")"#).expect("quotes");
     let found: Vec<_> = calls[0]
         .arguments
         .iter()

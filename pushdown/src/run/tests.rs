@@ -282,7 +282,7 @@ fn cancellation_ends_the_run_before_the_next_step() {
         let started_steps = AtomicUsize::new(0);
         let is_cancelled = || started_steps.fetch_add(1, Ordering::Relaxed) == allowed_steps;
         let context = Context {
-            cancellation: Cancellation::when(&is_cancelled),
+            cancellation: crate::Cancellation::when(&is_cancelled),
             ..Context::new(b"")
         };
         let error = pipeline.run(1..4, image(9, 9), &context).expect_err("cancelled");

@@ -43,7 +43,8 @@ fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<
     let mut writer = BatchWriter::new(
         ValueType::for_kinds([&pipeline.kinds()[stage]]),
         Compression::default(),
-        pipeline,
+        &pushdown::engine_of(pipeline.steps())?,
+        &pipeline.digest(),
     )?;
     let mut stream = writer.start().to_vec();
     let row = Row {

@@ -233,9 +233,8 @@ impl Get {
     /// The stage to stop at, given what is known of the object.
     fn stage(&self, pipeline: &Pipeline, object: &BytesKind) -> anyhow::Result<usize> {
         let Randomness { seed, epoch } = self.randomness;
-        let stage = self
-            .split
-            .resolve(pipeline, object)
+        let stage = pipeline
+            .stage_of(self.split, object)
             .map_err(|error| Usage(error.to_string()))?;
         pipeline
             .check_randomness(stage, seed, Some(epoch))

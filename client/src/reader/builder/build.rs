@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
 
-use pushdown::{Engine, wire::Split};
+use pushdown::{engine_of, wire::Split};
 use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
@@ -108,7 +108,7 @@ impl PushdownReaderBuilder {
             _ => 0,
         };
         let session = Session {
-            engine: Engine::for_steps(&pipeline.steps()[first_possible_host_step..]).unwrap_or_default(),
+            engine: engine_of(&pipeline.steps()[first_possible_host_step..]).unwrap_or_default(),
             rounding_warning_logged: AtomicBool::new(false),
             store,
             bucket,

@@ -81,7 +81,9 @@ impl Pushdown {
             if let split @ (pushdown::wire::Split::Full | pushdown::wire::Split::At(_)) =
                 sample.split.unwrap_or(request.split)
             {
-                let stage = split.resolve(&request.pipeline, &pushdown::BytesKind::default())?;
+                let stage = request
+                    .pipeline
+                    .stage_of(split, &pushdown::BytesKind::default())?;
                 request
                     .pipeline
                     .check_randomness(stage, request.seed, request.epoch)?;

@@ -1,0 +1,33 @@
+//! Values, kinds, errors and limits of pushdown, the language of pipelines, and the interfaces of steps.
+//!
+//! No step, no codec and no engine is in this crate. No network I/O and no file.
+
+mod cancellation;
+mod context;
+mod dtype;
+mod engine;
+mod error;
+mod estimate;
+mod kind;
+pub mod language;
+pub mod limits;
+pub mod media;
+mod numbers;
+mod sample;
+mod source;
+pub mod step;
+pub mod table;
+
+pub use cancellation::Cancellation;
+pub use context::Context;
+pub use dtype::{DType, Layout};
+pub use engine::{ENGINE, Engine, RuntimeIdentity};
+pub use error::{Error, ErrorKind, Result};
+pub use estimate::Estimate;
+pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};
+pub use limits::{Limits, TableLimits};
+pub use media::{ImageHeader, MediaType};
+pub use numbers::float;
+pub use sample::{Element, Image, Sample, Tensor};
+pub use source::{Source, Suffix};
+pub use table::{Table, TableBuilder};

@@ -1,0 +1,246 @@
+//! The planner: chooses how many steps the gateway runs for each class of samples, to speed up the slowest tier.
+//!
+//! A plan is a mixture: it assigns a share of each class to each split. The cost of a mixture per sample and tier is
+//! linear in the shares, and the slowest tier sets the pace of an epoch, so the best mixture solves a small linear
+//! program. Plain reading is split 0, a candidate like any other: by the costs that it is computed from, a plan is
+//! never slower than plain reading. Pure functions: costs in, plan out.
+
+mod background;
+mod costs;
+mod hysteresis;
+mod learn;
+mod link;
+mod mean;
+mod recent_median;
+mod replanner;
+mod simplex;
+pub mod simulate;
+mod solve;
+
+use std::collections::BTreeMap;
+
+pub use costs::{Bound, Candidate, Class, InFlight, Load, LoadingCost, Rules, SetupCosts, Tiers};
+pub use learn::{Costs, StepCost};
+pub use link::Link;
+pub use replanner::{CpuUtilization, Decision, Replanner};
+use solve::{SplitIndex, solve};
+
+/// Plans within this ratio of the fastest count as equally fast. The planner takes the one with the fewest bytes, then the one
+/// with the least CPU time on the host.
+const TIE_RATIO: f64 = 0.03;
+/// Shares up to this value are rounding errors of the linear program.
+const SHARE_EPSILON: f64 = 1e-9;
+
+/// The share of each class that takes each split.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The shares of the candidates by class, in the order of `Class::candidates`; they sum to the share of the class.
+    pub shares: Vec<Vec<f64>>,
+    /// Mean time of each tier per sample.
+    pub load: Load,
+    /// Latency of the first sample on the slowest split in use, with all tiers idle.
+    pub tail_seconds: f64,
+    /// Mean bytes sent per sample.
+    pub bytes_per_sample: f64,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    /// Seconds per remaining sample, if the last sample takes the slowest split.
+    pub fn seconds(&self, rules: &Rules) -> f64 {
+        self.pace_seconds(rules) + self.tail_seconds / rules.samples_left.max(1.0)
+    }
+
+    /// Seconds per remaining sample without the tail.
+    fn pace_seconds(&self, rules: &Rules) -> f64 {
+        rules.pace_seconds(self.load.upstream_seconds(), self.load.trainer_seconds)
+    }
+
+    /// The best mixture: among those within 3 % of the fastest, the one with the fewest bytes.
+    ///
+    /// Each class needs a candidate with stage 0. The rules never exclude that candidate.
+    pub fn best(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
+        let plain = Self::plain(tiers, classes, rules);
+        let slowest = plain.seconds(rules);
+        // Weights are fetched once and whole, even for a few samples: a mixture that needs them pays before it gains.
+        let candidates = classes.iter().flat_map(|class| &class.candidates);
+        let weights_bytes = candidates
+            .map(|candidate| candidate.weights_bytes)
+            .fold(0.0, f64::max);
+        let with_weights = Self::best_with_weights(tiers, classes, rules, weights_bytes)
+            .filter(|with_weights| with_weights.seconds(rules) <= slowest)
+            .unwrap_or(plain);
+        let without_weights =
+            (weights_bytes > 0.0).then(|| Self::best_without_weights(tiers, classes, rules));
+        let is_about_as_fast = |without_weights: &Self| {
+            let seconds = without_weights.seconds(rules);
+            seconds <= slowest && seconds * (1.0 - TIE_RATIO) <= with_weights.seconds(rules)
+        };
+        without_weights
+            .flatten()
+            .filter(is_about_as_fast)
+            .unwrap_or(with_weights)
+    }
+
+    /// The best mixture of splits that need no weights that the host lacks, for use while the host fetches them. `None` if a
+    /// class has no such split.
+    pub fn best_without_weights(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Option<Self> {
+        Self::best_with_weights(tiers, classes, rules, 0.0)
+    }
+
+    /// The best mixture of splits that need at most `weights_bytes` of weights, fetched once. `None` if that leaves a class
+    /// without a split. A split with a long latency, or with layers to load first, may pay for many samples and not for a few:
+    /// it is left out if the remaining samples finish earlier without it.
+    fn best_with_weights(
+        tiers: &Tiers,
+        classes: &[Class],
+        rules: &Rules,
+        weights_bytes: f64,
+    ) -> Option<Self> {
+        let mixture = |is_allowed: &dyn Fn(&Candidate) -> bool| {
+            Self::mixture(tiers, classes, rules, weights_bytes, is_allowed)
+        };
+        let mut best = mixture(&|_| true)?;
+        while let Some(faster) = mixture(&|split| tiers.latency_seconds(split) < best.tail_seconds)
+            .filter(|faster| faster.seconds(rules) < best.seconds(rules))
+        {
+            best = faster;
+        }
+        // Leaving out every split that loads layers may pay even if leaving out any single one does not.
+        let already_loaded = mixture(&|split| !split.has_loading_cost())
+            .filter(|already_loaded| already_loaded.seconds(rules) < best.seconds(rules));
+        Some(already_loaded.unwrap_or(best))
+    }
+
+    /// The best mixture of the splits that satisfy `is_allowed`.
+    fn mixture(
+        tiers: &Tiers,
+        classes: &[Class],
+        rules: &Rules,
+        weights_bytes: f64,
+        is_allowed: &dyn Fn(&Candidate) -> bool,
+    ) -> Option<Self> {
+        let plain_seconds = Self::plain(tiers, classes, rules).pace_seconds(rules);
+        // Sorted by class.
+        let mut splits: Vec<SplitIndex> = Vec::new();
+        for (class_index, class) in classes.iter().enumerate() {
+            let stored = class.candidates.iter().find(|candidate| candidate.stage == 0);
+            let max_bytes = stored.map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes);
+            let is_possible = |candidate: &Candidate| {
+                let fits = candidate.stage == 0 || candidate.bytes <= max_bytes && tiers.can_run(candidate);
+                fits && candidate.weights_bytes <= weights_bytes && is_allowed(candidate)
+            };
+            let count_before = splits.len();
+            let possible = class
+                .candidates
+                .iter()
+                .enumerate()
+                .filter(|(_, candidate)| is_possible(candidate));
+            splits.extend(possible.map(|(candidate_index, _)| SplitIndex {
+                class: class_index,
+                candidate: candidate_index,
+            }));
+            if splits.len() == count_before {
+                return None;
+            }
+        }
+        let loads: Vec<Load> = splits
+            .iter()
+            .map(|split| tiers.load(split.candidate(classes)))
+            .collect();
+        let mut fixed_load = tiers.fixed_load(LoadingCost::default(), rules);
+        fixed_load.link_seconds += tiers.weights_seconds(weights_bytes, rules);
+        let solution = solve(classes, &splits, &loads, &fixed_load, |best_seconds| {
+            // A tie is never slower than plain reading. A trainer that is slower than the other tiers waits for its first
+            // batch only.
+            let trainer = tiers.trainer_seconds;
+            let tie_seconds =
+                (rules.pace_seconds(best_seconds, trainer) * (1.0 + TIE_RATIO)).min(plain_seconds);
+            rules.max_upstream_seconds(tie_seconds, trainer)
+        });
+        let mut shares: Vec<Vec<f64>> = classes
+            .iter()
+            .map(|class| vec![0.0; class.candidates.len()])
+            .collect();
+        let used = splits
+            .iter()
+            .zip(&solution)
+            .filter(|(_, share)| **share > SHARE_EPSILON);
+        for (split, share) in used {
+            shares[split.class][split.candidate] = *share;
+        }
+        Some(Self::from_shares(tiers, classes, shares, rules))
+    }
+
+    /// The plan with these shares. It fetches the weights that its splits need once, and loads the layers of each split once.
+    pub fn from_shares(tiers: &Tiers, classes: &[Class], shares: Vec<Vec<f64>>, rules: &Rules) -> Self {
+        let used: Vec<(&Candidate, f64)> = classes
+            .iter()
+            .zip(&shares)
+            .flat_map(|(class, shares)| class.candidates.iter().zip(shares.iter().copied()))
+            .filter(|(_, share)| *share > 0.0)
+            .collect();
+        let loading_by_stage: BTreeMap<_, _> = used
+            .iter()
+            .map(|(candidate, _)| (candidate.stage, candidate.loading))
+            .collect();
+        let mut load = Load {
+            trainer_seconds: tiers.trainer_seconds,
+            ..tiers.fixed_load(loading_by_stage.into_values().sum(), rules)
+        };
+        let (mut bytes_per_sample, mut weights_bytes, mut tail_seconds) = (0.0, 0.0_f64, 0.0_f64);
+        for (candidate, share) in used {
+            let sample = tiers.load(candidate);
+            load.gateway_seconds += share * sample.gateway_seconds;
+            load.link_seconds += share * sample.link_seconds;
+            load.host_seconds += share * sample.host_seconds;
+            bytes_per_sample += share * candidate.bytes;
+            weights_bytes = weights_bytes.max(candidate.weights_bytes);
+            tail_seconds = tail_seconds.max(tiers.latency_seconds(candidate));
+        }
+        load.link_seconds += tiers.weights_seconds(weights_bytes, rules);
+        Self {
+            shares,
+            load,
+            tail_seconds,
+            bytes_per_sample,
+        }
+    }
+
+    /// The share of samples that may try another split with this `load`: what fits into the idle time of this plan and 3 % of
+    /// its time.
+    pub fn trial_share(&self, load: &Load) -> f64 {
+        let seconds = self.load.seconds() * (1.0 + TIE_RATIO);
+        let tiers: [fn(&Load) -> f64; 3] = [
+            |load| load.gateway_seconds,
+            |load| load.link_seconds,
+            |load| load.host_seconds,
+        ];
+        let shares = tiers.map(|tier| match tier(load) {
+            needed if needed > 0.0 => ((seconds - tier(&self.load)) / needed).max(0.0),
+            _ => 1.0,
+        });
+        shares.into_iter().fold(1.0, f64::min)
+    }
+
+    /// The plan that reads every object unchanged.
+    pub fn plain(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
+        let share =
+            |class: &Class, candidate: &Candidate| if candidate.stage == 0 { class.share } else { 0.0 };
+        let shares = classes
+            .iter()
+            .map(|class| {
+                class
+                    .candidates
+                    .iter()
+                    .map(|candidate| share(class, candidate))
+                    .collect()
+            })
+            .collect();
+        Self::from_shares(tiers, classes, shares, rules)
+    }
+}
+
+#[cfg(test)]
+mod tests;

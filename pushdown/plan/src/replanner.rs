@@ -1,0 +1,266 @@
+//! Updates the plan of a reader from observations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Class, Costs, InFlight, Link, LoadingCost, Plan, Rules, SetupCosts, StepCost, Tiers,
+    background::BackgroundLoad, hysteresis::Hysteresis, recent_median::RecentMedian,
+};
+use pushdown_core::float;
+
+/// The observations of a data set's samples and of the tiers, and the resulting plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replanner {
+    costs: Costs,
+    link: Link,
+    trainer_seconds: RecentMedian,
+    host_cores: f64,
+    gateway_cores: Option<f64>,
+    background_load: BackgroundLoad,
+    shared: bool,
+    hysteresis: Hysteresis,
+    decision: Option<Decision>,
+    /// CPU seconds of steps at the gateway since the last [interval](Replanner::observe_interval).
+    gateway_step_seconds: f64,
+    /// CPU seconds of steps on the host since then.
+    host_step_seconds: f64,
+    /// Number of samples in flight by class and stage.
+    in_flight: BTreeMap<(usize, usize), u64>,
+    /// Stages that have been requested at least once.
+    requested_stages: BTreeSet<usize>,
+}
+
+/// A tier that is busy for at least this ratio of the time is saturated: it rarely waits for the link or another tier.
+const SATURATED_RATIO: f64 = 0.7;
+
+/// The ratio of an interval in which the CPUs at each end of the link were busy; `None` if unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct CpuUtilization {
+    /// CPUs of the gateway, with any work.
+    pub gateway_ratio: Option<f64>,
+    /// CPUs of the gateway, with work other than steps, such as that of a store on the same machine. Negative if steps ended
+    /// that had begun before the interval.
+    pub background_ratio: Option<f64>,
+    /// CPUs of the host, with any work.
+    pub host_ratio: Option<f64>,
+}
+
+/// A plan and its inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The estimated capacity of the tiers.
+    pub tiers: Tiers,
+    /// The estimated costs of samples.
+    pub classes: Vec<Class>,
+    /// The constraints on the plan.
+    pub rules: Rules,
+    /// The share of each class that takes each split.
+    pub plan: Plan,
+}
+
+impl Decision {
+    /// Whether a split in use needs weights that the host lacks.
+    pub fn needs_weights(&self) -> bool {
+        let mut splits = self
+            .classes
+            .iter()
+            .zip(&self.plan.shares)
+            .flat_map(|(class, shares)| class.candidates.iter().zip(shares));
+        splits.any(|(split, share)| *share > 0.0 && split.weights_bytes > 0.0)
+    }
+
+    /// The [share of samples](Plan::trial_share) that may try the split at `stage` in addition to `plan`.
+    pub fn trial_share(&self, plan: &Plan, stage: usize) -> f64 {
+        let class_shares = |class: &Class| {
+            let candidates = class.candidates.iter();
+            candidates
+                .map(|split| if split.stage == stage { class.share } else { 0.0 })
+                .collect()
+        };
+        let shares = self.classes.iter().map(class_shares).collect();
+        let rules = Rules {
+            in_flight: InFlight::default(),
+            ..self.rules
+        };
+        // The plan already contains the background load, which is the same for every split.
+        let tiers = Tiers {
+            background_seconds: 0.0,
+            ..self.tiers
+        };
+        plan.trial_share(&Plan::from_shares(&tiers, &self.classes, shares, &rules).load)
+    }
+
+    /// The best plan until the host has the weights; `None` if every plan needs them.
+    pub fn plan_without_weights(&self) -> Option<Plan> {
+        Plan::best_without_weights(&self.tiers, &self.classes, &self.rules)
+    }
+}
+
+impl Replanner {
+    /// A planner without observations, of a pipeline with these steps. `classes` has the share and the mean object bytes of each
+    /// class. Steps run on `host_cores` cores of this host.
+    pub fn new(steps: &[StepCost], classes: &[(f64, f64)], host_cores: f64) -> Self {
+        Self {
+            costs: Costs::new(steps, classes),
+            link: Link::default(),
+            trainer_seconds: RecentMedian::default(),
+            host_cores,
+            gateway_cores: None,
+            background_load: BackgroundLoad::default(),
+            shared: false,
+            hysteresis: Hysteresis::default(),
+            decision: None,
+            gateway_step_seconds: 0.0,
+            host_step_seconds: 0.0,
+            in_flight: BTreeMap::new(),
+            requested_stages: BTreeSet::new(),
+        }
+    }
+
+    /// Sets the mean object bytes of a class, for data sets without a listing.
+    pub fn set_object_bytes(&mut self, class: usize, bytes: f64) {
+        self.costs.set_object_bytes(class, bytes);
+    }
+
+    /// Records the seconds that the host took for `steps` steps of a sample from `first` on, which ran as one.
+    pub fn observe_host_seconds(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
+        self.host_step_seconds += seconds;
+        self.costs.observe_host_seconds(class, first, steps, seconds);
+    }
+
+    /// Records the seconds that the gateway took for a sample up to `stage`.
+    pub fn observe_gateway_seconds(&mut self, class: usize, stage: usize, seconds: f64) {
+        self.gateway_step_seconds += seconds;
+        self.background_load.observe_step_seconds(seconds);
+        self.costs.observe_gateway_seconds(class, stage, seconds);
+    }
+
+    /// Records a request for a sample at a stage.
+    pub fn observe_request(&mut self, class: usize, stage: usize) {
+        *self.in_flight.entry((class, stage)).or_default() += 1;
+        self.requested_stages.insert(stage);
+    }
+
+    /// Records that the request for a sample at a stage ended: the sample arrived, or failed.
+    pub fn observe_request_end(&mut self, class: usize, stage: usize) {
+        self.background_load.observe_sample();
+        if let Some(count) = self.in_flight.get_mut(&(class, stage)) {
+            *count -= 1;
+            if *count == 0 {
+                self.in_flight.remove(&(class, stage));
+            }
+        }
+    }
+
+    /// Records the bytes of an answer to a request for a value of `stage`; see [`Costs::observe_value_bytes`].
+    pub fn observe_value_bytes(&mut self, class: usize, stage: usize, bytes: f64, is_object: bool) {
+        self.costs.observe_value_bytes(class, stage, bytes, is_object);
+    }
+
+    /// Records the time since the last call. The [rates](Link::observe_rate) observed in it are the bandwidth of the link only
+    /// if neither end was saturated, either with the steps observed or with any work.
+    pub fn observe_interval(&mut self, seconds: f64, utilization: &CpuUtilization) {
+        let is_saturated = |step_seconds: f64, cores: f64, ratio: Option<f64>| {
+            step_seconds >= SATURATED_RATIO * seconds * cores
+                || ratio.is_some_and(|ratio| ratio >= SATURATED_RATIO)
+        };
+        if let Some(background_ratio) = utilization.background_ratio {
+            let cpus_saturated = utilization
+                .gateway_ratio
+                .is_some_and(|ratio| ratio >= SATURATED_RATIO);
+            self.background_load
+                .observe_interval(seconds, background_ratio, cpus_saturated);
+        }
+        let gateway_step_seconds = std::mem::take(&mut self.gateway_step_seconds);
+        let host_step_seconds = std::mem::take(&mut self.host_step_seconds);
+        let gateway_saturated = self
+            .gateway_cores
+            .is_some_and(|cores| is_saturated(gateway_step_seconds, cores, utilization.gateway_ratio));
+        let host_saturated = is_saturated(host_step_seconds, self.host_cores, utilization.host_ratio);
+        self.link.classify_rates(gateway_saturated || host_saturated);
+    }
+
+    /// The link, for more observations.
+    pub const fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    /// Records the seconds that the trainer took per sample.
+    pub fn observe_trainer_seconds(&mut self, seconds: f64) {
+        self.trainer_seconds.add(seconds);
+    }
+
+    /// Sets the number of gateway cores for this reader. Ignores negative and non-finite numbers.
+    pub fn set_gateway_cores(&mut self, cores: f64) {
+        if cores.is_finite() && cores >= 0.0 {
+            self.gateway_cores = Some(cores);
+        }
+    }
+
+    /// Sets whether gateway and host [share](Tiers::shared) their CPUs. Default: no.
+    pub const fn set_shared(&mut self, shared: bool) {
+        self.shared = shared;
+    }
+
+    /// The cost of the samples in flight.
+    fn in_flight_cost(&self, classes: &[Class]) -> InFlight {
+        let mut total = InFlight::default();
+        for ((class, stage), count) in &self.in_flight {
+            let candidates = classes.get(*class).map_or(&[][..], |class| &class.candidates);
+            if let Some(split) = candidates.iter().find(|split| split.stage == *stage) {
+                let count = float(*count);
+                total.gateway_seconds += count * split.gateway_seconds;
+                total.bytes += count * split.bytes;
+                total.host_seconds += count * split.host_seconds;
+            }
+        }
+        total
+    }
+
+    /// Ends a batch, and plans the samples that have not been requested yet, which follow those in flight. The layers of a split
+    /// cost nothing to load once a sample was requested at it.
+    ///
+    /// `None` while the costs of both tiers, or the cores of the gateway, are unknown.
+    pub fn next_batch(&mut self, mut setup: SetupCosts, rules: &Rules) -> Option<&Decision> {
+        for (stage, loading) in setup.loading.iter_mut().enumerate() {
+            if self.requested_stages.contains(&stage) {
+                *loading = LoadingCost::default();
+            }
+        }
+        if let Some(classes) = self.costs.classes(&setup)
+            && let Some(gateway_cores) = self.gateway_cores
+        {
+            let tiers = Tiers {
+                gateway_cores,
+                background_seconds: self.background_load.seconds_per_sample(),
+                link_bytes_per_second: self.link.bytes_per_second().unwrap_or(f64::INFINITY),
+                host_cores: self.host_cores,
+                trainer_seconds: self.trainer_seconds.median().unwrap_or_default(),
+                shared: self.shared,
+            };
+            let rules = Rules {
+                in_flight: self.in_flight_cost(&classes),
+                ..*rules
+            };
+            let plan = self.hysteresis.decide(&tiers, &classes, &rules);
+            self.decision = Some(Decision {
+                tiers,
+                classes,
+                rules,
+                plan,
+            });
+        }
+        self.costs.next_batch();
+        self.link.next_batch();
+        self.trainer_seconds.next_batch();
+        self.decision()
+    }
+
+    /// The plan in force.
+    pub const fn decision(&self) -> Option<&Decision> {
+        self.decision.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests;

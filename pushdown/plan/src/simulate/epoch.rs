@@ -1,0 +1,206 @@
+//! Discrete-event simulation of one epoch.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, BinaryHeap},
+};
+
+use super::{
+    ReadAhead, SampleCost,
+    queues::{Gateway, Host, Time},
+};
+use crate::Tiers;
+use pushdown_core::float;
+
+/// The state of an epoch.
+pub(super) struct Epoch<'a> {
+    tiers: &'a Tiers,
+    samples: &'a [SampleCost],
+    read_ahead: ReadAhead,
+    /// Future events by time. The number keeps simultaneous events in the order in which they were scheduled.
+    events: BinaryHeap<Reverse<(Time, usize, Event)>>,
+    scheduled: usize,
+    gateway: Gateway,
+    host: Host,
+    /// When the link has delivered all that was sent.
+    link_free: Time,
+    /// Plain samples that wait for a GET, the oldest batch first.
+    waiting: BTreeSet<usize>,
+    free_gets: usize,
+    batches: Vec<Batch>,
+    requested_batches: usize,
+    batches_in_flight: usize,
+}
+
+/// An event of the sample with this index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Sent(usize),
+    Arrived(usize),
+    Computed(usize),
+}
+
+/// The progress of a batch. Pairs are pushed and plain samples, in that order.
+#[derive(Debug, Default)]
+struct Batch {
+    samples: usize,
+    requested: [usize; 2],
+    arrived: [usize; 2],
+    computed: usize,
+    ready_seconds: f64,
+}
+
+// === impl Epoch ===
+
+impl<'a> Epoch<'a> {
+    pub(super) fn new(tiers: &'a Tiers, samples: &'a [SampleCost], read_ahead: ReadAhead) -> Self {
+        let batch = |samples: &[SampleCost]| {
+            let plain = samples.iter().filter(|sample| sample.is_plain).count();
+            Batch {
+                samples: samples.len(),
+                requested: [samples.len() - plain, plain],
+                ..Batch::default()
+            }
+        };
+        Self {
+            tiers,
+            samples,
+            read_ahead,
+            events: BinaryHeap::new(),
+            scheduled: 0,
+            gateway: Gateway::new(tiers.gateway_cores),
+            host: Host::new(tiers.host_cores),
+            link_free: Time(0.0),
+            waiting: BTreeSet::new(),
+            free_gets: read_ahead.concurrent_gets.get(),
+            batches: samples
+                .chunks(read_ahead.batch_samples.get())
+                .map(batch)
+                .collect(),
+            requested_batches: 0,
+            batches_in_flight: 0,
+        }
+    }
+
+    /// Runs the epoch and returns its duration.
+    pub(super) fn seconds(mut self) -> f64 {
+        self.request_batches(Time(0.0));
+        while let Some(Reverse((now, _, event))) = self.events.pop() {
+            match event {
+                Event::Sent(sample) => {
+                    let seconds = self.samples[sample].bytes / self.tiers.link_bytes_per_second;
+                    self.link_free = Time(self.link_free.0.max(now.0) + seconds);
+                    self.schedule(self.link_free, Event::Arrived(sample));
+                }
+                Event::Arrived(sample) => self.on_arrived(now, sample),
+                Event::Computed(sample) => self.on_computed(now, sample),
+            }
+        }
+        self.batches.iter().fold(0.0, |trained: f64, batch| {
+            trained.max(batch.ready_seconds) + self.tiers.trainer_seconds * float(batch.samples as u64)
+        })
+    }
+
+    fn schedule(&mut self, at: Time, event: Event) {
+        self.events.push(Reverse((at, self.scheduled, event)));
+        self.scheduled += 1;
+    }
+
+    /// Requests all batches that may be in flight.
+    fn request_batches(&mut self, now: Time) {
+        while self.requested_batches < self.batches.len()
+            && self.batches_in_flight < self.read_ahead.batches_in_flight.get()
+            && self
+                .requested_batches
+                .checked_sub(1)
+                .is_none_or(|previous| self.batches[previous].is_past_half())
+        {
+            let first = self.requested_batches * self.read_ahead.batch_samples.get();
+            let count = self.batches[self.requested_batches].samples;
+            let (plain, pushed): (Vec<_>, Vec<_>) =
+                (first..first + count).partition(|sample| self.samples[*sample].is_plain);
+            self.waiting.extend(plain);
+            self.request_objects(now);
+            for sample in pushed {
+                let computed = self.gateway.run(now, self.gateway_seconds(sample));
+                self.schedule(computed, Event::Sent(sample));
+            }
+            self.requested_batches += 1;
+            self.batches_in_flight += 1;
+        }
+    }
+
+    /// Requests as many stored objects as may be read at a time.
+    fn request_objects(&mut self, now: Time) {
+        while self.free_gets > 0
+            && let Some(sample) = self.waiting.pop_first()
+        {
+            self.free_gets -= 1;
+            let sent = self.gateway.interrupt(now, self.gateway_seconds(sample));
+            self.schedule(sent, Event::Sent(sample));
+        }
+    }
+
+    /// Seconds spent before the link. If the tiers share their cores, this work is part of the host's.
+    fn gateway_seconds(&self, sample: usize) -> f64 {
+        if self.tiers.shared {
+            0.0
+        } else {
+            self.samples[sample].gateway_seconds
+        }
+    }
+
+    fn on_arrived(&mut self, now: Time, sample: usize) {
+        let is_plain = self.samples[sample].is_plain;
+        if is_plain {
+            self.free_gets += 1;
+            self.request_objects(now);
+        }
+        self.batches[sample / self.read_ahead.batch_samples.get()].arrived[usize::from(is_plain)] += 1;
+        self.host.waiting.insert(sample);
+        self.compute(now);
+        self.request_batches(now);
+    }
+
+    /// Starts waiting samples on the free cores of the host.
+    fn compute(&mut self, now: Time) {
+        while self.host.free_cores > 0
+            && let Some(sample) = self.host.waiting.pop_first()
+        {
+            self.host.free_cores -= 1;
+            let cost = &self.samples[sample];
+            let gateway_seconds = if self.tiers.shared {
+                cost.gateway_seconds
+            } else {
+                0.0
+            };
+            let computed = now.after(cost.host_seconds + gateway_seconds, self.host.speed);
+            self.schedule(computed, Event::Computed(sample));
+        }
+    }
+
+    fn on_computed(&mut self, now: Time, sample: usize) {
+        self.host.free_cores += 1;
+        self.compute(now);
+        let batch = &mut self.batches[sample / self.read_ahead.batch_samples.get()];
+        batch.computed += 1;
+        batch.ready_seconds = now.0;
+        if batch.computed == batch.samples {
+            self.batches_in_flight -= 1;
+            self.request_batches(now);
+        }
+    }
+}
+
+// === impl Batch ===
+
+impl Batch {
+    /// Whether half of the samples have arrived, or all samples of one kind that is part of the plan.
+    fn is_past_half(&self) -> bool {
+        let is_complete = |kind: usize| {
+            self.arrived[kind] == self.requested[kind]
+                && self.requested[kind] * ReadAhead::MIN_SHARE_DENOMINATOR >= self.samples
+        };
+        2 * self.arrived.iter().sum::<usize>() >= self.samples || is_complete(0) || is_complete(1)
+    }
+}

@@ -1,0 +1,95 @@
+//! The models of a pipeline.
+
+use std::{any::Any, ops::Range, sync::Arc, time::Duration};
+
+use pushdown_model::{Model, ModelStep};
+
+use crate::{Pipeline, Step, fuse::joined};
+
+impl Step {
+    /// The models that the step runs, including those of an inner pipeline.
+    pub fn models(&self) -> Box<dyn Iterator<Item = &Arc<Model>> + '_> {
+        let own = match self {
+            Self::Model(model) => Some(model.model()),
+            _ => None,
+        };
+        let inner = self
+            .inner_pipeline()
+            .and_then(|inner| (inner as &dyn Any).downcast_ref());
+        let inner = inner.into_iter().flat_map(Pipeline::steps);
+        Box::new(own.into_iter().chain(inner.flat_map(Self::models)))
+    }
+}
+
+impl Pipeline {
+    /// Warnings for the author of the pipeline: inputs of a model that are not normalised as its card says, and models without
+    /// batch axis. One ASCII sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let warning = |(index, step): (usize, &Step)| {
+            let Step::Model(model) = step else { return None };
+            let (mean, std) = model.normalization()?;
+            let before = self.steps[..index].iter().rev();
+            let normalize = before.into_iter().find_map(|step| match step {
+                Step::Normalize(normalize) => Some(normalize),
+                _ => None,
+            });
+            let name = &model.model().description().name;
+            match normalize {
+                Some(normalize) if normalize.is_close_to(&mean, &std) => None,
+                Some(_) => Some(format!(
+                    "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline normalizes with other \
+                     values; use normalize(model={name})"
+                )),
+                None => Some(format!(
+                    "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline does not normalize; put \
+                     normalize(model={name}) before it"
+                )),
+            }
+        };
+        let mut warnings: Vec<String> = self.steps.iter().enumerate().filter_map(warning).collect();
+        let mut models: Vec<_> = self.steps.iter().flat_map(Step::models).collect();
+        models.dedup();
+        let unbatched = models
+            .iter()
+            .map(|model| model.description())
+            .filter(|model| !model.batched);
+        warnings.extend(unbatched.map(|model| {
+            format!(
+                "the model {} runs on one sample at a time: its results in a batch differ from those of single samples",
+                model.name
+            )
+        }));
+        warnings
+    }
+
+    /// The first model in `stretch`: the range of its consecutive steps, and all of them as one step. For callers that run a
+    /// model on many samples at once.
+    pub fn first_model(&self, stretch: Range<usize>) -> Option<(Range<usize>, ModelStep)> {
+        let (start, count, model) = first_model(&self.steps[stretch.clone()])?;
+        let start = stretch.start + start;
+        Some((start..start + count, model))
+    }
+
+    /// CPU time to load the layers that `stretch` runs, with consecutive layers of a model loaded as one part. Based on the last
+    /// part of each model that was loaded in this process; zero for models without one.
+    pub fn loading_time(&self, stretch: Range<usize>) -> Duration {
+        let mut total = Duration::ZERO;
+        let mut rest = stretch;
+        while let Some((steps, model)) = self.first_model(rest.clone()) {
+            total += model.expected_load_time().unwrap_or_default();
+            rest.start = steps.end;
+        }
+        total
+    }
+}
+
+/// The first model in `steps`: the index of its first step, the number of its consecutive steps, and all of them as one.
+fn first_model(steps: &[Step]) -> Option<(usize, usize, ModelStep)> {
+    steps.iter().enumerate().find_map(|(start, step)| {
+        let (count, step) = joined(step, &steps[start + 1..]).unwrap_or_else(|| (1, step.clone()));
+        match step {
+            Step::Model(model) => Some((start, count, model)),
+            _ => None,
+        }
+    })
+}

@@ -1,0 +1,23 @@
+//! Batches: many samples in one request, and their rows in one Arrow stream.
+
+mod column;
+mod reader;
+mod row;
+mod sample;
+mod schema;
+mod target;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use reader::BatchReader;
+pub use row::{Row, RowError};
+pub use sample::{BatchSample, Compression, OnError, Order};
+pub use schema::ValueType;
+pub use target::{check_presign, sample_id};
+pub use writer::BatchWriter;
+
+/// A presigned query without its signature.
+#[cfg(test)]
+const PRESIGN: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20261101%2Fus-east-1%2Fs3%2F\
+    aws4_request&X-Amz-Date=20261101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host";

@@ -1,0 +1,157 @@
+//! Reads rows from an Arrow IPC stream.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    Array as _, RecordBatch,
+    cast::AsArray as _,
+    types::{Float32Type, UInt8Type, UInt32Type},
+};
+use arrow_buffer::Buffer;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+
+use super::{
+    Row, RowError, column,
+    schema::{ERROR, MAX_ROWS, ROW, SECONDS, STAGE, ValueType},
+};
+use crate::{arrow::tensor, header, ipc};
+use pushdown_core::{Error, Limits, Result};
+
+/// Maximum size of a record batch without its values: row numbers, errors, shapes and padding.
+const MAX_OVERHEAD_BYTES: u64 = 16 << 20;
+
+/// Reads a batch answer from chunks with any boundaries. Values share the memory of the received bytes.
+#[derive(Debug)]
+pub struct BatchReader {
+    batches: ipc::RecordBatchReader,
+    limits: Limits,
+    schema: Option<(SchemaRef, ValueType)>,
+    /// Whether an error occurred, after which the start of the next message is unknown.
+    is_failed: bool,
+}
+
+impl BatchReader {
+    /// A reader that returns errors for values past `limits`, and buffers at most one record batch.
+    pub fn new(limits: Limits) -> Self {
+        let largest = limits.max_object_bytes.max(limits.max_value_bytes);
+        Self {
+            batches: ipc::RecordBatchReader::new(largest.saturating_add(MAX_OVERHEAD_BYTES)),
+            limits,
+            schema: None,
+            is_failed: false,
+        }
+    }
+
+    /// The rows that `chunk` completes, in the order of the stream.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for an invalid batch answer;
+    /// [`TooLarge`](pushdown_core::ErrorKind::TooLarge) past the limits. The stream cannot be read further after an error.
+    pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Row>> {
+        self.check_not_failed()?;
+        let rows = self.read(Buffer::from(chunk));
+        self.is_failed = rows.is_err();
+        rows
+    }
+
+    fn read(&mut self, mut chunk: Buffer) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        loop {
+            let batch = self.batches.next(&mut chunk)?;
+            if let (None, Some(schema)) = (&self.schema, self.batches.schema()) {
+                self.schema = Some((Arc::clone(schema), ValueType::read(schema)?));
+            }
+            let (Some(batch), Some((schema, value_type))) = (batch, &self.schema) else {
+                return Ok(rows);
+            };
+            read(&batch, schema.fields().len(), value_type, &self.limits, &mut rows)?;
+        }
+    }
+
+    /// The type of the values; `None` until the start of the stream has been received.
+    pub fn value_type(&self) -> Option<&ValueType> {
+        self.schema.as_ref().map(|(_, value_type)| value_type)
+    }
+
+    /// The [`Engine`](pushdown_core::Engine) that computed the values, as text; `None` until the start of the stream has been
+    /// received.
+    pub fn engine(&self) -> Option<&str> {
+        let (schema, _) = self.schema.as_ref()?;
+        let engine = schema.metadata().get(&tensor::key(header::ENGINE))?;
+        Some(engine)
+    }
+
+    /// Checks that the stream is complete.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) if the stream is truncated, because the connection was closed. Unlike
+    /// for other errors of this kind, a retry of the missing rows may help.
+    pub fn finish(self) -> Result<()> {
+        self.check_not_failed()?;
+        self.batches.finish()
+    }
+
+    fn check_not_failed(&self) -> Result<()> {
+        if self.is_failed {
+            Err(Error::wire(
+                "the batch answer is malformed: an earlier chunk failed",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn read(
+    batch: &ipc::RawBatch,
+    columns: usize,
+    value_type: &ValueType,
+    limits: &Limits,
+    rows: &mut Vec<Row>,
+) -> Result<()> {
+    if batch.rows() > MAX_ROWS {
+        return Err(Error::too_large(format!(
+            "the record batch is too long: expected at most {MAX_ROWS} rows, found {}",
+            batch.rows()
+        )));
+    }
+    let head = batch.read(&[ROW, STAGE, ERROR, SECONDS])?;
+    let missing = || Error::wire("invalid batch answer: expected row numbers, stages, errors and seconds");
+    let numbers = head
+        .column(ROW)
+        .as_primitive_opt::<UInt32Type>()
+        .ok_or_else(missing)?;
+    let stages = head
+        .column(STAGE)
+        .as_primitive_opt::<UInt8Type>()
+        .ok_or_else(missing)?;
+    let seconds = head
+        .column(SECONDS)
+        .as_primitive_opt::<Float32Type>()
+        .ok_or_else(missing)?;
+    let errors = head.column(ERROR).as_string_opt::<i32>().ok_or_else(missing)?;
+    // The values of failed rows are zeros, and not read.
+    let values: Option<RecordBatch> = if errors.null_count() > 0 {
+        Some(batch.read(&(0..columns).collect::<Vec<_>>())?)
+    } else {
+        None
+    };
+    rows.reserve(batch.rows());
+    for row in 0..batch.rows() {
+        let value = match &values {
+            Some(values) if errors.is_null(row) => Ok(column::sample(value_type, values, row, limits)?),
+            _ => {
+                let Ok(error) = errors.value(row).parse::<RowError>();
+                Err(error)
+            }
+        };
+        rows.push(Row {
+            row: numbers.value(row),
+            stage: stages.value(row),
+            seconds: seconds.value(row),
+            value,
+        });
+    }
+    Ok(())
+}

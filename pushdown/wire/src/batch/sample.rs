@@ -1,0 +1,87 @@
+//! One sample of a batch request, and the options of a request that do not depend on its pipeline.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Split;
+
+/// The treatment of failed samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnError {
+    /// The row of the sample has the error.
+    #[default]
+    Row,
+    /// The answer is truncated at the sample.
+    Fail,
+}
+
+/// The order of the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The order of the samples in the request.
+    #[default]
+    Request,
+    /// The order in which they are ready.
+    Any,
+}
+
+/// Lossless compression of values on the wire.
+///
+/// Features after a rectifier are half zeros and shrink; photos and most u8 tensors do not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// No compression.
+    #[default]
+    None,
+    /// LZ4 frames of the buffers of the Arrow stream.
+    Lz4,
+    /// Zstandard frames of the buffers of the Arrow stream of a table: fewer bytes for more CPU time. Values of a batch answer use
+    /// LZ4 instead, since a reader can bound its decompressed size.
+    Zstd,
+}
+
+impl Compression {
+    /// Whether values are not compressed.
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
+/// One sample of a batch request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchSample {
+    /// `/bucket/key`, percent-encoded as signed.
+    pub path: String,
+    /// `X-Amz-Signature`: 64 lower-case hex digits.
+    pub signature: String,
+    /// The split of this sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<Split>,
+    /// Maximum size of the value, for a stage of unknown size. If the value is larger, the answer has the object instead, at
+    /// stage 0. Not supported for pipelines with tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    /// Name within a shard object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// `versionId`, percent-encoded as signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+impl BatchSample {
+    /// A sample that is a whole object in its current version.
+    pub fn new(path: impl Into<String>, signature: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            signature: signature.into(),
+            split: None,
+            max_bytes: None,
+            member: None,
+            version: None,
+        }
+    }
+}

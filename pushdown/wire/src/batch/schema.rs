@@ -1,0 +1,139 @@
+//! The columns of a batch answer.
+
+use std::{collections::HashMap, sync::Arc};
+
+use arrow_schema::{DataType, Field, Fields, Schema};
+
+use crate::{FixedShape, arrow::tensor, header};
+use pushdown_core::{Engine, Error, Kind, Result, language::Digest};
+
+/// Maximum number of rows of a record batch: about as many samples as fit into a request.
+pub(super) const MAX_ROWS: usize = 1 << 16;
+
+pub(super) const ROW: usize = 0;
+pub(super) const STAGE: usize = 1;
+pub(super) const ERROR: usize = 2;
+pub(super) const SECONDS: usize = 3;
+pub(super) const VALUE: usize = 4;
+pub(super) const SCALE: usize = 5;
+
+/// The type of the column `value`, from the static types of the stages in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ValueType {
+    /// Arrays of one shape: `arrow.fixed_shape_tensor`, with a column `scale` for quantised values.
+    Fixed(FixedShape),
+    /// Bytes: large binary.
+    Bytes,
+    /// Values of different kinds: a struct of kind, dtype, shape, layout, scale and data.
+    Any,
+}
+
+impl ValueType {
+    /// The type of values of these kinds, those of all possible stages of the rows of an answer.
+    pub fn for_kinds<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
+        let mut kinds = kinds.into_iter().map(|kind| match kind {
+            Kind::Bytes(_) => Self::Bytes,
+            kind => FixedShape::for_kind(kind).map_or(Self::Any, Self::Fixed),
+        });
+        let first = kinds.next().unwrap_or(Self::Any);
+        if kinds.all(|kind| kind == first) {
+            first
+        } else {
+            Self::Any
+        }
+    }
+
+    /// The schema of an answer.
+    pub(super) fn schema(&self, engine: &Engine, pipeline: &Digest) -> Result<Schema> {
+        let mut fields = vec![
+            Field::new("row", DataType::UInt32, false),
+            Field::new("stage", DataType::UInt8, false),
+            Field::new("error", DataType::Utf8, true),
+            Field::new("seconds", DataType::Float32, false),
+            match self {
+                Self::Fixed(fixed) => tensor::field(&fixed.unscaled())?,
+                Self::Bytes => Field::new(tensor::VALUE, DataType::LargeBinary, true),
+                Self::Any => Field::new(tensor::VALUE, DataType::Struct(any_fields()), true),
+            },
+        ];
+        if self.is_quantized() {
+            fields.push(Field::new("scale", DataType::Float32, true));
+        }
+        let metadata = HashMap::from([
+            (tensor::key(header::ENGINE), engine.to_string()),
+            (tensor::key(header::PIPELINE), pipeline.to_string()),
+        ]);
+        Ok(Schema::new_with_metadata(fields, metadata))
+    }
+
+    /// The type from the schema of an answer.
+    ///
+    /// # Errors
+    /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for another schema.
+    pub(super) fn read(schema: &Schema) -> Result<Self> {
+        let invalid = || Error::wire(format!("invalid batch answer: unexpected columns {schema}"));
+        let expected = [
+            ("row", DataType::UInt32),
+            ("stage", DataType::UInt8),
+            ("error", DataType::Utf8),
+            ("seconds", DataType::Float32),
+        ];
+        let fields = schema.fields();
+        let column = |(index, (name, data_type)): (usize, &(&str, DataType))| {
+            fields
+                .get(index)
+                .is_some_and(|field| field.name() == name && field.data_type() == data_type)
+        };
+        let value = fields
+            .get(VALUE)
+            .filter(|value| value.name() == tensor::VALUE)
+            .ok_or_else(invalid)?;
+        if !expected.iter().enumerate().all(column) {
+            return Err(invalid());
+        }
+        let quantized = match fields.get(SCALE) {
+            None => false,
+            Some(scale) if scale.name() == "scale" && *scale.data_type() == DataType::Float32 => true,
+            Some(_) => return Err(invalid()),
+        };
+        let found = match value.data_type() {
+            DataType::LargeBinary => Self::Bytes,
+            DataType::Struct(fields) if *fields == any_fields() => Self::Any,
+            _ => {
+                let shape = tensor::shape(value)?;
+                Self::Fixed(FixedShape {
+                    dtype: shape.dtype,
+                    layout: shape.layout,
+                    shape: shape.extents,
+                    quantized,
+                    image: shape.image,
+                })
+            }
+        };
+        if quantized == found.is_quantized() && fields.len() <= SCALE + usize::from(quantized) {
+            Ok(found)
+        } else {
+            Err(invalid())
+        }
+    }
+
+    pub(super) const fn is_quantized(&self) -> bool {
+        matches!(self, Self::Fixed(FixedShape { quantized: true, .. }))
+    }
+}
+
+/// The fields of values of different kinds. For bytes and tables (Arrow IPC streams), only `kind` and `data` are not null.
+pub(super) fn any_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("kind", DataType::Utf8, false),
+        Field::new("dtype", DataType::Utf8, true),
+        Field::new(
+            "shape",
+            DataType::List(Arc::new(Field::new_list_field(DataType::Int64, true))),
+            true,
+        ),
+        Field::new("layout", DataType::Utf8, true),
+        Field::new("scale", DataType::Float32, true),
+        Field::new("data", DataType::LargeBinary, false),
+    ])
+}

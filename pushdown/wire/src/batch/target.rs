@@ -1,0 +1,249 @@
+//! The request target of a sample at the store, which its signature covers, and the id of a sample.
+
+use super::BatchSample;
+use pushdown_core::{Error, Result};
+
+/// The parameters of a presigned query that the samples of a batch share. All but the last two are required.
+const SIGNING: [&str; 7] = [
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Date",
+    "X-Amz-Expires",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Security-Token",
+    "X-Amz-Content-Sha256",
+];
+const REQUIRED: usize = 5;
+
+impl BatchSample {
+    /// The request target for the store: `path?presign[&versionId=version]&X-Amz-Signature=signature`. Equal to the signed
+    /// target byte for byte, except for the order of the parameters, which the signature does not cover.
+    pub fn target(&self, presign: &str) -> String {
+        let (path, signature) = (&self.path, &self.signature);
+        let version = self
+            .version
+            .as_deref()
+            .map(|version| format!("&versionId={version}"))
+            .unwrap_or_default();
+        format!("{path}?{presign}{version}&X-Amz-Signature={signature}")
+    }
+
+    /// The id for random draws; see [`sample_id`].
+    pub fn id(&self) -> Vec<u8> {
+        sample_id(&self.path, self.member.as_deref())
+    }
+
+    /// Checks everything that does not depend on the pipeline.
+    pub fn check(&self) -> Result<()> {
+        check_path(&self.path)?;
+        let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if self.signature.len() != 64 || !self.signature.bytes().all(hex) {
+            return Err(Error::wire(
+                "invalid signature: expected 64 lower-case hex digits",
+            ));
+        }
+        if self
+            .member
+            .as_deref()
+            .is_some_and(|member| member.is_empty() || member.contains('\0'))
+        {
+            return Err(Error::wire("invalid member: it is empty or contains NUL"));
+        }
+        match &self.version {
+            Some(version) if version.is_empty() || !version.bytes().all(is_query_value) => Err(Error::wire(
+                format!("invalid version: expected the signed, percent-encoded version, found {version:?}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The id of a sample for random draws: the percent-decoded key, followed by `\0` and the member for a sample of a shard.
+///
+/// `path` is the signed path of a path-style target, `/bucket/key`. `+` and `%` without two hex digits are literal. The id
+/// does not depend on bucket, endpoint and version.
+pub fn sample_id(path: &str, member: Option<&str>) -> Vec<u8> {
+    let key = path
+        .strip_prefix('/')
+        .and_then(|path| path.split_once('/'))
+        .map_or("", |(_, key)| key);
+    let mut id = Vec::with_capacity(key.len());
+    let mut rest = key.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        let escaped = tail
+            .first_chunk::<2>()
+            .filter(|_| *byte == b'%')
+            .and_then(|digits| unhex(*digits));
+        id.push(escaped.unwrap_or(*byte));
+        rest = if escaped.is_some() { &tail[2..] } else { tail };
+    }
+    if let Some(member) = member {
+        id.push(0);
+        id.extend_from_slice(member.as_bytes());
+    }
+    id
+}
+
+/// Checks the part of a presigned query that all samples share.
+pub fn check_presign(presign: &str) -> Result<()> {
+    let mut seen = [false; SIGNING.len()];
+    for parameter in presign.split('&') {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let Some(index) = SIGNING.iter().position(|known| *known == name) else {
+            return Err(match name {
+                "X-Amz-Signature" => Error::wire("invalid presign: X-Amz-Signature belongs to each sample"),
+                _ => Error::wire(format!(
+                    "invalid presign: expected only {}, found {name:?}",
+                    SIGNING.join(", ")
+                )),
+            });
+        };
+        if std::mem::replace(&mut seen[index], true) {
+            return Err(Error::wire(format!("invalid presign: repeated {name}")));
+        }
+        if value.is_empty() || !value.bytes().all(is_query_value) {
+            return Err(Error::wire(format!(
+                "invalid presign: expected a percent-encoded value of {name}"
+            )));
+        }
+        if name == "X-Amz-SignedHeaders" && value != "host" {
+            return Err(Error::wire(format!(
+                "invalid presign: expected `host` as the only signed header, found {value:?}"
+            )));
+        }
+    }
+    match SIGNING[..REQUIRED].iter().zip(seen).find(|(_, seen)| !seen) {
+        Some((name, _)) => Err(Error::wire(format!("invalid presign: missing {name}"))),
+        None => Ok(()),
+    }
+}
+
+fn check_path(path: &str) -> Result<()> {
+    let fault = |expected: &str| {
+        Err(Error::wire(format!(
+            "invalid path: expected {expected}, found {path:?}"
+        )))
+    };
+    if !path
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'))
+    {
+        return fault("the signed, percent-encoded path without a query");
+    }
+    match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
+        Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(()),
+        _ => fault("/bucket/key"),
+    }
+}
+
+const fn is_query_value(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'&' | b'#' | b'?' | b'=' | b'+')
+}
+
+fn unhex(digits: [u8; 2]) -> Option<u8> {
+    let mut byte = [0];
+    hex::decode_to_slice(digits, &mut byte).ok()?;
+    Some(byte[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::PRESIGN, *};
+
+    type Change = fn(&mut BatchSample);
+
+    fn sample() -> BatchSample {
+        BatchSample::new("/bucket/a%20b+c/%2F%C3%A9.jpg", "0f".repeat(32))
+    }
+
+    #[test]
+    fn ids_are_decoded_keys() {
+        assert_eq!(sample().id(), "a b+c//\u{e9}.jpg".as_bytes());
+        assert_eq!(sample_id("/bucket//x/%zz%4", None), b"/x/%zz%4");
+        assert_eq!(sample_id("/bucket/k", Some("m/1.jpg")), b"k\0m/1.jpg");
+        assert_eq!(sample_id("/other/k%00", None), b"k\0");
+        for path in ["", "/", "/bucket", "/bucket/", "bucket"] {
+            assert_eq!(sample_id(path, None), b"", "{path}");
+        }
+    }
+
+    #[test]
+    fn targets_equal_the_signed_targets() {
+        let mut sample = sample();
+        assert_eq!(
+            sample.target(PRESIGN),
+            format!(
+                "/bucket/a%20b+c/%2F%C3%A9.jpg?{PRESIGN}&X-Amz-Signature={}",
+                sample.signature
+            )
+        );
+        sample.version = Some("abc.1".to_owned());
+        assert!(
+            sample
+                .target(PRESIGN)
+                .contains("&versionId=abc.1&X-Amz-Signature=")
+        );
+    }
+
+    #[test]
+    fn samples_are_checked() {
+        sample().check().unwrap();
+        let faults: [Change; 15] = [
+            |sample| sample.path = String::new(),
+            |sample| sample.path = "bucket/key".to_owned(),
+            |sample| sample.path = "/bucket".to_owned(),
+            |sample| sample.path = "/bucket/".to_owned(),
+            |sample| sample.path = "//key".to_owned(),
+            |sample| sample.path = "/bucket/key?versionId=1".to_owned(),
+            |sample| sample.path = "/bucket/key#1".to_owned(),
+            |sample| sample.path = "/bucket/a b".to_owned(),
+            |sample| sample.path = "/bucket/a\r\nHost: x".to_owned(),
+            |sample| sample.path = "/bucket/\u{e9}".to_owned(),
+            |sample| sample.signature.truncate(63),
+            |sample| sample.signature = "0F".repeat(32),
+            |sample| sample.member = Some(String::new()),
+            |sample| sample.version = Some("1&acl".to_owned()),
+            |sample| sample.version = Some(String::new()),
+        ];
+        for (index, change) in faults.into_iter().enumerate() {
+            let mut sample = sample();
+            change(&mut sample);
+            let error = sample.check().unwrap_err();
+            assert_eq!(
+                error.kind(),
+                pushdown_core::ErrorKind::InvalidWire,
+                "{index}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn presign_has_signing_parameters_only() {
+        check_presign(PRESIGN).unwrap();
+        check_presign(&format!("{PRESIGN}&X-Amz-Security-Token=a%2Bb%3D")).unwrap();
+        for (presign, expected) in [
+            (String::new(), "found \"\""),
+            ("X-Amz-Date=1".to_owned(), "missing X-Amz-Algorithm"),
+            (format!("{PRESIGN}&X-Amz-Signature=0f"), "belongs to each sample"),
+            (format!("{PRESIGN}&"), "found \"\""),
+            (format!("{PRESIGN}&acl"), "found \"acl\""),
+            (format!("{PRESIGN}&x-amz-date=1"), "found \"x-amz-date\""),
+            (format!("{PRESIGN}&X-Amz-Date=1"), "repeated X-Amz-Date"),
+            (
+                format!("{PRESIGN}&X-Amz-Security-Token="),
+                "expected a percent-encoded value",
+            ),
+            (
+                format!("{PRESIGN}&X-Amz-Security-Token=a b"),
+                "expected a percent-encoded value",
+            ),
+            (
+                PRESIGN.replace("=host", "=host%3Brange"),
+                "`host` as the only signed header",
+            ),
+        ] {
+            let error = check_presign(&presign).unwrap_err().to_string();
+            assert!(error.contains(expected), "{presign}: {error}");
+        }
+    }
+}

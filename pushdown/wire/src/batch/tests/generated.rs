@@ -1,0 +1,74 @@
+//! Generated answers: complete, truncated and damaged.
+
+use bytes::Bytes;
+use proptest::{collection::vec, prelude::*};
+
+use super::{fixed, read, write_as};
+use crate::{
+    arbitrary::{self, chunks, damage, damaged},
+    batch::{Compression, Row, RowError, ValueType},
+};
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let value = prop_oneof![
+        4 => arbitrary::sample().prop_map(Ok),
+        1 => "[ -~]{0,40}".prop_map(|message| Err(RowError::new("AccessDenied", message))),
+    ];
+    vec((any::<u32>(), any::<u8>(), 0.0..1e3_f32, value), 0..8).prop_map(|rows| {
+        rows.into_iter()
+            .map(|(row, stage, seconds, value)| Row {
+                row,
+                stage,
+                seconds,
+                value,
+            })
+            .collect()
+    })
+}
+
+/// A stream of values of one type, and its rows.
+fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
+    let compression = prop_oneof![
+        Just(Compression::None),
+        Just(Compression::Lz4),
+        Just(Compression::Zstd)
+    ];
+    let parts = (
+        rows(),
+        arbitrary::sample(),
+        any::<bool>(),
+        compression,
+        1..9_usize,
+    );
+    parts.prop_map(|(mut rows, sample, same, compression, chunk_rows)| {
+        let value_type = if same { fixed(&sample) } else { ValueType::Any };
+        if same {
+            rows.iter_mut()
+                .filter_map(|row| row.value.as_mut().ok())
+                .for_each(|value| *value = sample.clone());
+        }
+        (write_as(&value_type, compression, &rows, chunk_rows), rows)
+    })
+}
+
+proptest! {
+    #[test]
+    fn written_answers_read_back((stream, rows) in stream(), lengths in vec(1..500_usize, 1..9)) {
+        let (found, end) = read(chunks(stream, &lengths));
+        prop_assert_eq!(end, Ok(()));
+        prop_assert_eq!(found, rows);
+    }
+
+    #[test]
+    fn truncated_answers_are_errors((stream, rows) in stream(), cut: prop::sample::Index, length in 1..500_usize) {
+        let cut = stream.slice(..cut.index(stream.len()));
+        let (found, end) = read(chunks(cut, &[length]));
+        prop_assert!(end.is_err());
+        prop_assert_eq!(&found, &rows[..found.len()]);
+    }
+
+    #[test]
+    fn damage_never_panics((stream, _) in stream(), damage in damage(), length in 1..2000_usize) {
+        let _any = read(chunks(damaged(&stream, &damage), &[length]));
+    }
+}

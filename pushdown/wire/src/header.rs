@@ -1,0 +1,54 @@
+//! Names of HTTP headers and query parameters in lower case, and the path of the batch endpoint.
+//!
+//! Request headers can also be sent as query parameters, so that presigned URLs can contain them.
+
+/// Prefix of all headers.
+pub const PREFIX: &str = "x-pushdown-";
+
+/// Request: the text of the pipeline.
+pub const PIPELINE: &str = "x-pushdown-pipeline";
+/// Request: the split; see [`Split`](super::Split).
+pub const SPLIT: &str = "x-pushdown-split";
+/// Request: seed of the random steps without a seed argument, a `u64`.
+pub const SEED: &str = "x-pushdown-seed";
+/// Request: epoch for the random steps, counted from 0, a `u32`.
+pub const EPOCH: &str = "x-pushdown-epoch";
+
+/// Answer: the stage of the value, the number of steps already applied.
+pub const STAGE: &str = "x-pushdown-stage";
+/// Answer: `bytes`, `image`, `tensor` or `table`.
+pub const KIND: &str = "x-pushdown-kind";
+/// Answer: element type of an image or a tensor, named as in pipelines.
+pub const DTYPE: &str = "x-pushdown-dtype";
+/// Answer: the shape, comma-separated (`3,224,224`); empty for a scalar.
+pub const SHAPE: &str = "x-pushdown-shape";
+/// Answer: axis order of an image or a tensor: `chw`, `hwc` or `flat`.
+pub const LAYOUT: &str = "x-pushdown-layout";
+/// Answer: the quantisation scale, as the shortest decimal that parses as the same f32.
+pub const SCALE: &str = "x-pushdown-scale";
+/// Answer: the [`Engine`](pushdown_core::Engine) that computed the value.
+pub const ENGINE: &str = "x-pushdown-engine";
+/// Answer: bytes read from the store and size of the object, as `read/stored`.
+pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";
+/// Answer: the `ETag` of the stored object.
+pub const SOURCE_ETAG: &str = "x-pushdown-source-etag";
+/// Answer: whether the value is a cache hit.
+pub const CACHE: &str = "x-pushdown-cache";
+/// Answer: cores of the gateway; for a batch, the share of its tenant.
+pub const CORES: &str = "x-pushdown-cores";
+/// Answer to a batch: batches of the tenant in flight, including this one. They share the cores of the tenant.
+pub const BATCHES: &str = "x-pushdown-batches";
+/// Answer to a batch: the [`CpuTime`](super::CpuTime) of the gateway: busy seconds of its CPUs, including other processes such as a
+/// store, total seconds, and seconds of steps. The difference between two answers is the load between them.
+pub const CPU: &str = "x-pushdown-cpu";
+/// Answer to a batch: the [`cpu_fingerprint`](fn@super::cpu_fingerprint) of the gateway, if it has one.
+pub const CPUS: &str = "x-pushdown-cpus";
+/// Answer: a warning for the caller.
+pub const WARNING: &str = "x-pushdown-warning";
+
+/// Path of the batch endpoint.
+pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
+
+/// Maximum number of headers of a request or an answer. S3 allows 2 KiB of metadata per object, which is at most 2,048
+/// headers.
+pub const MAX_COUNT: usize = 4096;

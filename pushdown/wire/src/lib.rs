@@ -1,0 +1,40 @@
+//! Wire formats between the gateway and its readers.
+//!
+//! A single value is encoded in a [`Form`] ([`encode()`], [`decode()`]). Many values are the rows of one Arrow stream
+//! ([`BatchWriter`], [`BatchReader`]), requested with a `BatchRequest`. Input is untrusted: lengths, shapes and types are
+//! checked against the received bytes before memory is allocated for them.
+//!
+//! No network I/O: status lines, sockets and retries belong to other crates.
+
+#[cfg(test)]
+mod arbitrary;
+mod arrow;
+mod batch;
+mod cpu_fingerprint;
+mod cpu_time;
+mod encode;
+mod fixed_shape;
+mod form;
+pub mod header;
+mod ipc;
+mod npy;
+mod raw;
+mod safetensors;
+mod shape;
+mod split;
+mod table;
+mod tensor_column;
+
+pub use batch::{
+    BatchReader, BatchSample, BatchWriter, Compression, OnError, Order, Row, RowError, ValueType,
+    check_presign, sample_id,
+};
+pub use cpu_fingerprint::cpu_fingerprint;
+pub use cpu_time::{CpuTime, InvalidCpuTime};
+pub use encode::{Encoded, decode, encode};
+pub use fixed_shape::FixedShape;
+pub use form::Form;
+pub use ipc::{Message, MessageReader};
+pub use split::Split;
+pub use table::{TableDecoder, TableEncoder, TableForm};
+pub use tensor_column::TensorColumn;

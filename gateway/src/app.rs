@@ -25,10 +25,8 @@ use crate::embedded::{self, EmbeddedStore};
 use crate::error::{Error, ErrorChain, ErrorKind};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
-use crate::pushdown::Pushdown;
+use crate::routes::{Forwarder, Route, Routes, Services};
 use crate::s3::errors::{self, RequestId};
-use crate::s3::forward::Forwarder;
-use crate::s3::request::{self, Route};
 use crate::server::{self, Handler, Server};
 use crate::telemetry::Metrics;
 use tracked::TrackedBody;
@@ -37,7 +35,9 @@ use tracked::TrackedBody;
 #[derive(Debug)]
 pub struct App {
     config: Arc<Config>,
-    routes: Arc<Routes>,
+    gateway: Gateway,
+    origin: Origin,
+    models: ModelRegistry,
     server: Server,
     admin: Admin,
     registry: Arc<Registry>,
@@ -46,15 +46,12 @@ pub struct App {
     model_loading: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Answers each request by its route.
+/// Answers each request by its route: counts it, and logs its failure.
 #[derive(Debug)]
-struct Routes {
-    origin: Origin,
+struct Gateway {
+    routes: Routes,
+    limits: Limits,
     metrics: Metrics,
-    forwarder: Forwarder,
-    pushdown: Pushdown,
-    models: ModelRegistry,
-    config: Arc<Config>,
 }
 
 // === impl App ===
@@ -116,7 +113,7 @@ impl App {
         );
         let models = ModelRegistry::new(config.models.clone(), config.memory_budget)?;
         let model_loading = tokio::spawn(models.clone().load(config.threads));
-        let pushdown = Pushdown::new(
+        let services = Services::new(
             origin.clone(),
             cpu,
             memory,
@@ -124,17 +121,21 @@ impl App {
             limits,
             metrics.clone(),
         );
-        let routes = Arc::new(Routes {
-            origin,
-            metrics,
+        let routes = Routes {
             forwarder,
-            pushdown,
-            models,
-            config: Arc::clone(&config),
-        });
+            services,
+            models: models.clone(),
+            queue_wait: limits.queue_wait,
+        };
         Ok(Self {
             config,
-            routes,
+            gateway: Gateway {
+                routes,
+                limits,
+                metrics,
+            },
+            origin,
+            models,
             server,
             admin,
             registry: Arc::new(registry),
@@ -151,14 +152,14 @@ impl App {
         let (listen, admin) = (self.server.address(), self.admin.address());
         let sources = admin::PageSources {
             config: Arc::clone(&self.config),
-            origin: self.routes.origin.clone(),
-            metrics: self.routes.metrics.clone(),
-            models: self.routes.models.clone(),
+            origin: self.origin,
+            metrics: self.gateway.metrics.clone(),
+            models: self.models,
             registry: self.registry,
             drain: drain.clone(),
         };
         let pages = tokio::spawn(self.admin.serve(sources));
-        let server = tokio::spawn(self.server.serve(self.routes, drain.clone()));
+        let server = tokio::spawn(self.server.serve(Arc::new(self.gateway), drain.clone()));
         let store = self.embedded.as_ref().map(EmbeddedStore::address);
         announce(&self.config, listen, admin, store);
         let ready = async {
@@ -215,36 +216,15 @@ async fn ready(
     Ok(())
 }
 
-// === impl Routes ===
+// === impl Gateway ===
 
-impl Routes {
-    async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>, Error> {
-        let (parts, body) = request.into_parts();
-        request::check(&parts)?;
-        let request = Request::from_parts(parts, body);
-        match route {
-            Route::Forward => self.forwarder.answer(request).await,
-            Route::Pipeline => {
-                let (parts, body) = request.into_parts();
-                request::check_no_body(&body)?;
-                self.pushdown.object(&parts).await
-            }
-            Route::Batch => self.pushdown.batch(request).await,
-            Route::Models => {
-                let wait = self.config.limits.queue_wait;
-                self.models.answer(&request.into_parts().0, wait).await
-            }
-        }
-    }
-}
-
-impl Handler for Routes {
+impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let route = Route::for_request(&parts);
         let in_flight = self.metrics.track_in_flight(route);
         let (method, target) = (parts.method.clone(), parts.uri.clone());
-        let answer = self.answer(route, Request::from_parts(parts, body)).await;
+        let answer = self.routes.answer(route, Request::from_parts(parts, body)).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, route, &method, target.path()));
         self.metrics.count_answer(route, response.status());
         TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
@@ -252,7 +232,7 @@ impl Handler for Routes {
     }
 
     fn rejection(&self, status: StatusCode) -> Option<Bytes> {
-        let error = unreadable_head(status, &self.config.limits);
+        let error = unreadable_head(status, &self.limits);
         let id = RequestId::random();
         info!(%id, code = errors::code(error.kind()), cause = %ErrorChain(&error), "request refused");
         Some(errors::closing_answer(&error, id))

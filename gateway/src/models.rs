@@ -22,7 +22,7 @@ use crate::{
     body::{self, Body},
     config::Models,
     error::{Error, ErrorKind, Result},
-    s3::request::MODELS_PATH,
+    routes::MODELS_PATH,
 };
 
 /// The models of a folder, if one is configured. Clones share it.

@@ -1,72 +1,11 @@
-//! Routes requests, and refuses those that must not be forwarded.
+//! Refuses requests that must not be forwarded.
 
 use http::header::{CONNECTION, HOST, UPGRADE};
 use http::request::Parts;
 use http::{HeaderName, Method, Version};
 
-use super::query;
 use super::sign::Signature;
 use crate::error::{Error, ErrorKind, Result};
-
-/// The header, and query parameter, that selects the pipeline route.
-pub const PIPELINE: &str = "x-pushdown-pipeline";
-
-/// The path of batch requests. It cannot name a bucket: bucket names begin with a letter or a digit.
-pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
-
-/// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
-pub const MODELS_PATH: &str = "/_pushdown/v1/models";
-
-/// What a request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Route {
-    /// Plain S3: forwarded unchanged.
-    Forward,
-    /// A pipeline on one object, in a header or in the query.
-    Pipeline,
-    /// A pipeline on many objects.
-    Batch,
-    /// The models that pipelines can use.
-    Models,
-}
-
-impl Route {
-    /// All routes.
-    pub const ALL: [Self; 4] = [Self::Forward, Self::Pipeline, Self::Batch, Self::Models];
-
-    /// The route of a request.
-    pub fn for_request(parts: &Parts) -> Self {
-        if parts.uri.path() == BATCH_PATH {
-            Self::Batch
-        } else if parts
-            .uri
-            .path()
-            .strip_prefix(MODELS_PATH)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        {
-            Self::Models
-        } else if parts.headers.contains_key(PIPELINE)
-            || parts
-                .uri
-                .query()
-                .is_some_and(|query| query::values(query, PIPELINE).next().is_some())
-        {
-            Self::Pipeline
-        } else {
-            Self::Forward
-        }
-    }
-
-    /// The name in metrics and logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Pipeline => "pipeline",
-            Self::Batch => "batch",
-            Self::Models => "models",
-        }
-    }
-}
 
 /// Refuses what must not be forwarded: destinations other than the store, other protocols, and headers that the next
 /// hop could interpret differently.
@@ -106,18 +45,6 @@ pub fn check(parts: &Parts) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a request with a body, even an empty declared one. The gateway would have to read the body or close the
-/// connection before it could parse the next request.
-pub fn check_no_body(body: &impl http_body::Body) -> Result<()> {
-    if body.is_end_stream() {
-        Ok(())
-    } else {
-        Err(invalid(
-            "invalid request: expected no body with a pipeline, found one",
-        ))
-    }
-}
-
 /// The headers that `Connection` names: they apply to this hop only.
 fn connection_names(parts: &Parts) -> impl Iterator<Item = HeaderName> {
     parts
@@ -150,38 +77,6 @@ mod tests {
 
     fn kind(builder: Builder) -> Option<ErrorKind> {
         check(&parts(builder)).err().map(|error| error.kind())
-    }
-
-    #[test]
-    fn requests_are_routed_by_path_header_and_query() {
-        assert_eq!(
-            Route::for_request(&parts(get("/bucket/key?x-pushdown-split=1"))),
-            Route::Forward
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/bucket/key?a=b&x-pushdown-pipeline=decode"))),
-            Route::Pipeline
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/bucket/key").header(PIPELINE, "decode"))),
-            Route::Pipeline
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/batch"))),
-            Route::Batch
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/batches"))),
-            Route::Forward
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/models/0a"))),
-            Route::Models
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/modelss"))),
-            Route::Forward
-        );
     }
 
     #[test]

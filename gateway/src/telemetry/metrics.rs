@@ -15,7 +15,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::process::ProcessCpu;
-use crate::s3::request::Route;
+use crate::routes::Route;
 
 /// Handles to every metric. Cloning shares them.
 #[derive(Debug, Clone, Default)]

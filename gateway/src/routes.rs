@@ -1,0 +1,145 @@
+//! The routes: what a request asks for, and a handler for each.
+
+mod batch;
+mod batch_table;
+mod forward;
+mod http;
+mod job;
+mod services;
+mod table;
+mod value;
+
+use std::time::Duration;
+
+use ::http::{Request, Response, request::Parts};
+use hyper::body::Incoming;
+use pushdown::wire::header;
+
+use crate::{
+    body::Body,
+    error::Result,
+    models::ModelRegistry,
+    s3::{query, request},
+};
+pub use {forward::Forwarder, services::Services};
+
+/// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
+pub const MODELS_PATH: &str = "/_pushdown/v1/models";
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// Plain S3: forwarded unchanged.
+    Forward,
+    /// A pipeline on one object, in a header or in the query.
+    Pipeline,
+    /// A pipeline on many objects.
+    Batch,
+    /// The models that pipelines can use.
+    Models,
+}
+
+impl Route {
+    /// All routes.
+    pub const ALL: [Self; 4] = [Self::Forward, Self::Pipeline, Self::Batch, Self::Models];
+
+    /// The route of a request.
+    pub fn for_request(parts: &Parts) -> Self {
+        if parts.uri.path() == header::BATCH_PATH {
+            Self::Batch
+        } else if parts
+            .uri
+            .path()
+            .strip_prefix(MODELS_PATH)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        {
+            Self::Models
+        } else if parts.headers.contains_key(header::PIPELINE)
+            || parts
+                .uri
+                .query()
+                .is_some_and(|query| query::values(query, header::PIPELINE).next().is_some())
+        {
+            Self::Pipeline
+        } else {
+            Self::Forward
+        }
+    }
+
+    /// The name in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Pipeline => "pipeline",
+            Self::Batch => "batch",
+            Self::Models => "models",
+        }
+    }
+}
+
+/// The handler of each route.
+#[derive(Debug)]
+pub struct Routes {
+    /// Plain S3.
+    pub forwarder: Forwarder,
+    /// Pipelines, on one object and on many.
+    pub services: Services,
+    /// The models that pipelines can use.
+    pub models: ModelRegistry,
+    /// Longest time that a request waits until all models have been inspected.
+    pub queue_wait: Duration,
+}
+
+impl Routes {
+    /// Answers a request by its route.
+    ///
+    /// # Errors
+    /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
+    pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
+        let (parts, body) = request.into_parts();
+        request::check(&parts)?;
+        let request = Request::from_parts(parts, body);
+        match route {
+            Route::Forward => self.forwarder.answer(request).await,
+            Route::Pipeline => {
+                let (parts, body) = request.into_parts();
+                job::check_no_body(&body)?;
+                self.services.object(&parts).await
+            }
+            Route::Batch => self.services.batch(request).await,
+            Route::Models => self.models.answer(&request.into_parts().0, self.queue_wait).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::http::{Request, request::Builder};
+
+    use super::*;
+
+    fn route(builder: Builder) -> Route {
+        Route::for_request(&builder.body(()).unwrap().into_parts().0)
+    }
+
+    fn get(uri: &str) -> Builder {
+        Request::get(uri)
+    }
+
+    #[test]
+    fn requests_are_routed_by_path_header_and_query() {
+        assert_eq!(route(get("/bucket/key?x-pushdown-split=1")), Route::Forward);
+        assert_eq!(
+            route(get("/bucket/key?a=b&x-pushdown-pipeline=decode")),
+            Route::Pipeline
+        );
+        assert_eq!(
+            route(get("/bucket/key").header(header::PIPELINE, "decode")),
+            Route::Pipeline
+        );
+        assert_eq!(route(get("/_pushdown/v1/batch")), Route::Batch);
+        assert_eq!(route(get("/_pushdown/v1/batches")), Route::Forward);
+        assert_eq!(route(get("/_pushdown/v1/models/0a")), Route::Models);
+        assert_eq!(route(get("/_pushdown/v1/modelss")), Route::Forward);
+    }
+}

@@ -1,0 +1,129 @@
+//! The headers of derived answers, and answers without a body.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
+use pushdown::{Engine, Pipeline, Step, wire};
+
+use super::{
+    AnswerForm, Timing,
+    conditions::{self, ConditionResult},
+    etag,
+};
+use crate::{
+    body::{self, Body},
+    error::{Error, ErrorKind, Result},
+    routes::job::PipelineJob,
+};
+
+/// Request headers that a derived answer depends on.
+const VARY: &str = "accept, x-pushdown-pipeline, x-pushdown-split, x-pushdown-seed, x-pushdown-epoch";
+
+/// Headers of the source that also apply to the derived answer. Its ETag, checksums, length, type and encoding do not.
+const FORWARDED: [HeaderName; 6] = [
+    header::DATE,
+    header::LAST_MODIFIED,
+    HeaderName::from_static("x-amz-request-id"),
+    HeaderName::from_static("x-amz-id-2"),
+    HeaderName::from_static("x-amz-version-id"),
+    HeaderName::from_static("x-amz-expiration"),
+];
+
+/// User metadata is forwarded: it may contain labels.
+const METADATA_PREFIX: &str = "x-amz-meta-";
+
+/// The headers that do not depend on the bytes of the value. `value` is its stage and form, if known.
+pub(in crate::routes) fn derived_headers(
+    source: &HeaderMap,
+    job: &PipelineJob,
+    value: Option<(usize, AnswerForm)>,
+) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in source {
+        if FORWARDED.contains(name) || name.as_str().starts_with(METADATA_PREFIX) {
+            headers.append(name, value.clone());
+        }
+    }
+    if let Some((stage, form)) = value {
+        if let Some(etag) = etag::derived(source, job, stage, form) {
+            headers.insert(header::ETAG, etag);
+        }
+        insert(&mut headers, wire::header::STAGE, &stage.to_string());
+    }
+    if let Some(etag) = source.get(header::ETAG) {
+        headers.insert(HeaderName::from_static(wire::header::SOURCE_ETAG), etag.clone());
+    }
+    // A value of unknown stage may be the result of all steps.
+    let steps = job.pipeline.steps();
+    insert_engine(&mut headers, value.map_or(steps, |(stage, _)| &steps[..stage]));
+    headers.insert(
+        HeaderName::from_static(wire::header::CACHE),
+        HeaderValue::from_static("none"),
+    );
+    headers.insert(header::VARY, HeaderValue::from_static(VARY));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, no-cache"),
+    );
+    headers
+}
+
+/// The 304 answer, if the conditions of the request ask for it; `None` to answer with the content.
+///
+/// # Errors
+/// [`ErrorKind::PreconditionFailed`] if a condition is false.
+pub(in crate::routes) fn check_conditions(
+    parts: &Parts,
+    headers: &HeaderMap,
+) -> Result<Option<Response<Body>>> {
+    let result = conditions::evaluate(
+        &parts.headers,
+        headers.get(header::ETAG),
+        headers.get(header::LAST_MODIFIED),
+    );
+    match result {
+        ConditionResult::Proceed => Ok(None),
+        ConditionResult::NotModified => Ok(Some(respond(
+            StatusCode::NOT_MODIFIED,
+            headers.clone(),
+            body::empty(),
+        ))),
+        ConditionResult::Failed => Err(Error::new(
+            ErrorKind::PreconditionFailed,
+            "a condition of the request is false for the derived answer",
+        )),
+    }
+}
+
+/// An answer with this status, these headers and this body.
+pub(in crate::routes) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Adds the engine of these steps. If no runtime can run a model among them, no value after the model exists.
+pub(in crate::routes) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
+    let engine = Engine::for_steps(steps).unwrap_or_default();
+    insert(headers, wire::header::ENGINE, &engine.to_string());
+}
+
+/// Adds `Server-Timing`.
+pub(in crate::routes) fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
+    insert(headers, "server-timing", &timing.to_string());
+}
+
+/// Adds the warnings of the pipeline.
+pub(in crate::routes) fn insert_warnings(headers: &mut HeaderMap, pipeline: &Pipeline) {
+    for warning in pipeline.warnings() {
+        if let Ok(warning) = HeaderValue::from_str(&warning) {
+            headers.append(HeaderName::from_static(wire::header::WARNING), warning);
+        }
+    }
+}
+
+/// Adds a header. Values are numbers, digests and the like, so that they are always valid; an invalid one is omitted.
+pub(in crate::routes) fn insert(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+        headers.insert(name, value);
+    }
+}

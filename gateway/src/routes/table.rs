@@ -1,0 +1,111 @@
+//! GET of one object with a prefix that is a table scan: reads the object in parts, and streams the rows.
+
+mod body;
+mod row;
+mod scan;
+mod source;
+
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
+use http_body_util::BodyExt as _;
+use pushdown::{
+    Step,
+    wire::{self, Split, TableForm},
+};
+
+use super::{
+    Services,
+    http::{AnswerForm, check_conditions, derived_headers, insert, insert_timing, respond},
+    job::PipelineJob,
+};
+use crate::{
+    body::Body,
+    error::{ErrorKind, Result},
+    origin::OriginRequest,
+};
+use body::RowsBody;
+use scan::EncodedRows;
+pub(super) use scan::{FetchedTable, LIVE_BATCHES, OpenedTable, PlannedScan};
+
+impl Services {
+    /// Answers with the rows at `stage`; `None` if `smallest` resolves to the stored object.
+    ///
+    /// The head is sent together with the first record batch, so that errors until then become an error status.
+    pub(super) async fn table(
+        &self,
+        parts: &Parts,
+        request: &OriginRequest,
+        job: &PipelineJob,
+        stage: usize,
+    ) -> Result<Option<Response<Body>>> {
+        let smallest = job.split == Split::Smallest;
+        let form = match AnswerForm::negotiate(parts, job, stage, &job.pipeline.kinds()[stage]) {
+            Ok(form) => form,
+            Err(error) if smallest && error.kind() == ErrorKind::NotAcceptable => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let AnswerForm::Rows(rows) = form else {
+            return Ok(None);
+        };
+        let table = match self.open_table(request.clone()).await? {
+            FetchedTable::Table(table) => table,
+            FetchedTable::Refused(answer) => return Ok(Some(answer.into_response())),
+        };
+        let headers = derived_headers(&table.headers, job, Some((stage, form)));
+        // With `smallest` the ETag is that of the rows only if the rows are smaller than the object.
+        if !smallest && let Some(answer) = check_conditions(parts, &headers)? {
+            return Ok(Some(answer));
+        }
+        let planned = self.plan(table, job).await?;
+        if smallest {
+            if !is_smaller_than_object(&planned, rows) {
+                return Ok(None);
+            }
+            if let Some(answer) = check_conditions(parts, &headers)? {
+                return Ok(Some(answer));
+            }
+        }
+        self.send_rows(parts, headers, planned, job, rows).await.map(Some)
+    }
+
+    async fn send_rows(
+        &self,
+        parts: &Parts,
+        mut headers: HeaderMap,
+        planned: PlannedScan,
+        job: &PipelineJob,
+        form: TableForm,
+    ) -> Result<Response<Body>> {
+        let source_bytes = format!("{}/{}", planned.source_bytes(), planned.estimate().object_bytes);
+        insert(&mut headers, wire::header::SOURCE_BYTES, &source_bytes);
+        insert(&mut headers, wire::header::KIND, "table");
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(form.content_type()),
+        );
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
+        let admitted = self.admit_scan(planned, job, form.buffered_bytes()).await?;
+        let mut timing = admitted.timing;
+        let mut rows = EncodedRows::new(admitted.scan, admitted.task, form)?;
+        let first = rows.next().await?.unwrap_or_default();
+        let name = job.pipeline.steps().first().map_or("", Step::name);
+        timing.add(name, rows.compute_time());
+        insert_timing(&mut headers, &timing);
+        let body = RowsBody::start(
+            first,
+            rows,
+            [admitted.source_permit, admitted.permit],
+            self.guard(parts),
+            self.limits.request_deadline,
+            self.metrics.clone(),
+            name,
+        );
+        Ok(respond(StatusCode::OK, headers, body.boxed_unsync()))
+    }
+}
+
+/// Whether the rows are certainly smaller than the stored object. False if their size has no bound.
+fn is_smaller_than_object(planned: &PlannedScan, form: TableForm) -> bool {
+    let estimate = planned.estimate();
+    let max_bytes = form.max_bytes(planned.schema(), estimate);
+    max_bytes.is_some_and(|bytes| bytes < estimate.object_bytes)
+}

@@ -1,0 +1,90 @@
+//! A table as a row of a batch: read in parts like any table, and sent as a whole.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use pushdown::{
+    Sample, Step, TableBuilder,
+    wire::{Compression, Split, TableForm},
+};
+
+use super::{
+    is_smaller_than_object,
+    scan::{AdmittedScan, OpenedTable, PlannedScan},
+};
+use crate::{
+    error::Result,
+    routes::{Services, job::PipelineJob, value::ComputedSample},
+};
+
+/// Assumed size of an answer without an estimate. The reservation grows with the answer.
+const UNKNOWN_ANSWER_BYTES: u64 = 1 << 20;
+
+impl Services {
+    /// Plans the scan of one sample; `None` if `smallest` resolves to the stored object.
+    pub(in crate::routes) async fn plan_row(
+        &self,
+        table: OpenedTable,
+        job: &PipelineJob,
+    ) -> Result<Option<PlannedScan>> {
+        let planned = self.plan(table, job).await?;
+        // A row of a batch contains an Arrow stream.
+        let form = TableForm::ArrowStream(Compression::None);
+        Ok((job.split != Split::Smallest || is_smaller_than_object(&planned, form)).then_some(planned))
+    }
+
+    /// Waits for the memory of the scan and of all rows.
+    pub(in crate::routes) async fn admit_row(
+        &self,
+        planned: PlannedScan,
+        job: &PipelineJob,
+    ) -> Result<AdmittedScan> {
+        let answer = planned.estimate().output_bytes.unwrap_or(UNKNOWN_ANSWER_BYTES);
+        // Capped, because the estimate ignores filters. An answer above the limit fails when its rows arrive.
+        let answer = answer.min(self.limits.max_output_bytes);
+        self.admit_scan(planned, job, answer).await
+    }
+
+    /// Computes all rows of the scan.
+    pub(in crate::routes) async fn compute_row(
+        &self,
+        admitted: AdmittedScan,
+        job: &PipelineJob,
+    ) -> Result<ComputedSample> {
+        let AdmittedScan {
+            mut scan,
+            mut task,
+            source_permit,
+            mut permit,
+            mut timing,
+        } = admitted;
+        let mut table = TableBuilder::new(Arc::clone(scan.schema()), self.limits.max_output_bytes);
+        loop {
+            let next = async move {
+                let batch = scan.next().await;
+                (scan, batch)
+            };
+            let batch;
+            (scan, batch) = task.run(next).await?;
+            let Some(batch) = batch.transpose()? else {
+                break;
+            };
+            table.push(batch)?;
+            let missing = table.bytes().saturating_sub(permit.bytes());
+            self.memory.grow(&mut permit, missing)?;
+        }
+        drop((scan, source_permit));
+        permit.shrink_to(table.bytes());
+        let name = job.pipeline.steps().first().map_or("", Step::name);
+        let compute_time = task.compute_time();
+        self.metrics.add_step_time(name, compute_time);
+        timing.add(name, compute_time);
+        Ok(ComputedSample {
+            stage: job.scan_stage().unwrap_or(job.pipeline.len()),
+            sample: Sample::Table(table.build()),
+            permit,
+            timing,
+            compute_time,
+        })
+    }
+}

@@ -1,0 +1,199 @@
+//! GET and HEAD of one object with a pipeline.
+
+mod object_head;
+mod sample;
+mod steps;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use pushdown::{
+    Kind,
+    wire::{self, Form, Split},
+};
+
+use super::{
+    Services,
+    http::{
+        AnswerForm, ValueBody, check_conditions,
+        conditions::{self, UnsatisfiableRange},
+        derived_headers, insert, insert_timing, insert_warnings, respond, slice,
+    },
+    job::PipelineJob,
+};
+use crate::{
+    body::{self, Body},
+    error::{Error, ErrorKind, Result},
+    origin::OriginRequest,
+    server::{Connection, StallGuard},
+};
+pub(super) use sample::{ComputedSample, FetchedSample, OpenedSample};
+
+impl Services {
+    /// Answers a GET or HEAD with a pipeline.
+    ///
+    /// # Errors
+    /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
+    pub async fn object(&self, parts: &Parts) -> Result<Response<Body>> {
+        let job = match PipelineJob::for_request(parts, &self.models) {
+            // The text may name a model that has not been inspected yet.
+            Err(_) if !self.models.is_ready() => {
+                self.models.wait_until_ready(self.limits.queue_wait).await?;
+                PipelineJob::for_request(parts, &self.models)
+            }
+            job => job,
+        }?;
+        // Errors that do not depend on the object are reported before the store is contacted.
+        if let Split::Full | Split::At(_) = job.split {
+            let stage = job
+                .split
+                .resolve(&job.pipeline, &pushdown::BytesKind::default())?;
+            job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
+            AnswerForm::negotiate(parts, &job, stage, &job.pipeline.kinds()[stage])?;
+        }
+        let deadline = self.limits.request_deadline;
+        let answer = tokio::time::timeout(deadline, self.derive(parts, &job)).await;
+        let mut answer = answer.unwrap_or_else(|_elapsed| {
+            Err(Error::new(
+                ErrorKind::OriginTimeout,
+                format!("the request timed out: expected the start of the answer within {deadline:?}"),
+            ))
+        })?;
+        // A refusal is the store's answer, to which nothing is added.
+        if answer.headers().contains_key(wire::header::STAGE) {
+            insert(
+                answer.headers_mut(),
+                wire::header::CORES,
+                &self.cpu.threads().to_string(),
+            );
+            if let Some(name) = &self.cpu_set_id {
+                insert(answer.headers_mut(), wire::header::CPUS, name);
+            }
+            insert_warnings(answer.headers_mut(), &job.pipeline);
+        }
+        Ok(answer)
+    }
+
+    async fn derive(&self, parts: &Parts, job: &PipelineJob) -> Result<Response<Body>> {
+        let request = OriginRequest::from_caller(parts);
+        if parts.method == Method::HEAD {
+            return self.head(parts, request, job).await;
+        }
+        if let Some(stage) = job.scan_stage()
+            && let Some(answer) = self.table(parts, &request, job, stage).await?
+        {
+            return Ok(answer);
+        }
+        let opened = match self.open(request, job).await? {
+            FetchedSample::Object(opened) => opened,
+            FetchedSample::Refused(answer) => return Ok(answer.into_response()),
+        };
+        let stages = job.pipeline.kinds_for(&Kind::Bytes(opened.kind))?;
+        let (stage, kind) = (opened.stage, &stages[opened.stage]);
+        let form = AnswerForm::negotiate(parts, job, stage, kind)?;
+        let mut headers = derived_headers(&opened.headers, job, Some((stage, form)));
+        if let Some(answer) = check_conditions(parts, &headers)? {
+            return Ok(answer);
+        }
+        insert(
+            &mut headers,
+            wire::header::SOURCE_BYTES,
+            &format!("{0}/{0}", opened.length),
+        );
+        match form {
+            AnswerForm::Value(form) if stage > 0 => {
+                let admitted = self.admit(opened, job).await?;
+                let computed = self.compute(admitted, job).await?;
+                self.value(parts, headers, computed, form, kind)
+            }
+            _ => Ok(stored_object(headers, opened)),
+        }
+    }
+
+    /// The answer with a whole value, or with the requested range of it.
+    fn value(
+        &self,
+        parts: &Parts,
+        mut headers: HeaderMap,
+        computed: ComputedSample,
+        form: Form,
+        kind: &Kind,
+    ) -> Result<Response<Body>> {
+        insert_timing(&mut headers, &computed.timing);
+        let encoded = wire::encode(computed.sample, form, kind)?;
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(encoded.content_type),
+        );
+        for (name, value) in &encoded.metadata {
+            insert(&mut headers, name, value);
+        }
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        let length = encoded.len();
+        let (status, content) = match conditions::range(&parts.headers, headers.get(header::ETAG), length) {
+            Ok(None) => (StatusCode::OK, encoded.parts),
+            Ok(Some(range)) => {
+                let text = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+                insert(&mut headers, header::CONTENT_RANGE.as_str(), &text);
+                (StatusCode::PARTIAL_CONTENT, slice(&encoded.parts, range))
+            }
+            Err(UnsatisfiableRange) => {
+                let message =
+                    format!("invalid range: expected one within the derived answer of {length} bytes");
+                return Err(Error::new(ErrorKind::InvalidRange, message));
+            }
+        };
+        let sent: usize = content.iter().map(Bytes::len).sum();
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
+        let body = ValueBody::new(content, computed.permit, self.guard(parts));
+        Ok(respond(status, headers, body.boxed_unsync()))
+    }
+
+    /// A guard that cuts the connection if the client does not read the answer for too long.
+    pub(in crate::routes) fn guard(&self, parts: &Parts) -> Option<StallGuard> {
+        let connection = parts.extensions.get::<Connection>()?;
+        Some(connection.cut_when_stalled(self.limits.send_stall_timeout))
+    }
+
+    /// Answers a HEAD from the store's headers alone, because the signature of a HEAD does not authorize a GET.
+    async fn head(&self, parts: &Parts, request: OriginRequest, job: &PipelineJob) -> Result<Response<Body>> {
+        let answer = self.origin.read(request).await?;
+        if answer.status != StatusCode::OK {
+            return Ok(answer.into_response());
+        }
+        // The smallest stage, and the form of its value, depend on the object.
+        let value = match job.split {
+            Split::Smallest => None,
+            split => {
+                let stage = split.resolve(&job.pipeline, &pushdown::BytesKind::default())?;
+                let kind = &job.pipeline.kinds()[stage];
+                Some((stage, AnswerForm::negotiate(parts, job, stage, kind)?))
+            }
+        };
+        let mut headers = derived_headers(&answer.headers, job, value);
+        if let Some((stage, form)) = value {
+            let content_type = form.content_type(&job.pipeline.kinds()[stage]);
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        }
+        match check_conditions(parts, &headers)? {
+            Some(answer) => Ok(answer),
+            None => Ok(respond(StatusCode::OK, headers, body::empty())),
+        }
+    }
+}
+
+/// The answer with stage 0: the stored object, streamed without a memory permit, and without ranges.
+fn stored_object(mut headers: HeaderMap, opened: OpenedSample) -> Response<Body> {
+    insert_timing(&mut headers, &opened.timing);
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(Form::Encoded.content_type(&Kind::object())),
+    );
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(opened.length));
+    let (head, rest) = opened.into_stream();
+    let head = stream::iter([Ok(Frame::data(head))]);
+    let body = StreamBody::new(head.chain(rest.into_data_stream().map(|data| data.map(Frame::data))));
+    respond(StatusCode::OK, headers, body.boxed_unsync())
+}

@@ -25,7 +25,7 @@ use crate::embedded::{self, EmbeddedStore};
 use crate::error::{Error, ErrorChain, ErrorKind};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
-use crate::routes::{Forwarder, Route, Routes, Services};
+use crate::routes::{Route, Routes, Services};
 use crate::s3::errors::{self, RequestId};
 use crate::server::{self, Handler, Server};
 use crate::telemetry::Metrics;
@@ -100,7 +100,6 @@ impl App {
         .await;
         let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
 
-        let forwarder = Forwarder::new(origin.clone(), metrics.clone());
         // The CPU pool and memory share one ledger: a tenant that used much CPU time also waits longer for memory.
         let ledger = Ledger::default();
         let cpu = CpuPool::build(config.threads, ledger.clone())?;
@@ -121,16 +120,10 @@ impl App {
             limits,
             metrics.clone(),
         );
-        let routes = Routes {
-            forwarder,
-            services,
-            models: models.clone(),
-            queue_wait: limits.queue_wait,
-        };
         Ok(Self {
             config,
             gateway: Gateway {
-                routes,
+                routes: Routes::new(services),
                 limits,
                 metrics,
             },

@@ -5,11 +5,10 @@ mod batch_table;
 mod forward;
 mod http;
 mod job;
+mod models;
 mod services;
 mod table;
 mod value;
-
-use std::time::Duration;
 
 use ::http::{Request, Response, request::Parts};
 use hyper::body::Incoming;
@@ -18,10 +17,11 @@ use pushdown::wire::header;
 use crate::{
     body::Body,
     error::Result,
-    models::ModelRegistry,
     s3::{query, request},
 };
-pub use {forward::Forwarder, services::Services};
+use forward::ForwardRoute;
+use models::ModelsRoute;
+pub use services::Services;
 
 /// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
 pub const MODELS_PATH: &str = "/_pushdown/v1/models";
@@ -80,17 +80,21 @@ impl Route {
 /// The handler of each route.
 #[derive(Debug)]
 pub struct Routes {
-    /// Plain S3.
-    pub forwarder: Forwarder,
-    /// Pipelines, on one object and on many.
-    pub services: Services,
-    /// The models that pipelines can use.
-    pub models: ModelRegistry,
-    /// Longest time that a request waits until all models have been inspected.
-    pub queue_wait: Duration,
+    forward: ForwardRoute,
+    services: Services,
+    models: ModelsRoute,
 }
 
 impl Routes {
+    /// Handlers that use `services`.
+    pub fn new(services: Services) -> Self {
+        Self {
+            forward: ForwardRoute::new(services.origin.clone(), services.metrics.clone()),
+            models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
+            services,
+        }
+    }
+
     /// Answers a request by its route.
     ///
     /// # Errors
@@ -100,14 +104,14 @@ impl Routes {
         request::check(&parts)?;
         let request = Request::from_parts(parts, body);
         match route {
-            Route::Forward => self.forwarder.answer(request).await,
+            Route::Forward => self.forward.answer(request).await,
             Route::Pipeline => {
                 let (parts, body) = request.into_parts();
                 job::check_no_body(&body)?;
                 self.services.object(&parts).await
             }
             Route::Batch => self.services.batch(request).await,
-            Route::Models => self.models.answer(&request.into_parts().0, self.queue_wait).await,
+            Route::Models => self.models.answer(request).await,
         }
     }
 }

@@ -23,19 +23,19 @@ use upload::Upload;
 
 /// Forwards plain S3 requests.
 #[derive(Debug, Clone)]
-pub struct Forwarder {
+pub(super) struct ForwardRoute {
     origin: Origin,
     metrics: Metrics,
 }
 
-impl Forwarder {
+impl ForwardRoute {
     /// Forwards to `origin`.
-    pub fn new(origin: Origin, metrics: Metrics) -> Self {
+    pub(super) const fn new(origin: Origin, metrics: Metrics) -> Self {
         Self { origin, metrics }
     }
 
     /// Forwards one request and streams both bodies.
-    pub async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>> {
+    pub(super) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>> {
         let (mut parts, body) = request.into_parts();
         strip_request(&mut parts.headers, parts.uri.query());
         if body.is_end_stream() {

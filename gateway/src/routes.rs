@@ -22,6 +22,7 @@ use crate::{
 use forward::ForwardRoute;
 use models::ModelsRoute;
 pub use services::Services;
+use value::ValueRoute;
 
 /// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
 pub const MODELS_PATH: &str = "/_pushdown/v1/models";
@@ -81,6 +82,7 @@ impl Route {
 #[derive(Debug)]
 pub struct Routes {
     forward: ForwardRoute,
+    value: ValueRoute,
     services: Services,
     models: ModelsRoute,
 }
@@ -90,6 +92,7 @@ impl Routes {
     pub fn new(services: Services) -> Self {
         Self {
             forward: ForwardRoute::new(services.origin.clone(), services.metrics.clone()),
+            value: ValueRoute::new(services.clone()),
             models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
             services,
         }
@@ -105,11 +108,7 @@ impl Routes {
         let request = Request::from_parts(parts, body);
         match route {
             Route::Forward => self.forward.answer(request).await,
-            Route::Pipeline => {
-                let (parts, body) = request.into_parts();
-                job::check_no_body(&body)?;
-                self.services.object(&parts).await
-            }
+            Route::Pipeline => self.value.answer(request).await,
             Route::Batch => self.services.batch(request).await,
             Route::Models => self.models.answer(request).await,
         }

@@ -81,7 +81,7 @@ impl Services {
             compression: (request.compression != Compression::None).then(|| (self.cpu.clone(), position)),
             on_error: request.on_error,
             sent_permits: Vec::new(),
-            _guard: self.guard(&parts),
+            _guard: self.stall_guard(&parts),
         };
         // With `on_error: fail` an error in the first rows still becomes the status of the answer.
         let first = match request.on_error {

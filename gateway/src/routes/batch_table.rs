@@ -76,7 +76,7 @@ impl Services {
             current: None,
             cpu: self.cpu.clone(),
             tenant,
-            _guard: self.guard(parts),
+            _guard: self.stall_guard(parts),
         };
         let first = timeout(deadline, rows.next()).await;
         let first = first.map_err(|_elapsed| timed_out("the first rows"))??;

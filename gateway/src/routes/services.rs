@@ -1,11 +1,15 @@
 //! The components that the routes share.
 
+use http::request::Parts;
+
 use super::batch::TenantBatches;
 use crate::{
     compute::{CpuPool, CpuTimeReader, Memory, MicroBatcher, cpu_set_id},
     config::Limits,
+    error::{Error, ErrorKind, Result},
     models::ModelRegistry,
-    origin::Origin,
+    origin::{Origin, OriginObject},
+    server::{Connection, StallGuard},
     telemetry::Metrics,
 };
 
@@ -49,6 +53,7 @@ impl Services {
         }
     }
 
+    /// The limits on every value of a sample.
     pub(super) fn sample_limits(&self) -> pushdown::Limits {
         pushdown::Limits {
             max_pixels: self.limits.max_pixels,
@@ -56,5 +61,51 @@ impl Services {
             tables: self.limits.tables(self.memory.total_bytes()),
             ..pushdown::Limits::default()
         }
+    }
+
+    /// A guard that cuts the connection if the client does not read the answer for too long.
+    pub(super) fn stall_guard(&self, parts: &Parts) -> Option<StallGuard> {
+        let connection = parts.extensions.get::<Connection>()?;
+        Some(connection.cut_when_stalled(self.limits.send_stall_timeout))
+    }
+
+    /// The length of an object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OriginUnavailable`] without Content-Length; [`ErrorKind::EntityTooLarge`] above the limit.
+    pub(super) fn check_length(&self, object: &OriginObject) -> Result<u64> {
+        let length = object.content_length.ok_or_else(|| {
+            Error::new(
+                ErrorKind::OriginUnavailable,
+                "invalid answer of the store: expected Content-Length for a pipeline, found none",
+            )
+        })?;
+        if length > self.limits.max_object_bytes {
+            return Err(Error::new(
+                ErrorKind::EntityTooLarge,
+                format!(
+                    "the object is too large: expected at most {} bytes, found {length}",
+                    self.limits.max_object_bytes
+                ),
+            ));
+        }
+        Ok(length)
+    }
+
+    /// Checks the size of an answer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::EntityTooLarge`] above the limit.
+    pub(super) fn check_output(&self, bytes: u64) -> Result<()> {
+        if bytes <= self.limits.max_output_bytes {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::EntityTooLarge,
+            format!(
+                "the answer is too large: expected at most {} bytes, found {bytes}",
+                self.limits.max_output_bytes
+            ),
+        ))
     }
 }

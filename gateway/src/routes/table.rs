@@ -94,7 +94,7 @@ impl Services {
             first,
             rows,
             [admitted.source_permit, admitted.permit],
-            self.guard(parts),
+            self.stall_guard(parts),
             self.limits.request_deadline,
             self.metrics.clone(),
             name,

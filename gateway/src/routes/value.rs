@@ -6,7 +6,7 @@ mod steps;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
@@ -21,40 +21,45 @@ use super::{
         conditions::{self, UnsatisfiableRange},
         derived_headers, insert, insert_timing, insert_warnings, respond, slice,
     },
-    job::PipelineJob,
+    job::{PipelineJob, check_no_body},
 };
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     origin::OriginRequest,
-    server::{Connection, StallGuard},
 };
 pub(super) use sample::{ComputedSample, FetchedSample, OpenedSample};
 
-impl Services {
-    /// Answers a GET or HEAD with a pipeline.
+/// Answers a GET or HEAD with a pipeline.
+#[derive(Debug, Clone)]
+pub(super) struct ValueRoute {
+    services: Services,
+}
+
+impl ValueRoute {
+    /// The route to the objects of a store, computed by `services`.
+    pub(super) const fn new(services: Services) -> Self {
+        Self { services }
+    }
+
+    /// Answers with the value at the requested stage.
     ///
     /// # Errors
     /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
-    pub async fn object(&self, parts: &Parts) -> Result<Response<Body>> {
-        let job = match PipelineJob::for_request(parts, &self.models) {
-            // The text may name a model that has not been inspected yet.
-            Err(_) if !self.models.is_ready() => {
-                self.models.wait_until_ready(self.limits.queue_wait).await?;
-                PipelineJob::for_request(parts, &self.models)
-            }
-            job => job,
-        }?;
+    pub(super) async fn answer<B: http_body::Body>(&self, request: Request<B>) -> Result<Response<Body>> {
+        let (parts, body) = request.into_parts();
+        check_no_body(&body)?;
+        let job = self.job(&parts).await?;
         // Errors that do not depend on the object are reported before the store is contacted.
         if let Split::Full | Split::At(_) = job.split {
             let stage = job
                 .split
                 .resolve(&job.pipeline, &pushdown::BytesKind::default())?;
             job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
-            AnswerForm::negotiate(parts, &job, stage, &job.pipeline.kinds()[stage])?;
+            AnswerForm::negotiate(&parts, &job, stage, &job.pipeline.kinds()[stage])?;
         }
-        let deadline = self.limits.request_deadline;
-        let answer = tokio::time::timeout(deadline, self.derive(parts, &job)).await;
+        let deadline = self.services.limits.request_deadline;
+        let answer = tokio::time::timeout(deadline, self.derive(&parts, &job)).await;
         let mut answer = answer.unwrap_or_else(|_elapsed| {
             Err(Error::new(
                 ErrorKind::OriginTimeout,
@@ -66,14 +71,26 @@ impl Services {
             insert(
                 answer.headers_mut(),
                 wire::header::CORES,
-                &self.cpu.threads().to_string(),
+                &self.services.cpu.threads().to_string(),
             );
-            if let Some(name) = &self.cpu_set_id {
+            if let Some(name) = &self.services.cpu_set_id {
                 insert(answer.headers_mut(), wire::header::CPUS, name);
             }
             insert_warnings(answer.headers_mut(), &job.pipeline);
         }
         Ok(answer)
+    }
+
+    async fn job(&self, parts: &Parts) -> Result<PipelineJob> {
+        let models = &self.services.models;
+        match PipelineJob::for_request(parts, models) {
+            // The text may name a model that has not been inspected yet.
+            Err(_) if !models.is_ready() => {
+                models.wait_until_ready(self.services.limits.queue_wait).await?;
+                PipelineJob::for_request(parts, models)
+            }
+            job => job,
+        }
     }
 
     async fn derive(&self, parts: &Parts, job: &PipelineJob) -> Result<Response<Body>> {
@@ -82,11 +99,11 @@ impl Services {
             return self.head(parts, request, job).await;
         }
         if let Some(stage) = job.scan_stage()
-            && let Some(answer) = self.table(parts, &request, job, stage).await?
+            && let Some(answer) = self.services.table(parts, &request, job, stage).await?
         {
             return Ok(answer);
         }
-        let opened = match self.open(request, job).await? {
+        let opened = match FetchedSample::fetch(&self.services, request, job).await? {
             FetchedSample::Object(opened) => opened,
             FetchedSample::Refused(answer) => return Ok(answer.into_response()),
         };
@@ -104,8 +121,8 @@ impl Services {
         );
         match form {
             AnswerForm::Value(form) if stage > 0 => {
-                let admitted = self.admit(opened, job).await?;
-                let computed = self.compute(admitted, job).await?;
+                let admitted = opened.admit(&self.services, job).await?;
+                let computed = admitted.compute(&self.services, job).await?;
                 self.value(parts, headers, computed, form, kind)
             }
             _ => Ok(stored_object(headers, opened)),
@@ -147,19 +164,13 @@ impl Services {
         };
         let sent: usize = content.iter().map(Bytes::len).sum();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
-        let body = ValueBody::new(content, computed.permit, self.guard(parts));
+        let body = ValueBody::new(content, computed.permit, self.services.stall_guard(parts));
         Ok(respond(status, headers, body.boxed_unsync()))
-    }
-
-    /// A guard that cuts the connection if the client does not read the answer for too long.
-    pub(in crate::routes) fn guard(&self, parts: &Parts) -> Option<StallGuard> {
-        let connection = parts.extensions.get::<Connection>()?;
-        Some(connection.cut_when_stalled(self.limits.send_stall_timeout))
     }
 
     /// Answers a HEAD from the store's headers alone, because the signature of a HEAD does not authorize a GET.
     async fn head(&self, parts: &Parts, request: OriginRequest, job: &PipelineJob) -> Result<Response<Body>> {
-        let answer = self.origin.read(request).await?;
+        let answer = self.services.origin.read(request).await?;
         if answer.status != StatusCode::OK {
             return Ok(answer.into_response());
         }

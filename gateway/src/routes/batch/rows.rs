@@ -127,16 +127,16 @@ impl Services {
                 ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
             }
         }
-        let opened = self.open(target, job).await;
+        let opened = FetchedSample::fetch(self, target, job).await;
         ticket.wait().await;
         let opened = match opened? {
             FetchedSample::Object(opened) => opened,
             FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
         };
         running.get_or_init(|| self.tenant_batches.enter(job.position.tenant()));
-        let admitted = self.admit(opened, job).await?;
+        let admitted = opened.admit(self, job).await?;
         drop(ticket);
-        Ok(self.compute(admitted, job).await?)
+        Ok(admitted.compute(self, job).await?)
     }
 }
 

@@ -7,11 +7,11 @@ use http::StatusCode;
 use pushdown::{BytesKind, Kind, Sample};
 use tokio::time::Instant;
 
-use super::object_head::ObjectHead;
+use super::{object_head::ObjectHead, steps::run_steps};
 use crate::{
     body::Body,
     compute::Permit,
-    error::{Error, ErrorKind, Result},
+    error::Result,
     origin::{self, OriginObject, OriginRequest},
     routes::{Services, http::Timing, job::PipelineJob},
 };
@@ -60,19 +60,19 @@ pub(in crate::routes) struct ComputedSample {
     pub(in crate::routes) compute_time: Duration,
 }
 
-impl Services {
+impl FetchedSample {
     /// Sends the caller's request, and reads the first bytes of the answer, to estimate the memory for the rest.
-    pub(in crate::routes) async fn open(
-        &self,
+    pub(in crate::routes) async fn fetch(
+        services: &Services,
         request: OriginRequest,
         job: &PipelineJob,
-    ) -> Result<FetchedSample> {
+    ) -> Result<Self> {
         let started = Instant::now();
-        let object = self.origin.read(request).await?;
+        let object = services.origin.read(request).await?;
         if object.status != StatusCode::OK {
-            return Ok(FetchedSample::Refused(object));
+            return Ok(Self::Refused(object));
         }
-        let length = self.check_length(&object)?;
+        let length = services.check_length(&object)?;
         let mut body = object.body;
         let (head, header) = ObjectHead::read(&mut body).await?;
         let kind = BytesKind {
@@ -83,7 +83,7 @@ impl Services {
         let stage = job.stage(&kind)?;
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
-        Ok(FetchedSample::Object(OpenedSample {
+        Ok(Self::Object(OpenedSample {
             headers: object.headers,
             length,
             kind,
@@ -93,56 +93,61 @@ impl Services {
             body,
         }))
     }
+}
 
+impl OpenedSample {
     /// Waits for the memory of source, pixels and output. Acquires all of it at once, so that no two samples wait for each
     /// other (deadlock). The rest of the object stays at the store during the wait.
     pub(in crate::routes) async fn admit(
-        &self,
-        mut opened: OpenedSample,
+        mut self,
+        services: &Services,
         job: &PipelineJob,
     ) -> Result<AdmittedSample> {
-        let stage = opened.stage;
-        let object = Kind::Bytes(opened.kind);
+        let stage = self.stage;
+        let object = Kind::Bytes(self.kind);
         job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
-        job.pipeline.check(0..stage, &object, &self.sample_limits())?;
+        job.pipeline.check(0..stage, &object, &services.sample_limits())?;
         let peak = job.pipeline.peak_memory(0..stage, &object);
-        self.check_output(peak.map_or(0, |peak| peak.output_bytes))?;
+        services.check_output(peak.map_or(0, |peak| peak.output_bytes))?;
         let queued = Instant::now();
-        let permit = self
-            .memory
-            .acquire(
-                job.position.tenant(),
-                opened.length + peak.map_or(0, |peak| peak.working_bytes),
-            )
-            .await?;
-        opened.timing.add("queue", queued.elapsed());
+        let bytes = self.length + peak.map_or(0, |peak| peak.working_bytes);
+        let permit = services.memory.acquire(job.position.tenant(), bytes).await?;
+        self.timing.add("queue", queued.elapsed());
         Ok(AdmittedSample {
-            opened,
+            opened: self,
             permit,
             covers_work: peak.is_some(),
         })
     }
 
+    /// The stored object: its first bytes, and the stream of the rest.
+    pub(in crate::routes) fn into_stream(self) -> (Bytes, Body) {
+        (self.head.into_bytes(), self.body)
+    }
+}
+
+impl AdmittedSample {
     /// Reads the rest of the object and runs the steps up to the stage.
     pub(in crate::routes) async fn compute(
-        &self,
-        admitted: AdmittedSample,
+        self,
+        services: &Services,
         job: &PipelineJob,
     ) -> Result<ComputedSample> {
-        let AdmittedSample {
+        let Self {
             opened,
             mut permit,
             covers_work,
-        } = admitted;
-        let limits = self.sample_limits();
-        let (stage, mut timing) = (opened.stage, opened.timing.clone());
-        let reading = Instant::now();
+        } = self;
+        let limits = services.sample_limits();
         let OpenedSample {
             length,
+            stage,
+            mut timing,
             head,
             mut body,
             ..
         } = opened;
+        let reading = Instant::now();
         let source = origin::read_to_end(head.bytes(), &mut body, length).await?;
         drop(head);
         timing.add("read", reading.elapsed());
@@ -155,21 +160,21 @@ impl Services {
                 output_bytes: 0,
             };
             let peak = job.pipeline.peak_memory(0..stage, &object).unwrap_or(unknown);
-            self.check_output(peak.output_bytes)?;
-            self.memory.grow(&mut permit, peak.working_bytes)?;
+            services.check_output(peak.output_bytes)?;
+            services.memory.grow(&mut permit, peak.working_bytes)?;
         }
         let fallback = job.max_bytes.is_some().then(|| source.clone());
-        let (sample, steps) = self.run(source, job, stage, limits).await?;
+        let (sample, steps) = run_steps(services, source, job, stage, limits).await?;
         let (sample, stage) = match fallback.filter(|_| job.is_too_large(sample.bytes())) {
             Some(source) => (Sample::Bytes(source), 0),
             None => (sample, stage),
         };
-        self.check_output(sample.bytes())?;
+        services.check_output(sample.bytes())?;
         permit.shrink_to(sample.bytes());
         let compute_time = steps.iter().map(|group| group.time).sum();
         for group in steps {
             // The time of a fused group counts for its first step.
-            self.metrics.add_step_time(group.first, group.time);
+            services.metrics.add_step_time(group.first, group.time);
             timing.add(group.name, group.time);
         }
         Ok(ComputedSample {
@@ -179,48 +184,5 @@ impl Services {
             timing,
             compute_time,
         })
-    }
-
-    /// The length of an object.
-    ///
-    /// # Errors
-    /// [`ErrorKind::OriginUnavailable`] without Content-Length; [`ErrorKind::EntityTooLarge`] above the limit.
-    pub(in crate::routes) fn check_length(&self, object: &OriginObject) -> Result<u64> {
-        let length = object.content_length.ok_or_else(|| {
-            Error::new(
-                ErrorKind::OriginUnavailable,
-                "invalid answer of the store: expected Content-Length for a pipeline, found none",
-            )
-        })?;
-        if length > self.limits.max_object_bytes {
-            return Err(Error::new(
-                ErrorKind::EntityTooLarge,
-                format!(
-                    "the object is too large: expected at most {} bytes, found {length}",
-                    self.limits.max_object_bytes
-                ),
-            ));
-        }
-        Ok(length)
-    }
-
-    pub(in crate::routes) fn check_output(&self, bytes: u64) -> Result<()> {
-        if bytes <= self.limits.max_output_bytes {
-            return Ok(());
-        }
-        Err(Error::new(
-            ErrorKind::EntityTooLarge,
-            format!(
-                "the answer is too large: expected at most {} bytes, found {bytes}",
-                self.limits.max_output_bytes
-            ),
-        ))
-    }
-}
-
-impl OpenedSample {
-    /// The stored object: its first bytes, and the stream of the rest.
-    pub(in crate::routes) fn into_stream(self) -> (Bytes, Body) {
-        (self.head.into_bytes(), self.body)
     }
 }

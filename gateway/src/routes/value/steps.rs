@@ -14,66 +14,63 @@ use crate::{
     routes::{Services, job::PipelineJob},
 };
 
-impl Services {
-    /// Runs the first `stage` steps. Returns the value and the time of each group of fused steps.
-    pub(in crate::routes) async fn run(
-        &self,
-        source: Bytes,
-        job: &PipelineJob,
-        stage: usize,
-        limits: pushdown::Limits,
-    ) -> Result<(Sample, Vec<GroupTime>)> {
-        self.models.mark_used(&job.pipeline.steps()[..stage]);
-        let (mut sample, mut times) = (Sample::Bytes(source), Vec::new());
-        let mut done = 0;
-        while done < stage {
-            let layers = job.pipeline.first_model(done..stage);
-            let next = layers.as_ref().map_or(stage, |(steps, _)| steps.start);
-            if done < next {
-                let (value, groups) = self.run_steps(sample, job, done..next, limits).await?;
-                (sample, done) = (value, next);
-                times.extend(groups);
-            }
-            if let Some((steps, layers)) = layers {
-                job.pipeline.check(steps.clone(), &Kind::from(&sample), &limits)?;
-                let Sample::Tensor(tensor) = sample else {
-                    return Err(Error::new(ErrorKind::Internal, "a model requires a tensor"));
-                };
-                let output = self.micro_batcher.run(&job.position, &layers, tensor).await?;
-                times.push(GroupTime::new(&job.pipeline.steps()[steps.clone()], output.time));
-                (sample, done) = (Sample::Tensor(output.value), steps.end);
-            }
+/// Runs the first `stage` steps. Returns the value and the time of each group of fused steps.
+pub(super) async fn run_steps(
+    services: &Services,
+    source: Bytes,
+    job: &PipelineJob,
+    stage: usize,
+    limits: pushdown::Limits,
+) -> Result<(Sample, Vec<GroupTime>)> {
+    services.models.mark_used(&job.pipeline.steps()[..stage]);
+    let (mut sample, mut times) = (Sample::Bytes(source), Vec::new());
+    let mut done = 0;
+    while done < stage {
+        let layers = job.pipeline.first_model(done..stage);
+        let next = layers.as_ref().map_or(stage, |(steps, _)| steps.start);
+        if done < next {
+            let work = steps_to_run(sample, job, done..next, limits);
+            let (value, groups) = services.cpu.run_while_awaited(&job.position, work).await??;
+            (sample, done) = (value, next);
+            times.extend(groups);
         }
-        Ok((sample, times))
-    }
-
-    /// Runs steps on the CPU pool. Dropping the future cancels the run before its next step.
-    async fn run_steps(
-        &self,
-        sample: Sample,
-        job: &PipelineJob,
-        steps: Range<usize>,
-        limits: pushdown::Limits,
-    ) -> Result<(Sample, Vec<GroupTime>)> {
-        let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
-        let sample_id = job.sample_id.clone();
-        let work = move |is_awaited: &(dyn Fn() -> bool + Sync)| {
-            let is_cancelled = || !is_awaited();
-            let context = Context {
-                sample_id: &sample_id,
-                seed,
-                epoch,
-                limits,
-                cancellation: Cancellation::when(&is_cancelled),
+        if let Some((steps, layers)) = layers {
+            job.pipeline.check(steps.clone(), &Kind::from(&sample), &limits)?;
+            let Sample::Tensor(tensor) = sample else {
+                return Err(Error::new(ErrorKind::Internal, "a model requires a tensor"));
             };
-            let started = Instant::now();
-            let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;
-            let groups = groups
-                .into_iter()
-                .map(|group| GroupTime::new(&pipeline.steps()[group.steps], group.time));
-            Ok::<_, pushdown::Error>((sample, groups.collect()))
+            let output = services.micro_batcher.run(&job.position, &layers, tensor).await?;
+            times.push(GroupTime::new(&job.pipeline.steps()[steps.clone()], output.time));
+            (sample, done) = (Sample::Tensor(output.value), steps.end);
+        }
+    }
+    Ok((sample, times))
+}
+
+/// The work of `steps` for the CPU pool. It ends before its next step once nobody awaits it any more.
+fn steps_to_run(
+    sample: Sample,
+    job: &PipelineJob,
+    steps: Range<usize>,
+    limits: pushdown::Limits,
+) -> impl FnOnce(&(dyn Fn() -> bool + Sync)) -> pushdown::Result<(Sample, Vec<GroupTime>)> + Send + use<> {
+    let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
+    let sample_id = job.sample_id.clone();
+    move |is_awaited| {
+        let is_cancelled = || !is_awaited();
+        let context = Context {
+            sample_id: &sample_id,
+            seed,
+            epoch,
+            limits,
+            cancellation: Cancellation::when(&is_cancelled),
         };
-        Ok(self.cpu.run_while_awaited(&job.position, work).await??)
+        let started = Instant::now();
+        let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;
+        let groups = groups
+            .into_iter()
+            .map(|group| GroupTime::new(&pipeline.steps()[group.steps], group.time));
+        Ok((sample, groups.collect()))
     }
 }
 

@@ -1,9 +1,11 @@
 //! GET of one object with a prefix that is a table scan: reads the object in parts, and streams the rows.
 
 mod body;
+mod encoded_rows;
 mod row;
 mod scan;
 mod source;
+mod working_memory;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt as _;
@@ -23,14 +25,28 @@ use crate::{
     origin::OriginRequest,
 };
 use body::RowsBody;
-use scan::EncodedRows;
-pub(super) use scan::{FetchedTable, LIVE_BATCHES, OpenedTable, PlannedScan};
+use encoded_rows::EncodedRows;
+pub(super) use {
+    scan::{FetchedTable, OpenedTable, PlannedScan},
+    working_memory::LIVE_BATCHES,
+};
 
-impl Services {
+/// Answers a GET with a prefix that is a table scan.
+#[derive(Debug, Clone)]
+pub(super) struct TableRoute {
+    services: Services,
+}
+
+impl TableRoute {
+    /// The route to the tables of a store, scanned by `services`.
+    pub(super) const fn new(services: Services) -> Self {
+        Self { services }
+    }
+
     /// Answers with the rows at `stage`; `None` if `smallest` resolves to the stored object.
     ///
     /// The head is sent together with the first record batch, so that errors until then become an error status.
-    pub(super) async fn table(
+    pub(super) async fn answer(
         &self,
         parts: &Parts,
         request: &OriginRequest,
@@ -46,7 +62,7 @@ impl Services {
         let AnswerForm::Rows(rows) = form else {
             return Ok(None);
         };
-        let table = match self.open_table(request.clone()).await? {
+        let table = match FetchedTable::fetch(&self.services, request.clone()).await? {
             FetchedTable::Table(table) => table,
             FetchedTable::Refused(answer) => return Ok(Some(answer.into_response())),
         };
@@ -55,7 +71,7 @@ impl Services {
         if !smallest && let Some(answer) = check_conditions(parts, &headers)? {
             return Ok(Some(answer));
         }
-        let planned = self.plan(table, job).await?;
+        let planned = table.plan(&self.services, job).await?;
         if smallest {
             if !is_smaller_than_object(&planned, rows) {
                 return Ok(None);
@@ -83,7 +99,7 @@ impl Services {
             HeaderValue::from_static(form.content_type()),
         );
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));
-        let admitted = self.admit_scan(planned, job, form.buffered_bytes()).await?;
+        let admitted = planned.admit(&self.services, job, form.buffered_bytes()).await?;
         let mut timing = admitted.timing;
         let mut rows = EncodedRows::new(admitted.scan, admitted.task, form)?;
         let first = rows.next().await?.unwrap_or_default();
@@ -94,9 +110,9 @@ impl Services {
             first,
             rows,
             [admitted.source_permit, admitted.permit],
-            self.stall_guard(parts),
-            self.limits.request_deadline,
-            self.metrics.clone(),
+            self.services.stall_guard(parts),
+            self.services.limits.request_deadline,
+            self.services.metrics.clone(),
             name,
         );
         Ok(respond(StatusCode::OK, headers, body.boxed_unsync()))

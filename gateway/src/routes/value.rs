@@ -22,6 +22,7 @@ use super::{
         derived_headers, insert, insert_timing, insert_warnings, respond, slice,
     },
     job::{PipelineJob, check_no_body},
+    table::TableRoute,
 };
 use crate::{
     body::{self, Body},
@@ -34,12 +35,17 @@ pub(super) use sample::{ComputedSample, FetchedSample, OpenedSample};
 #[derive(Debug, Clone)]
 pub(super) struct ValueRoute {
     services: Services,
+    /// Answers if the prefix is a table scan.
+    table: TableRoute,
 }
 
 impl ValueRoute {
     /// The route to the objects of a store, computed by `services`.
-    pub(super) const fn new(services: Services) -> Self {
-        Self { services }
+    pub(super) fn new(services: Services) -> Self {
+        Self {
+            table: TableRoute::new(services.clone()),
+            services,
+        }
     }
 
     /// Answers with the value at the requested stage.
@@ -99,7 +105,7 @@ impl ValueRoute {
             return self.head(parts, request, job).await;
         }
         if let Some(stage) = job.scan_stage()
-            && let Some(answer) = self.services.table(parts, &request, job, stage).await?
+            && let Some(answer) = self.table.answer(parts, &request, job, stage).await?
         {
             return Ok(answer);
         }

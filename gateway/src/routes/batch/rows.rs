@@ -149,19 +149,19 @@ impl Services {
         mut ticket: AdmissionTicket,
         running: &OnceLock<InFlightBatch>,
     ) -> Result<ScannedRow, SampleError> {
-        let table = self.open_table(request).await;
+        let table = FetchedTable::fetch(self, request).await;
         ticket.wait().await;
         let table = match table? {
             FetchedTable::Table(table) => table,
             FetchedTable::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
         };
         running.get_or_init(|| self.tenant_batches.enter(job.position.tenant()));
-        let Some(planned) = self.plan_row(table, job).await? else {
+        let Some(planned) = table.plan_row(self, job).await? else {
             return Ok(ScannedRow::ObjectIsSmaller(ticket));
         };
-        let admitted = self.admit_row(planned, job).await?;
+        let admitted = planned.admit_row(self, job).await?;
         drop(ticket);
-        let computed = self.compute_row(admitted, job).await?;
+        let computed = admitted.compute_row(self, job).await?;
         Ok(ScannedRow::Computed(Box::new(computed)))
     }
 }

@@ -109,7 +109,7 @@ impl TableObjects {
         let mut scans = stream::iter(0..self.len())
             .map(|index| async move {
                 let (job, key) = (self.job(index), self.key(index));
-                let planned = async { self.gateway.plan(self.open(index).await?, &job).await };
+                let planned = async { self.open(index).await?.plan(&self.gateway, &job).await };
                 let planned = planned.await.map_err(|error| with_key(&key, error))?;
                 Ok::<_, Error>((key, planned))
             })
@@ -130,7 +130,7 @@ impl TableObjects {
     async fn open(&self, index: usize) -> Result<OpenedTable> {
         let target = target(&self.request.samples[index], &self.request.presign)?;
         let target = OriginRequest::presigned(self.host.clone(), target);
-        match self.gateway.open_table(target).await? {
+        match FetchedTable::fetch(&self.gateway, target).await? {
             FetchedTable::Table(table) => {
                 self.running
                     .get_or_init(|| self.gateway.tenant_batches.enter(&self.tenant));
@@ -152,7 +152,7 @@ impl TableObjects {
         let (job, key) = (self.job(index), self.key(index));
         let table = self.open(index).await;
         ticket.wait().await;
-        let planned = self.gateway.plan(table?, &job).await?;
+        let planned = table?.plan(&self.gateway, &job).await?;
         let schema = Arc::clone(planned.schema());
         let fit = move || several.mapping(&key, &schema, &several.schema());
         let fitting = Arc::new(self.gateway.cpu.run(&self.tenant.position_now(), fit).await??);
@@ -165,7 +165,7 @@ impl TableObjects {
             .saturating_mul(rows)
             .saturating_mul(LIVE_BATCHES as u64);
         let more = added.saturating_add(form.buffered_bytes());
-        let admitted = self.gateway.admit_scan(planned, &job, more).await?;
+        let admitted = planned.admit(&self.gateway, &job, more).await?;
         let (mut scan, mut task) = (admitted.scan, admitted.task);
         loop {
             let fitting = Arc::clone(&fitting);

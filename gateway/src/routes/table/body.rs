@@ -12,7 +12,7 @@ use http_body::{Body, Frame};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::scan::EncodedRows;
+use super::encoded_rows::EncodedRows;
 use crate::{
     body::BoxError,
     compute::Permit,

@@ -20,45 +20,49 @@ use crate::{
 /// Assumed size of an answer without an estimate. The reservation grows with the answer.
 const UNKNOWN_ANSWER_BYTES: u64 = 1 << 20;
 
-impl Services {
+impl OpenedTable {
     /// Plans the scan of one sample; `None` if `smallest` resolves to the stored object.
     pub(in crate::routes) async fn plan_row(
-        &self,
-        table: OpenedTable,
+        self,
+        services: &Services,
         job: &PipelineJob,
     ) -> Result<Option<PlannedScan>> {
-        let planned = self.plan(table, job).await?;
+        let planned = self.plan(services, job).await?;
         // A row of a batch contains an Arrow stream.
         let form = TableForm::ArrowStream(Compression::None);
         Ok((job.split != Split::Smallest || is_smaller_than_object(&planned, form)).then_some(planned))
     }
+}
 
+impl PlannedScan {
     /// Waits for the memory of the scan and of all rows.
     pub(in crate::routes) async fn admit_row(
-        &self,
-        planned: PlannedScan,
+        self,
+        services: &Services,
         job: &PipelineJob,
     ) -> Result<AdmittedScan> {
-        let answer = planned.estimate().output_bytes.unwrap_or(UNKNOWN_ANSWER_BYTES);
+        let answer = self.estimate().output_bytes.unwrap_or(UNKNOWN_ANSWER_BYTES);
         // Capped, because the estimate ignores filters. An answer above the limit fails when its rows arrive.
-        let answer = answer.min(self.limits.max_output_bytes);
-        self.admit_scan(planned, job, answer).await
+        let answer = answer.min(services.limits.max_output_bytes);
+        self.admit(services, job, answer).await
     }
+}
 
+impl AdmittedScan {
     /// Computes all rows of the scan.
     pub(in crate::routes) async fn compute_row(
-        &self,
-        admitted: AdmittedScan,
+        self,
+        services: &Services,
         job: &PipelineJob,
     ) -> Result<ComputedSample> {
-        let AdmittedScan {
+        let Self {
             mut scan,
             mut task,
             source_permit,
             mut permit,
             mut timing,
-        } = admitted;
-        let mut table = TableBuilder::new(Arc::clone(scan.schema()), self.limits.max_output_bytes);
+        } = self;
+        let mut table = TableBuilder::new(Arc::clone(scan.schema()), services.limits.max_output_bytes);
         loop {
             let next = async move {
                 let batch = scan.next().await;
@@ -71,13 +75,13 @@ impl Services {
             };
             table.push(batch)?;
             let missing = table.bytes().saturating_sub(permit.bytes());
-            self.memory.grow(&mut permit, missing)?;
+            services.memory.grow(&mut permit, missing)?;
         }
         drop((scan, source_permit));
         permit.shrink_to(table.bytes());
         let name = job.pipeline.steps().first().map_or("", Step::name);
         let compute_time = task.compute_time();
-        self.metrics.add_step_time(name, compute_time);
+        services.metrics.add_step_time(name, compute_time);
         timing.add(name, compute_time);
         Ok(ComputedSample {
             stage: job.scan_stage().unwrap_or(job.pipeline.len()),

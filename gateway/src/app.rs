@@ -35,7 +35,7 @@ use tracked::TrackedBody;
 #[derive(Debug)]
 pub struct App {
     config: Arc<Config>,
-    gateway: Gateway,
+    gateway: Arc<Gateway>,
     origin: Origin,
     models: ModelRegistry,
     server: Server,
@@ -122,11 +122,11 @@ impl App {
         );
         Ok(Self {
             config,
-            gateway: Gateway {
+            gateway: Arc::new(Gateway {
                 routes: Routes::new(services),
                 limits,
                 metrics,
-            },
+            }),
             origin,
             models,
             server,
@@ -152,7 +152,7 @@ impl App {
             drain: drain.clone(),
         };
         let pages = tokio::spawn(self.admin.serve(sources));
-        let server = tokio::spawn(self.server.serve(Arc::new(self.gateway), drain.clone()));
+        let server = tokio::spawn(self.server.serve(self.gateway, drain.clone()));
         let store = self.embedded.as_ref().map(EmbeddedStore::address);
         announce(&self.config, listen, admin, store);
         let ready = async {

@@ -19,6 +19,7 @@ use crate::{
     error::Result,
     s3::{query, request},
 };
+use batch::BatchRoute;
 use forward::ForwardRoute;
 use models::ModelsRoute;
 pub use services::Services;
@@ -83,7 +84,7 @@ impl Route {
 pub struct Routes {
     forward: ForwardRoute,
     value: ValueRoute,
-    services: Services,
+    batch: BatchRoute,
     models: ModelsRoute,
 }
 
@@ -94,7 +95,7 @@ impl Routes {
             forward: ForwardRoute::new(services.origin.clone(), services.metrics.clone()),
             value: ValueRoute::new(services.clone()),
             models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
-            services,
+            batch: BatchRoute::new(services),
         }
     }
 
@@ -109,7 +110,7 @@ impl Routes {
         match route {
             Route::Forward => self.forward.answer(request).await,
             Route::Pipeline => self.value.answer(request).await,
-            Route::Batch => self.services.batch(request).await,
+            Route::Batch => self.batch.answer(request).await,
             Route::Models => self.models.answer(request).await,
         }
     }

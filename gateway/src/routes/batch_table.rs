@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{
     Services,
-    batch::{AdmissionOrder, ReservedRequest},
+    batch::{AdmissionOrder, Batch},
     http::{AnswerForm, insert, insert_engine, insert_warnings, stream_body},
 };
 use crate::{
@@ -30,22 +30,33 @@ use objects::{ObjectRows, TableObject, TableObjects};
 /// memory while the client reads the rows of an earlier one could block the earlier one.
 const PREFETCHED_OBJECTS: usize = 3;
 
-impl Services {
+/// Answers a batch request for one table.
+#[derive(Debug, Clone)]
+pub(super) struct BatchTableRoute {
+    services: Services,
+}
+
+impl BatchTableRoute {
+    /// The route to the tables of a store, scanned by `services`.
+    pub(super) const fn new(services: Services) -> Self {
+        Self { services }
+    }
+
     /// Answers with the rows of all samples as one table. The schemas of all objects are read before the first row is sent, so
     /// that incompatible columns are an error status.
     ///
     /// # Errors
     /// The error of the first object that fails, with its key.
-    pub(super) async fn one_table(
+    pub(super) async fn answer(
         &self,
         parts: &Parts,
-        (request, rule): (Arc<ReservedRequest>, MergeRule),
-        host: HeaderValue,
-        tenant: Tenant,
+        batch: Arc<Batch>,
+        rule: MergeRule,
     ) -> Result<Response<Body>> {
-        let objects = Arc::new(TableObjects::new(self.clone(), request, host, tenant.clone()));
+        let tenant = batch.tenant.clone();
+        let objects = Arc::new(TableObjects::new(batch));
         let form = objects.form(parts)?;
-        let deadline = self.limits.request_deadline;
+        let deadline = self.services.limits.request_deadline;
         let timed_out = move |what: &str| {
             Error::new(
                 ErrorKind::OriginTimeout,
@@ -74,9 +85,9 @@ impl Services {
             encoder: Some(TableEncoder::new(form, &schema)?),
             objects: start_all(objects, several, form),
             current: None,
-            cpu: self.cpu.clone(),
+            cpu: self.services.cpu.clone(),
             tenant,
-            _guard: self.stall_guard(parts),
+            _guard: self.services.stall_guard(parts),
         };
         let first = timeout(deadline, rows.next()).await;
         let first = first.map_err(|_elapsed| timed_out("the first rows"))??;

@@ -2,9 +2,8 @@
 
 use http::request::Parts;
 
-use super::batch::TenantBatches;
 use crate::{
-    compute::{CpuPool, CpuTimeReader, Memory, MicroBatcher, cpu_set_id},
+    compute::{CpuPool, Memory, MicroBatcher, cpu_set_id},
     config::Limits,
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
@@ -23,8 +22,6 @@ pub struct Services {
     pub(super) models: ModelRegistry,
     pub(super) limits: Limits,
     pub(super) metrics: Metrics,
-    pub(super) tenant_batches: TenantBatches,
-    pub(super) cpu_time: CpuTimeReader,
     /// Identifies the CPUs that steps run on, if steps run on all of them.
     pub(super) cpu_set_id: Option<String>,
 }
@@ -46,8 +43,6 @@ impl Services {
             models,
             limits,
             metrics,
-            tenant_batches: TenantBatches::default(),
-            cpu_time: CpuTimeReader::new(&cpu),
             cpu_set_id: cpu_set_id(cpu.threads().get()),
             cpu,
         }

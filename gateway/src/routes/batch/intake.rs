@@ -7,14 +7,12 @@ use flate2::bufread::GzDecoder;
 use http::{header, request::Parts};
 use pushdown::wire::{BatchRequest, BatchSample};
 
-use super::{
-    Services,
-    body::{BodyLimits, BodyPermits, read_body, too_large},
-};
+use super::body::{BodyLimits, BodyPermits, read_body, too_large};
 use crate::{
     body::BoxError,
     compute::Tenant,
     error::{Error, ErrorKind, Result},
+    routes::Services,
 };
 
 /// A batch request with the memory reservation for its own bytes.
@@ -32,17 +30,17 @@ impl Deref for ReservedRequest {
     }
 }
 
-impl Services {
+impl ReservedRequest {
     /// Reads and checks the request.
-    pub(super) async fn intake<B>(&self, parts: &Parts, body: B) -> Result<ReservedRequest>
+    pub(super) async fn read<B>(services: &Services, parts: &Parts, body: B) -> Result<Self>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
         let limits = BodyLimits {
-            max_bytes: self.limits.batch_body_bytes,
-            idle_timeout: self.limits.batch_body_idle_timeout,
-            total_timeout: self.limits.batch_body_timeout,
+            max_bytes: services.limits.batch_body_bytes,
+            idle_timeout: services.limits.batch_body_idle_timeout,
+            total_timeout: services.limits.batch_body_timeout,
         };
         let gzip = match parts
             .headers
@@ -58,17 +56,20 @@ impl Services {
                 )));
             }
         };
-        let (bytes, mut permits) = read_body(&self.memory, body, limits).await?;
-        self.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
+        let (bytes, mut permits) = read_body(&services.memory, body, limits).await?;
+        services.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
         // The inflated bytes, and the parsed request. It is at most as large as its JSON.
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
-        permits.acquire(&self.memory, inflated + parsed).await?;
-        let request = match self.parse(bytes.clone(), gzip).await {
+        permits.acquire(&services.memory, inflated + parsed).await?;
+        let request = match parse(services, bytes.clone(), gzip).await {
             // The pipeline may name a model that has not been inspected yet.
-            Err(_) if !self.models.is_ready() => {
-                self.models.wait_until_ready(self.limits.queue_wait).await?;
-                self.parse(bytes, gzip).await
+            Err(_) if !services.models.is_ready() => {
+                services
+                    .models
+                    .wait_until_ready(services.limits.queue_wait)
+                    .await?;
+                parse(services, bytes, gzip).await
             }
             request => request,
         }?;
@@ -88,22 +89,22 @@ impl Services {
             }
         }
         permits.shrink_to(memory_bytes(&request));
-        Ok(ReservedRequest {
+        Ok(Self {
             request,
             _permits: permits,
         })
     }
+}
 
-    /// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads.
-    async fn parse(&self, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
-        let (limit, max_samples) = (self.limits.batch_body_bytes, self.limits.batch_samples);
-        let models = self.models.clone();
-        let parse = move || {
-            let json = if gzip { inflate(bytes, limit)? } else { bytes };
-            Ok(BatchRequest::parse(&json, max_samples, &models)?)
-        };
-        self.cpu.run(&Tenant::default().position_now(), parse).await?
-    }
+/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads.
+async fn parse(services: &Services, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
+    let (limit, max_samples) = (services.limits.batch_body_bytes, services.limits.batch_samples);
+    let models = services.models.clone();
+    let parse = move || {
+        let json = if gzip { inflate(bytes, limit)? } else { bytes };
+        Ok(BatchRequest::parse(&json, max_samples, &models)?)
+    };
+    services.cpu.run(&Tenant::default().position_now(), parse).await?
 }
 
 /// The memory of a parsed request, in bytes.

@@ -9,27 +9,27 @@ use crate::compute::Tenant;
 /// Number of batches in flight per tenant. A batch counts after the store has authorized one of its samples. Clones share
 /// the counts.
 #[derive(Debug, Clone, Default)]
-pub(in crate::routes) struct TenantBatches(Arc<Mutex<HashMap<Tenant, usize>>>);
+pub(super) struct TenantBatches(Arc<Mutex<HashMap<Tenant, usize>>>);
 
 /// A batch in flight, until it is dropped.
 #[derive(Debug)]
-pub(in crate::routes) struct InFlightBatch {
+pub(super) struct InFlightBatch {
     counts: TenantBatches,
     tenant: Tenant,
 }
 
 /// What a new batch of a tenant shares the gateway with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::routes) struct TenantShare {
+pub(super) struct TenantShare {
     /// Tenants with batches in flight, including this one.
-    pub(in crate::routes) tenants: usize,
+    pub(super) tenants: usize,
     /// Batches of this tenant, including the new one.
-    pub(in crate::routes) batches: usize,
+    pub(super) batches: usize,
 }
 
 impl TenantBatches {
     /// Counts a batch of this tenant until it is dropped.
-    pub(in crate::routes) fn enter(&self, tenant: &Tenant) -> InFlightBatch {
+    pub(super) fn enter(&self, tenant: &Tenant) -> InFlightBatch {
         *self.0.lock().entry(tenant.clone()).or_default() += 1;
         InFlightBatch {
             counts: self.clone(),
@@ -38,7 +38,7 @@ impl TenantBatches {
     }
 
     /// The share of a batch that has not entered yet.
-    pub(in crate::routes) fn share(&self, tenant: &Tenant) -> TenantShare {
+    pub(super) fn share(&self, tenant: &Tenant) -> TenantShare {
         let counts = self.0.lock();
         let own = counts.get(tenant).copied().unwrap_or_default();
         TenantShare {

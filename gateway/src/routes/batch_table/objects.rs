@@ -1,10 +1,9 @@
 //! The objects of a combined table. First all schemas are read, then a task per object reads its rows.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use futures::{StreamExt as _, stream};
-use http::HeaderValue;
 use pushdown::{
     MergeRule, Pipeline, SchemaMerger, Step,
     limits::BATCH_ROWS,
@@ -14,12 +13,10 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    compute::{Permit, Tenant},
+    compute::Permit,
     error::{Error, ErrorKind, Result},
-    origin::OriginRequest,
     routes::{
-        Services,
-        batch::{AdmissionTicket, InFlightBatch, ReservedRequest, target},
+        batch::{AdmissionTicket, Batch},
         http::StoreRefusal,
         job::PipelineJob,
         table::{FetchedTable, LIVE_BATCHES, OpenedTable, PlannedScan},
@@ -31,13 +28,7 @@ const PREFETCHED_BATCHES: usize = 1;
 
 /// State that all objects of a request share.
 pub(super) struct TableObjects {
-    gateway: Services,
-    request: Arc<ReservedRequest>,
-    pipeline: Arc<Pipeline>,
-    host: HeaderValue,
-    tenant: Tenant,
-    /// Set by the first object that the store authorizes: before that the tenant is only claimed.
-    running: OnceLock<InFlightBatch>,
+    batch: Arc<Batch>,
 }
 
 /// A message of an object's task.
@@ -60,36 +51,24 @@ pub(super) struct TableObject {
 }
 
 impl TableObjects {
-    pub(super) fn new(
-        gateway: Services,
-        request: Arc<ReservedRequest>,
-        host: HeaderValue,
-        tenant: Tenant,
-    ) -> Self {
-        Self {
-            pipeline: Arc::new(request.pipeline.clone()),
-            gateway,
-            request,
-            host,
-            tenant,
-            running: OnceLock::new(),
-        }
+    pub(super) const fn new(batch: Arc<Batch>) -> Self {
+        Self { batch }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.request.samples.len()
+        self.batch.request.samples.len()
     }
 
     pub(super) fn pipeline(&self) -> &Pipeline {
-        &self.pipeline
+        &self.batch.pipeline
     }
 
     pub(super) fn compression(&self) -> Compression {
-        self.request.compression
+        self.batch.request.compression
     }
 
     pub(super) fn job(&self, index: usize) -> PipelineJob {
-        PipelineJob::for_sample(&self.request, index, &self.pipeline, self.tenant.position_now())
+        self.batch.job(index, self.batch.tenant.position_now())
     }
 
     /// The stage of the table: the number of steps to run.
@@ -98,28 +77,33 @@ impl TableObjects {
     }
 
     fn key(&self, index: usize) -> Arc<str> {
-        String::from_utf8_lossy(&self.request.samples[index].id()).into()
+        String::from_utf8_lossy(&self.batch.request.samples[index].id()).into()
     }
 
     /// Reads the schemas of all objects. Returns their combination, and the header `source-bytes`: bytes to read of the bytes
     /// that are stored.
     pub(super) async fn read_schemas(&self, rule: MergeRule) -> Result<(SchemaMerger, String)> {
-        let mut several = SchemaMerger::new(rule, self.gateway.sample_limits().tables.max_columns);
+        let mut several = SchemaMerger::new(rule, self.batch.services.sample_limits().tables.max_columns);
         let (mut read, mut stored) = (0_u64, 0_u64);
         let mut scans = stream::iter(0..self.len())
             .map(|index| async move {
                 let (job, key) = (self.job(index), self.key(index));
-                let planned = async { self.open(index).await?.plan(&self.gateway, &job).await };
+                let planned = async { self.open(index).await?.plan(&self.batch.services, &job).await };
                 let planned = planned.await.map_err(|error| with_key(&key, error))?;
                 Ok::<_, Error>((key, planned))
             })
-            .buffered(self.gateway.limits.batch_in_flight);
+            .buffered(self.batch.services.limits.batch_in_flight);
         while let Some(scan) = scans.next().await {
             let (key, planned): (Arc<str>, PlannedScan) = scan?;
             let (schema, mut all) = (Arc::clone(planned.schema()), several);
             // On the CPU pool, because thousands of columns take milliseconds: too long for the I/O threads.
             let add = move || all.add(&key, &schema).map(|()| all);
-            several = self.gateway.cpu.run(&self.tenant.position_now(), add).await??;
+            several = self
+                .batch
+                .services
+                .cpu
+                .run(&self.batch.tenant.position_now(), add)
+                .await??;
             read = read.saturating_add(planned.source_bytes());
             stored = stored.saturating_add(planned.estimate().object_bytes);
         }
@@ -128,12 +112,10 @@ impl TableObjects {
 
     /// Reads the end of an object on the caller's behalf.
     async fn open(&self, index: usize) -> Result<OpenedTable> {
-        let target = target(&self.request.samples[index], &self.request.presign)?;
-        let target = OriginRequest::presigned(self.host.clone(), target);
-        match FetchedTable::fetch(&self.gateway, target).await? {
+        let request = self.batch.origin_request(index)?;
+        match FetchedTable::fetch(&self.batch.services, request).await? {
             FetchedTable::Table(table) => {
-                self.running
-                    .get_or_init(|| self.gateway.tenant_batches.enter(&self.tenant));
+                self.batch.mark_authorized();
                 Ok(table)
             }
             FetchedTable::Refused(answer) => Err(StoreRefusal::read(answer).await.into()),
@@ -152,10 +134,16 @@ impl TableObjects {
         let (job, key) = (self.job(index), self.key(index));
         let table = self.open(index).await;
         ticket.wait().await;
-        let planned = table?.plan(&self.gateway, &job).await?;
+        let planned = table?.plan(&self.batch.services, &job).await?;
         let schema = Arc::clone(planned.schema());
         let fit = move || several.mapping(&key, &schema, &several.schema());
-        let fitting = Arc::new(self.gateway.cpu.run(&self.tenant.position_now(), fit).await??);
+        let fitting = Arc::new(
+            self.batch
+                .services
+                .cpu
+                .run(&self.batch.tenant.position_now(), fit)
+                .await??,
+        );
         let rows = planned
             .estimate()
             .max_rows
@@ -165,7 +153,7 @@ impl TableObjects {
             .saturating_mul(rows)
             .saturating_mul(LIVE_BATCHES as u64);
         let more = added.saturating_add(form.buffered_bytes());
-        let admitted = planned.admit(&self.gateway, &job, more).await?;
+        let admitted = planned.admit(&self.batch.services, &job, more).await?;
         let (mut scan, mut task) = (admitted.scan, admitted.task);
         loop {
             let fitting = Arc::clone(&fitting);
@@ -183,8 +171,11 @@ impl TableObjects {
                 return Ok(None);
             }
         }
-        let name = self.pipeline.steps().first().map_or("", Step::name);
-        self.gateway.metrics.add_step_time(name, task.compute_time());
+        let name = self.batch.pipeline.steps().first().map_or("", Step::name);
+        self.batch
+            .services
+            .metrics
+            .add_step_time(name, task.compute_time());
         drop(scan);
         Ok(Some(Box::new(FinishedObject {
             _memory: [admitted.source_permit, admitted.permit],

@@ -6,6 +6,8 @@ mod forward;
 mod http;
 mod job;
 mod models;
+mod prepared;
+mod request;
 mod services;
 mod table;
 mod value;
@@ -17,7 +19,7 @@ use pushdown::wire::header;
 use crate::{
     body::Body,
     error::Result,
-    s3::{query, request},
+    s3::{self, query},
 };
 use batch::BatchRoute;
 use forward::ForwardRoute;
@@ -105,7 +107,7 @@ impl Routes {
     /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
     pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
         let (parts, body) = request.into_parts();
-        request::check(&parts)?;
+        s3::request::check(&parts)?;
         let request = Request::from_parts(parts, body);
         match route {
             Route::Forward => self.forward.answer(request).await,

@@ -5,7 +5,7 @@ use std::{str::FromStr, sync::Arc};
 use http::{HeaderName, Method, header, request::Parts};
 use percent_encoding::percent_decode_str;
 use pushdown::{
-    BytesKind, Kind, Pipeline,
+    Pipeline,
     pipeline::Resolver,
     wire::{self, BatchRequest, Split},
 };
@@ -127,21 +127,6 @@ impl PipelineJob {
         }
     }
 
-    /// The stage to answer with, from what is known of the object: 0 if the value is known to be too large.
-    pub(super) fn stage(&self, object: &BytesKind) -> Result<usize> {
-        let stage = self.split.resolve(&self.pipeline, object)?;
-        if self.max_bytes.is_none() {
-            return Ok(stage);
-        }
-        let kinds = self.pipeline.kinds_for(&Kind::Bytes(*object))?;
-        let known = kinds.get(stage).and_then(Kind::bytes);
-        Ok(if known.is_some_and(|bytes| self.is_too_large(bytes)) {
-            0
-        } else {
-            stage
-        })
-    }
-
     /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.
     pub(super) fn is_too_large(&self, bytes: u64) -> bool {
         self.max_bytes.is_some_and(|max| bytes > max)
@@ -177,18 +162,6 @@ fn refuse_partial_reads(parts: &Parts, query: &str) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Refuses a request with a body, even an empty declared one. The gateway would have to read the body or close the
-/// connection before it could parse the next request.
-pub(super) fn check_no_body(body: &impl http_body::Body) -> Result<()> {
-    if body.is_end_stream() {
-        Ok(())
-    } else {
-        Err(invalid(
-            "invalid request: expected no body with a pipeline, found one",
-        ))
-    }
 }
 
 /// The value of a header or of a query parameter of the same name. It may occur once.

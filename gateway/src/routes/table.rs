@@ -18,11 +18,12 @@ use super::{
     Services,
     http::{AnswerForm, check_conditions, derived_headers, insert, insert_timing, respond},
     job::PipelineJob,
+    prepared::Prepared,
+    request::PipelineRequest,
 };
 use crate::{
     body::Body,
     error::{ErrorKind, Result},
-    origin::OriginRequest,
 };
 use body::RowsBody;
 use encoded_rows::EncodedRows;
@@ -43,44 +44,47 @@ impl TableRoute {
         Self { services }
     }
 
-    /// Answers with the rows at `stage`; `None` if `smallest` resolves to the stored object.
+    /// Answers with the rows; `None` if the prefix is no scan, or if `smallest` resolves to the stored object.
     ///
     /// The head is sent together with the first record batch, so that errors until then become an error status.
-    pub(super) async fn answer(
-        &self,
-        parts: &Parts,
-        request: &OriginRequest,
-        job: &PipelineJob,
-        stage: usize,
-    ) -> Result<Option<Response<Body>>> {
-        let smallest = job.split == Split::Smallest;
-        let form = match AnswerForm::negotiate(parts, job, stage, &job.pipeline.kinds()[stage]) {
-            Ok(form) => form,
-            Err(error) if smallest && error.kind() == ErrorKind::NotAcceptable => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let AnswerForm::Rows(rows) = form else {
+    ///
+    /// # Errors
+    /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
+    pub(super) async fn answer(&self, request: &PipelineRequest) -> Result<Option<Response<Body>>> {
+        let PipelineRequest { parts, job, known } = request;
+        let Some(stage) = job.scan_stage() else {
             return Ok(None);
         };
-        let table = match FetchedTable::fetch(&self.services, request.clone()).await? {
+        let prepared = match known {
+            Some(known) => known.clone(),
+            None => match Prepared::at_stage(parts, job, stage) {
+                Err(error) if error.kind() == ErrorKind::NotAcceptable => return Ok(None),
+                prepared => prepared?,
+            },
+        };
+        let AnswerForm::Rows(form) = prepared.form else {
+            return Ok(None);
+        };
+        let table = match FetchedTable::fetch(&self.services, request.to_origin()).await? {
             FetchedTable::Table(table) => table,
             FetchedTable::Refused(answer) => return Ok(Some(answer.into_response())),
         };
-        let headers = derived_headers(&table.headers, job, Some((stage, form)));
+        let headers = derived_headers(&table.headers, job, Some(&prepared));
+        let smallest = job.split == Split::Smallest;
         // With `smallest` the ETag is that of the rows only if the rows are smaller than the object.
         if !smallest && let Some(answer) = check_conditions(parts, &headers)? {
             return Ok(Some(answer));
         }
-        let planned = table.plan(&self.services, job).await?;
+        let planned = table.plan(&self.services, job, stage).await?;
         if smallest {
-            if !is_smaller_than_object(&planned, rows) {
+            if !is_smaller_than_object(&planned, form) {
                 return Ok(None);
             }
             if let Some(answer) = check_conditions(parts, &headers)? {
                 return Ok(Some(answer));
             }
         }
-        self.send_rows(parts, headers, planned, job, rows).await.map(Some)
+        self.send_rows(parts, headers, planned, job, form).await.map(Some)
     }
 
     async fn send_rows(

@@ -11,7 +11,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
     Kind,
-    wire::{self, Form, Split},
+    wire::{self, Form},
 };
 
 use super::{
@@ -21,13 +21,13 @@ use super::{
         conditions::{self, UnsatisfiableRange},
         derived_headers, insert, insert_timing, insert_warnings, respond, slice,
     },
-    job::{PipelineJob, check_no_body},
+    prepared::Prepared,
+    request::PipelineRequest,
     table::TableRoute,
 };
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
-    origin::OriginRequest,
 };
 pub(super) use sample::{ComputedSample, FetchedSample, OpenedSample};
 
@@ -53,19 +53,9 @@ impl ValueRoute {
     /// # Errors
     /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
     pub(super) async fn answer<B: http_body::Body>(&self, request: Request<B>) -> Result<Response<Body>> {
-        let (parts, body) = request.into_parts();
-        check_no_body(&body)?;
-        let job = self.job(&parts).await?;
-        // Errors that do not depend on the object are reported before the store is contacted.
-        if let Split::Full | Split::At(_) = job.split {
-            let stage = job
-                .split
-                .resolve(&job.pipeline, &pushdown::BytesKind::default())?;
-            job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
-            AnswerForm::negotiate(&parts, &job, stage, &job.pipeline.kinds()[stage])?;
-        }
+        let request = PipelineRequest::read(request, &self.services).await?;
         let deadline = self.services.limits.request_deadline;
-        let answer = tokio::time::timeout(deadline, self.derive(&parts, &job)).await;
+        let answer = tokio::time::timeout(deadline, self.derive(&request)).await;
         let mut answer = answer.unwrap_or_else(|_elapsed| {
             Err(Error::new(
                 ErrorKind::OriginTimeout,
@@ -82,42 +72,26 @@ impl ValueRoute {
             if let Some(name) = &self.services.cpu_set_id {
                 insert(answer.headers_mut(), wire::header::CPUS, name);
             }
-            insert_warnings(answer.headers_mut(), &job.pipeline);
+            insert_warnings(answer.headers_mut(), &request.job.pipeline);
         }
         Ok(answer)
     }
 
-    async fn job(&self, parts: &Parts) -> Result<PipelineJob> {
-        let models = &self.services.models;
-        match PipelineJob::for_request(parts, models) {
-            // The text may name a model that has not been inspected yet.
-            Err(_) if !models.is_ready() => {
-                models.wait_until_ready(self.services.limits.queue_wait).await?;
-                PipelineJob::for_request(parts, models)
-            }
-            job => job,
+    async fn derive(&self, request: &PipelineRequest) -> Result<Response<Body>> {
+        let (services, job) = (&self.services, &request.job);
+        if request.parts.method == Method::HEAD {
+            return self.head(request).await;
         }
-    }
-
-    async fn derive(&self, parts: &Parts, job: &PipelineJob) -> Result<Response<Body>> {
-        let request = OriginRequest::from_caller(parts);
-        if parts.method == Method::HEAD {
-            return self.head(parts, request, job).await;
-        }
-        if let Some(stage) = job.scan_stage()
-            && let Some(answer) = self.table.answer(parts, &request, job, stage).await?
-        {
+        if let Some(answer) = self.table.answer(request).await? {
             return Ok(answer);
         }
-        let opened = match FetchedSample::fetch(&self.services, request, job).await? {
+        let opened = match FetchedSample::fetch(services, request.to_origin()).await? {
             FetchedSample::Object(opened) => opened,
             FetchedSample::Refused(answer) => return Ok(answer.into_response()),
         };
-        let stages = job.pipeline.kinds_for(&Kind::Bytes(opened.kind))?;
-        let (stage, kind) = (opened.stage, &stages[opened.stage]);
-        let form = AnswerForm::negotiate(parts, job, stage, kind)?;
-        let mut headers = derived_headers(&opened.headers, job, Some((stage, form)));
-        if let Some(answer) = check_conditions(parts, &headers)? {
+        let prepared = Prepared::for_object(request, &opened.kind)?;
+        let mut headers = derived_headers(&opened.headers, job, Some(&prepared));
+        if let Some(answer) = check_conditions(&request.parts, &headers)? {
             return Ok(answer);
         }
         insert(
@@ -125,11 +99,12 @@ impl ValueRoute {
             wire::header::SOURCE_BYTES,
             &format!("{0}/{0}", opened.length),
         );
-        match form {
-            AnswerForm::Value(form) if stage > 0 => {
-                let admitted = opened.admit(&self.services, job).await?;
-                let computed = admitted.compute(&self.services, job).await?;
-                self.value(parts, headers, computed, form, kind)
+        match prepared.form {
+            AnswerForm::Value(form) if prepared.stage > 0 => {
+                let kind = prepared.kind.clone();
+                let admitted = opened.admit(services, job, prepared).await?;
+                let computed = admitted.compute(services, job).await?;
+                self.value(&request.parts, headers, computed, form, &kind)
             }
             _ => Ok(stored_object(headers, opened)),
         }
@@ -175,26 +150,18 @@ impl ValueRoute {
     }
 
     /// Answers a HEAD from the store's headers alone, because the signature of a HEAD does not authorize a GET.
-    async fn head(&self, parts: &Parts, request: OriginRequest, job: &PipelineJob) -> Result<Response<Body>> {
-        let answer = self.services.origin.read(request).await?;
+    async fn head(&self, request: &PipelineRequest) -> Result<Response<Body>> {
+        let answer = self.services.origin.read(request.to_origin()).await?;
         if answer.status != StatusCode::OK {
             return Ok(answer.into_response());
         }
         // The smallest stage, and the form of its value, depend on the object.
-        let value = match job.split {
-            Split::Smallest => None,
-            split => {
-                let stage = split.resolve(&job.pipeline, &pushdown::BytesKind::default())?;
-                let kind = &job.pipeline.kinds()[stage];
-                Some((stage, AnswerForm::negotiate(parts, job, stage, kind)?))
-            }
-        };
-        let mut headers = derived_headers(&answer.headers, job, value);
-        if let Some((stage, form)) = value {
-            let content_type = form.content_type(&job.pipeline.kinds()[stage]);
+        let mut headers = derived_headers(&answer.headers, &request.job, request.known.as_ref());
+        if let Some(known) = &request.known {
+            let content_type = known.form.content_type(&known.kind);
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        match check_conditions(parts, &headers)? {
+        match check_conditions(&request.parts, &headers)? {
             Some(answer) => Ok(answer),
             None => Ok(respond(StatusCode::OK, headers, body::empty())),
         }

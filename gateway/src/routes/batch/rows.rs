@@ -17,6 +17,7 @@ use crate::{
     routes::{
         http::StoreRefusal,
         job::PipelineJob,
+        prepared::Prepared,
         table::FetchedTable,
         value::{ComputedSample, FetchedSample},
     },
@@ -95,21 +96,22 @@ async fn sample(
             return Err(error.into());
         }
     };
-    if job.scan_stage().is_some() {
-        match scan_row(batch, request.clone(), job, ticket).await? {
+    if let Some(stage) = job.scan_stage() {
+        match scan_row(batch, request.clone(), job, stage, ticket).await? {
             ScannedRow::Computed(computed) => return Ok(*computed),
             ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
         }
     }
     let services = &batch.services;
-    let opened = FetchedSample::fetch(services, request, job).await;
+    let opened = FetchedSample::fetch(services, request).await;
     ticket.wait().await;
     let opened = match opened? {
         FetchedSample::Object(opened) => opened,
         FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
+    let prepared = Prepared::for_row(job, &opened.kind)?;
     batch.mark_authorized();
-    let admitted = opened.admit(services, job).await?;
+    let admitted = opened.admit(services, job, prepared).await?;
     drop(ticket);
     Ok(admitted.compute(services, job).await?)
 }
@@ -119,6 +121,7 @@ async fn scan_row(
     batch: &Batch,
     request: OriginRequest,
     job: &PipelineJob,
+    stage: usize,
     mut ticket: AdmissionTicket,
 ) -> Result<ScannedRow, SampleError> {
     let services = &batch.services;
@@ -129,7 +132,7 @@ async fn scan_row(
         FetchedTable::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
     batch.mark_authorized();
-    let Some(planned) = table.plan_row(services, job).await? else {
+    let Some(planned) = table.plan_row(services, job, stage).await? else {
         return Ok(ScannedRow::ObjectIsSmaller(ticket));
     };
     let admitted = planned.admit_row(services, job).await?;

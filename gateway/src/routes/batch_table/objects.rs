@@ -88,7 +88,7 @@ impl TableObjects {
         let mut scans = stream::iter(0..self.len())
             .map(|index| async move {
                 let (job, key) = (self.job(index), self.key(index));
-                let planned = async { self.open(index).await?.plan(&self.batch.services, &job).await };
+                let planned = async { self.plan(self.open(index).await?, &job).await };
                 let planned = planned.await.map_err(|error| with_key(&key, error))?;
                 Ok::<_, Error>((key, planned))
             })
@@ -122,6 +122,12 @@ impl TableObjects {
         }
     }
 
+    async fn plan(&self, table: OpenedTable, job: &PipelineJob) -> Result<PlannedScan> {
+        let not_a_scan = || Error::new(ErrorKind::Internal, "the prefix is not a table scan");
+        let stage = job.scan_stage().ok_or_else(not_a_scan)?;
+        table.plan(&self.batch.services, job, stage).await
+    }
+
     /// Reads an object, and sends its rows, converted to the schema of the combined table. Returns `None` if the receiver was
     /// dropped.
     async fn send(
@@ -134,7 +140,7 @@ impl TableObjects {
         let (job, key) = (self.job(index), self.key(index));
         let table = self.open(index).await;
         ticket.wait().await;
-        let planned = table?.plan(&self.batch.services, &job).await?;
+        let planned = self.plan(table?, &job).await?;
         let schema = Arc::clone(planned.schema());
         let fit = move || several.mapping(&key, &schema, &several.schema());
         let fitting = Arc::new(

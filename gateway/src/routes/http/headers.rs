@@ -4,14 +4,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, req
 use pushdown::{Engine, Pipeline, Step, wire};
 
 use super::{
-    AnswerForm, Timing,
+    Timing,
     conditions::{self, ConditionResult},
     etag,
 };
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
-    routes::job::PipelineJob,
+    routes::{job::PipelineJob, prepared::Prepared},
 };
 
 /// Request headers that a derived answer depends on.
@@ -30,11 +30,11 @@ const FORWARDED: [HeaderName; 6] = [
 /// User metadata is forwarded: it may contain labels.
 const METADATA_PREFIX: &str = "x-amz-meta-";
 
-/// The headers that do not depend on the bytes of the value. `value` is its stage and form, if known.
+/// The headers that do not depend on the bytes of the value. `value` is `None` if its stage is unknown.
 pub(in crate::routes) fn derived_headers(
     source: &HeaderMap,
     job: &PipelineJob,
-    value: Option<(usize, AnswerForm)>,
+    value: Option<&Prepared>,
 ) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in source {
@@ -42,8 +42,8 @@ pub(in crate::routes) fn derived_headers(
             headers.append(name, value.clone());
         }
     }
-    if let Some((stage, form)) = value {
-        if let Some(etag) = etag::derived(source, job, stage, form) {
+    if let Some(Prepared { stage, form, .. }) = value {
+        if let Some(etag) = etag::derived(source, job, *stage, *form) {
             headers.insert(header::ETAG, etag);
         }
         insert(&mut headers, wire::header::STAGE, &stage.to_string());
@@ -53,7 +53,7 @@ pub(in crate::routes) fn derived_headers(
     }
     // A value of unknown stage may be the result of all steps.
     let steps = job.pipeline.steps();
-    insert_engine(&mut headers, value.map_or(steps, |(stage, _)| &steps[..stage]));
+    insert_engine(&mut headers, value.map_or(steps, |value| &steps[..value.stage]));
     headers.insert(
         HeaderName::from_static(wire::header::CACHE),
         HeaderValue::from_static("none"),

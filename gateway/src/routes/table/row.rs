@@ -26,8 +26,9 @@ impl OpenedTable {
         self,
         services: &Services,
         job: &PipelineJob,
+        stage: usize,
     ) -> Result<Option<PlannedScan>> {
-        let planned = self.plan(services, job).await?;
+        let planned = self.plan(services, job, stage).await?;
         // A row of a batch contains an Arrow stream.
         let form = TableForm::ArrowStream(Compression::None);
         Ok((job.split != Split::Smallest || is_smaller_than_object(&planned, form)).then_some(planned))
@@ -56,6 +57,7 @@ impl AdmittedScan {
         job: &PipelineJob,
     ) -> Result<ComputedSample> {
         let Self {
+            stage,
             mut scan,
             mut task,
             source_permit,
@@ -84,7 +86,7 @@ impl AdmittedScan {
         services.metrics.add_step_time(name, compute_time);
         timing.add(name, compute_time);
         Ok(ComputedSample {
-            stage: job.scan_stage().unwrap_or(job.pipeline.len()),
+            stage,
             sample: Sample::Table(table.build()),
             permit,
             timing,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     compute::{CooperativeTask, Permit},
-    error::{Error, ErrorKind, Result},
+    error::Result,
     origin::{self, FetchedTail, ObjectTail, OriginObject, OriginRequest},
     routes::{Services, http::Timing, job::PipelineJob},
 };
@@ -50,6 +50,8 @@ enum SourceMemory {
 /// A planned scan.
 #[derive(Debug)]
 pub(in crate::routes) struct PlannedScan {
+    /// The number of steps that the scan runs.
+    stage: usize,
     scan: Scan,
     task: CooperativeTask,
     /// Memory of the object's footer, or of the whole object.
@@ -62,6 +64,8 @@ pub(in crate::routes) struct PlannedScan {
 /// A scan with a memory reservation.
 #[derive(Debug)]
 pub(in crate::routes) struct AdmittedScan {
+    /// The number of steps that the scan runs.
+    pub(in crate::routes) stage: usize,
     pub(in crate::routes) scan: Scan,
     pub(in crate::routes) task: CooperativeTask,
     /// Memory of the object's footer, or of the whole object.
@@ -94,8 +98,13 @@ impl FetchedTable {
 }
 
 impl OpenedTable {
-    /// Reads the object's schema, and plans the scan.
-    pub(in crate::routes) async fn plan(self, services: &Services, job: &PipelineJob) -> Result<PlannedScan> {
+    /// Reads the object's schema, and plans the scan of the first `stage` steps.
+    pub(in crate::routes) async fn plan(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+        stage: usize,
+    ) -> Result<PlannedScan> {
         let Self { tail, mut timing, .. } = self;
         let started = Instant::now();
         let mut task = CooperativeTask::new(services.cpu.clone(), job.position.tenant().clone())?;
@@ -114,8 +123,6 @@ impl OpenedTable {
                 (Arc::new(bytes), SourceMemory::Whole(permit))
             }
         };
-        let not_a_scan = || Error::new(ErrorKind::Internal, "the prefix is not a table scan");
-        let prefix = 0..job.scan_stage().ok_or_else(not_a_scan)?;
         let (pipeline, sample_id) = (Arc::clone(&job.pipeline), job.sample_id.clone());
         let (seed, epoch, limits) = (job.seed, job.epoch, services.sample_limits());
         let planning = async move {
@@ -125,7 +132,7 @@ impl OpenedTable {
                 limits,
                 ..Context::new(&sample_id)
             };
-            pipeline.scan(prefix, source, &context).await
+            pipeline.scan(0..stage, source, &context).await
         };
         let scan = task.run(planning).await??;
         let (requested_bytes, source_permit) = match memory {
@@ -134,6 +141,7 @@ impl OpenedTable {
         };
         timing.add("plan", started.elapsed());
         Ok(PlannedScan {
+            stage,
             scan,
             task,
             source_permit,
@@ -152,6 +160,7 @@ impl PlannedScan {
         additional_bytes: u64,
     ) -> Result<AdmittedScan> {
         let Self {
+            stage,
             scan,
             task,
             source_permit,
@@ -160,11 +169,12 @@ impl PlannedScan {
         } = self;
         let queued = Instant::now();
         let max_query_bytes = services.sample_limits().tables.max_query_bytes;
-        let steps = &job.pipeline.steps()[..job.scan_stage().unwrap_or_default()];
+        let steps = &job.pipeline.steps()[..stage];
         let bytes = working_bytes(scan.estimate(), steps, max_query_bytes).saturating_add(additional_bytes);
         let permit = services.memory.acquire(job.position.tenant(), bytes).await?;
         timing.add("queue", queued.elapsed());
         Ok(AdmittedScan {
+            stage,
             scan,
             task,
             source_permit,

@@ -13,7 +13,7 @@ use crate::{
     compute::Permit,
     error::Result,
     origin::{self, OriginObject, OriginRequest},
-    routes::{Services, http::Timing, job::PipelineJob},
+    routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
 };
 
 /// An object whose first bytes have been read. The rest is still at the store.
@@ -23,10 +23,8 @@ pub(in crate::routes) struct OpenedSample {
     pub(in crate::routes) headers: http::HeaderMap,
     /// Length of the object in bytes.
     pub(in crate::routes) length: u64,
-    /// What is known of the object.
+    /// What its first bytes show.
     pub(in crate::routes) kind: BytesKind,
-    /// The stage to answer with.
-    pub(in crate::routes) stage: usize,
     pub(in crate::routes) timing: Timing,
     head: ObjectHead,
     body: Body,
@@ -44,9 +42,9 @@ pub(in crate::routes) enum FetchedSample {
 #[derive(Debug)]
 pub(in crate::routes) struct AdmittedSample {
     opened: OpenedSample,
+    prepared: Prepared,
+    /// Covers only the source if the memory of the steps was unknown: the header was not in the first bytes.
     permit: Permit,
-    /// Whether the permit covers the work too. It covers only the source if the header was not in the first bytes.
-    covers_work: bool,
 }
 
 /// The value at its stage, and the permit for its bytes.
@@ -62,11 +60,7 @@ pub(in crate::routes) struct ComputedSample {
 
 impl FetchedSample {
     /// Sends the caller's request, and reads the first bytes of the answer, to estimate the memory for the rest.
-    pub(in crate::routes) async fn fetch(
-        services: &Services,
-        request: OriginRequest,
-        job: &PipelineJob,
-    ) -> Result<Self> {
+    pub(in crate::routes) async fn fetch(services: &Services, request: OriginRequest) -> Result<Self> {
         let started = Instant::now();
         let object = services.origin.read(request).await?;
         if object.status != StatusCode::OK {
@@ -80,14 +74,12 @@ impl FetchedSample {
             media: header.map(|header| header.media),
             header,
         };
-        let stage = job.stage(&kind)?;
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
         Ok(Self::Object(OpenedSample {
             headers: object.headers,
             length,
             kind,
-            stage,
             timing,
             head,
             body,
@@ -102,21 +94,17 @@ impl OpenedSample {
         mut self,
         services: &Services,
         job: &PipelineJob,
+        prepared: Prepared,
     ) -> Result<AdmittedSample> {
-        let stage = self.stage;
-        let object = Kind::Bytes(self.kind);
-        job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
-        job.pipeline.check(0..stage, &object, &services.sample_limits())?;
-        let peak = job.pipeline.peak_memory(0..stage, &object);
-        services.check_output(peak.map_or(0, |peak| peak.output_bytes))?;
+        prepared.check(services, job, &Kind::Bytes(self.kind))?;
         let queued = Instant::now();
-        let bytes = self.length + peak.map_or(0, |peak| peak.working_bytes);
+        let bytes = self.length + prepared.peak_memory.map_or(0, |peak| peak.working_bytes);
         let permit = services.memory.acquire(job.position.tenant(), bytes).await?;
         self.timing.add("queue", queued.elapsed());
         Ok(AdmittedSample {
             opened: self,
+            prepared,
             permit,
-            covers_work: peak.is_some(),
         })
     }
 
@@ -135,13 +123,12 @@ impl AdmittedSample {
     ) -> Result<ComputedSample> {
         let Self {
             opened,
+            mut prepared,
             mut permit,
-            covers_work,
         } = self;
         let limits = services.sample_limits();
         let OpenedSample {
             length,
-            stage,
             mut timing,
             head,
             mut body,
@@ -151,23 +138,21 @@ impl AdmittedSample {
         let source = origin::read_to_end(head.bytes(), &mut body, length).await?;
         drop(head);
         timing.add("read", reading.elapsed());
-        if !covers_work {
+        if prepared.peak_memory.is_none() {
             let object = Kind::of_object(Some(source.len() as u64), &source);
-            job.pipeline.check(0..stage, &object, &limits)?;
+            prepared.peak_memory = job.pipeline.peak_memory(0..prepared.stage, &object);
+            prepared.check(services, job, &object)?;
             // Without a known header, decoding will fail, or the value is small.
-            let unknown = pushdown::PeakMemory {
-                working_bytes: source.len() as u64,
-                output_bytes: 0,
-            };
-            let peak = job.pipeline.peak_memory(0..stage, &object).unwrap_or(unknown);
-            services.check_output(peak.output_bytes)?;
-            services.memory.grow(&mut permit, peak.working_bytes)?;
+            let bytes = prepared
+                .peak_memory
+                .map_or(source.len() as u64, |peak| peak.working_bytes);
+            services.memory.grow(&mut permit, bytes)?;
         }
         let fallback = job.max_bytes.is_some().then(|| source.clone());
-        let (sample, steps) = run_steps(services, source, job, stage, limits).await?;
+        let (sample, steps) = run_steps(services, source, job, prepared.stage, limits).await?;
         let (sample, stage) = match fallback.filter(|_| job.is_too_large(sample.bytes())) {
             Some(source) => (Sample::Bytes(source), 0),
-            None => (sample, stage),
+            None => (sample, prepared.stage),
         };
         services.check_output(sample.bytes())?;
         permit.shrink_to(sample.bytes());

@@ -11,7 +11,6 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
-use pushdown::wire::header;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -20,13 +19,14 @@ use tracing::{info, warn};
 use crate::admin::{self, Admin};
 use crate::body::{self, Body};
 use crate::compute::{CpuPool, Ledger, Memory};
-use crate::config::{Config, Limits, Store};
+use crate::config::{Config, Store};
 use crate::embedded::{self, EmbeddedStore};
-use crate::error::{Error, ErrorChain, ErrorKind};
+use crate::error::{Error, ErrorChain};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
 use crate::routes::{Route, Routes, Services};
 use crate::s3::errors::{self, RequestId};
+use crate::s3::request;
 use crate::server::{self, Handler, Server};
 use crate::telemetry::Metrics;
 use tracked::TrackedBody;
@@ -50,7 +50,7 @@ pub struct App {
 #[derive(Debug)]
 struct Gateway {
     routes: Routes,
-    limits: Limits,
+    max_header_bytes: u64,
     metrics: Metrics,
 }
 
@@ -124,7 +124,7 @@ impl App {
             config,
             gateway: Arc::new(Gateway {
                 routes: Routes::new(services),
-                limits,
+                max_header_bytes: limits.max_header_bytes,
                 metrics,
             }),
             origin,
@@ -213,11 +213,10 @@ async fn ready(
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let route = Route::for_request(&parts);
+        let route = Route::for_request(&request);
         let in_flight = self.metrics.track_in_flight(route);
-        let (method, target) = (parts.method.clone(), parts.uri.clone());
-        let answer = self.routes.answer(route, Request::from_parts(parts, body)).await;
+        let (method, target) = (request.method().clone(), request.uri().clone());
+        let answer = self.routes.answer(route, request).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, route, &method, target.path()));
         self.metrics.count_answer(route, response.status());
         TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
@@ -225,32 +224,10 @@ impl Handler for Gateway {
     }
 
     fn rejection(&self, status: StatusCode) -> Option<Bytes> {
-        let error = unreadable_head(status, &self.limits);
+        let error = request::unreadable_head(status, self.max_header_bytes);
         let id = RequestId::random();
         info!(%id, code = errors::code(error.kind()), cause = %ErrorChain(&error), "request refused");
         Some(errors::closing_answer(&error, id))
-    }
-}
-
-/// The error for a request head that hyper rejected with `status`.
-fn unreadable_head(status: StatusCode, limits: &Limits) -> Error {
-    match status {
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Error::new(
-            ErrorKind::HeadTooLarge,
-            format!(
-                "the request's headers are too large: expected at most {} bytes and {} headers",
-                limits.max_header_bytes,
-                header::MAX_COUNT
-            ),
-        ),
-        StatusCode::URI_TOO_LONG => Error::new(
-            ErrorKind::UriTooLong,
-            "the request's target is too long: expected at most 65534 bytes",
-        ),
-        _ => Error::new(
-            ErrorKind::InvalidRequest,
-            "invalid request: expected a method, a path, HTTP/1.1 and headers",
-        ),
     }
 }
 

@@ -12,7 +12,7 @@ mod services;
 mod table;
 mod value;
 
-use ::http::{Request, Response, request::Parts};
+use ::http::{Request, Response};
 use hyper::body::Incoming;
 use pushdown::wire::header;
 
@@ -48,19 +48,18 @@ impl Route {
     pub const ALL: [Self; 4] = [Self::Forward, Self::Pipeline, Self::Batch, Self::Models];
 
     /// The route of a request.
-    pub fn for_request(parts: &Parts) -> Self {
-        if parts.uri.path() == header::BATCH_PATH {
+    pub fn for_request<B>(request: &Request<B>) -> Self {
+        let path = request.uri().path();
+        if path == header::BATCH_PATH {
             Self::Batch
-        } else if parts
-            .uri
-            .path()
+        } else if path
             .strip_prefix(MODELS_PATH)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         {
             Self::Models
-        } else if parts.headers.contains_key(header::PIPELINE)
-            || parts
-                .uri
+        } else if request.headers().contains_key(header::PIPELINE)
+            || request
+                .uri()
                 .query()
                 .is_some_and(|query| query::values(query, header::PIPELINE).next().is_some())
         {
@@ -106,9 +105,7 @@ impl Routes {
     /// # Errors
     /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
     pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
-        let (parts, body) = request.into_parts();
-        s3::request::check(&parts)?;
-        let request = Request::from_parts(parts, body);
+        s3::request::check(&request)?;
         match route {
             Route::Forward => self.forward.answer(request).await,
             Route::Pipeline => self.value.answer(request).await,
@@ -125,7 +122,7 @@ mod tests {
     use super::*;
 
     fn route(builder: Builder) -> Route {
-        Route::for_request(&builder.body(()).unwrap().into_parts().0)
+        Route::for_request(&builder.body(()).unwrap())
     }
 
     fn get(uri: &str) -> Builder {

@@ -2,7 +2,7 @@
 
 mod accept;
 mod body;
-pub(super) mod conditions;
+mod conditions;
 mod etag;
 mod headers;
 mod store_refusal;
@@ -11,10 +11,8 @@ mod timing;
 
 pub(super) use {
     accept::AnswerForm,
-    body::{ValueBody, next_frame, slice},
-    headers::{
-        check_conditions, derived_headers, insert, insert_engine, insert_timing, insert_warnings, respond,
-    },
+    body::{ValueBody, next_frame},
+    headers::{AnswerHead, insert, insert_engine, insert_timing, insert_warnings, respond},
     store_refusal::StoreRefusal,
     stream::stream_body,
     timing::Timing,

@@ -98,6 +98,14 @@ impl Prepared {
         })
     }
 
+    /// The same, with the memory that follows from the whole object.
+    pub(super) fn with_peak_memory(&self, job: &PipelineJob, object: &Kind) -> Self {
+        Self {
+            peak_memory: job.pipeline.peak_memory(0..self.stage, object),
+            ..self.clone()
+        }
+    }
+
     /// Checks the limits for every value that the steps will compute from `object`.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! The components that the routes share.
 
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
+use pushdown::wire;
 
+use super::http::insert;
 use crate::{
     compute::{CpuPool, Memory, MicroBatcher, cpu_set_id},
     config::Limits,
@@ -55,6 +57,14 @@ impl Services {
             max_object_bytes: self.limits.max_object_bytes,
             tables: self.limits.tables(self.memory.total_bytes()),
             ..pushdown::Limits::default()
+        }
+    }
+
+    /// Adds the number of CPUs that steps run on, and what identifies them.
+    pub(super) fn insert_cpus(&self, headers: &mut HeaderMap) {
+        insert(headers, wire::header::CORES, &self.cpu.threads().to_string());
+        if let Some(name) = &self.cpu_set_id {
+            insert(headers, wire::header::CPUS, name);
         }
     }
 

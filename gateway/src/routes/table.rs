@@ -7,7 +7,7 @@ mod scan;
 mod source;
 mod working_memory;
 
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use pushdown::{
     Step,
@@ -16,8 +16,7 @@ use pushdown::{
 
 use super::{
     Services,
-    http::{AnswerForm, check_conditions, derived_headers, insert, insert_timing, respond},
-    job::PipelineJob,
+    http::{AnswerForm, AnswerHead, insert, insert_timing, respond},
     prepared::Prepared,
     request::PipelineRequest,
 };
@@ -69,32 +68,37 @@ impl TableRoute {
             FetchedTable::Table(table) => table,
             FetchedTable::Refused(answer) => return Ok(Some(answer.into_response())),
         };
-        let headers = derived_headers(&table.headers, job, Some(&prepared));
+        let mut head = AnswerHead::derive(request, &table.headers, Some(&prepared));
         let smallest = job.split == Split::Smallest;
         // With `smallest` the ETag is that of the rows only if the rows are smaller than the object.
-        if !smallest && let Some(answer) = check_conditions(parts, &headers)? {
-            return Ok(Some(answer));
+        if !smallest {
+            let settled = head?;
+            if settled.is_not_modified() {
+                return Ok(Some(settled.into_empty_response()));
+            }
+            head = Ok(settled);
         }
         let planned = table.plan(&self.services, job, stage).await?;
-        if smallest {
-            if !is_smaller_than_object(&planned, form) {
-                return Ok(None);
-            }
-            if let Some(answer) = check_conditions(parts, &headers)? {
-                return Ok(Some(answer));
-            }
+        if smallest && !is_smaller_than_object(&planned, form) {
+            return Ok(None);
         }
-        self.send_rows(parts, headers, planned, job, form).await.map(Some)
+        let head = head?;
+        if head.is_not_modified() {
+            return Ok(Some(head.into_empty_response()));
+        }
+        self.send_rows(request, head.headers, planned, form)
+            .await
+            .map(Some)
     }
 
     async fn send_rows(
         &self,
-        parts: &Parts,
+        request: &PipelineRequest,
         mut headers: HeaderMap,
         planned: PlannedScan,
-        job: &PipelineJob,
         form: TableForm,
     ) -> Result<Response<Body>> {
+        let job = &request.job;
         let source_bytes = format!("{}/{}", planned.source_bytes(), planned.estimate().object_bytes);
         insert(&mut headers, wire::header::SOURCE_BYTES, &source_bytes);
         insert(&mut headers, wire::header::KIND, "table");
@@ -114,7 +118,7 @@ impl TableRoute {
             first,
             rows,
             [admitted.source_permit, admitted.permit],
-            self.services.stall_guard(parts),
+            self.services.stall_guard(&request.parts),
             self.services.limits.request_deadline,
             self.services.metrics.clone(),
             name,

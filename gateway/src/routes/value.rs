@@ -1,12 +1,11 @@
 //! GET and HEAD of one object with a pipeline.
 
+mod compute;
 mod object_head;
 mod sample;
-mod steps;
 
-use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
@@ -16,20 +15,17 @@ use pushdown::{
 
 use super::{
     Services,
-    http::{
-        AnswerForm, ValueBody, check_conditions,
-        conditions::{self, UnsatisfiableRange},
-        derived_headers, insert, insert_timing, insert_warnings, respond, slice,
-    },
+    http::{AnswerForm, AnswerHead, ValueBody, insert, insert_timing, insert_warnings, respond},
     prepared::Prepared,
     request::PipelineRequest,
     table::TableRoute,
 };
 use crate::{
-    body::{self, Body},
+    body::Body,
     error::{Error, ErrorKind, Result},
 };
-pub(super) use sample::{ComputedSample, FetchedSample, OpenedSample};
+use sample::OpenedSample;
+pub(super) use {compute::ComputedSample, sample::FetchedSample};
 
 /// Answers a GET or HEAD with a pipeline.
 #[derive(Debug, Clone)]
@@ -48,105 +44,63 @@ impl ValueRoute {
         }
     }
 
-    /// Answers with the value at the requested stage.
+    /// Answers with the value at the requested stage, or with the head of that answer.
     ///
     /// # Errors
     /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
     pub(super) async fn answer<B: http_body::Body>(&self, request: Request<B>) -> Result<Response<Body>> {
-        let request = PipelineRequest::read(request, &self.services).await?;
-        let deadline = self.services.limits.request_deadline;
-        let answer = tokio::time::timeout(deadline, self.derive(&request)).await;
-        let mut answer = answer.unwrap_or_else(|_elapsed| {
-            Err(Error::new(
-                ErrorKind::OriginTimeout,
-                format!("the request timed out: expected the start of the answer within {deadline:?}"),
-            ))
-        })?;
+        let (services, deadline) = (&self.services, self.services.limits.request_deadline);
+        let request = PipelineRequest::read(request, services).await?;
+        let job = &request.job;
+        let answer = async {
+            if request.parts.method == Method::HEAD {
+                return self.head(&request).await;
+            }
+            if let Some(answer) = self.table.answer(&request).await? {
+                return Ok(answer);
+            }
+            let opened = match FetchedSample::fetch(services, request.to_origin()).await? {
+                FetchedSample::Object(opened) => opened,
+                FetchedSample::Refused(answer) => return Ok(answer.into_response()),
+            };
+            let prepared = Prepared::for_object(&request, &opened.kind)?;
+            let mut head = AnswerHead::derive(&request, &opened.headers, Some(&prepared))?;
+            if head.is_not_modified() {
+                return Ok(head.into_empty_response());
+            }
+            let source_bytes = format!("{0}/{0}", opened.length);
+            insert(&mut head.headers, wire::header::SOURCE_BYTES, &source_bytes);
+            let form = match prepared.form {
+                AnswerForm::Value(form) if prepared.stage > 0 => form,
+                _ => return Ok(stored_object(head.headers, opened)),
+            };
+            let admitted = opened.admit(services, job, &prepared).await?;
+            let computed = admitted.compute(services, job, &prepared).await?;
+            insert_timing(&mut head.headers, &computed.timing);
+            let value = wire::encode(computed.sample, form, &prepared.kind)?;
+            let guard = services.stall_guard(&request.parts);
+            ValueBody::respond(
+                &request.parts.headers,
+                head.headers,
+                value,
+                computed.permit,
+                guard,
+            )
+        };
+        let mut answer = tokio::time::timeout(deadline, answer)
+            .await
+            .unwrap_or_else(|_elapsed| {
+                Err(Error::new(
+                    ErrorKind::OriginTimeout,
+                    format!("the request timed out: expected the start of the answer within {deadline:?}"),
+                ))
+            })?;
         // A refusal is the store's answer, to which nothing is added.
         if answer.headers().contains_key(wire::header::STAGE) {
-            insert(
-                answer.headers_mut(),
-                wire::header::CORES,
-                &self.services.cpu.threads().to_string(),
-            );
-            if let Some(name) = &self.services.cpu_set_id {
-                insert(answer.headers_mut(), wire::header::CPUS, name);
-            }
-            insert_warnings(answer.headers_mut(), &request.job.pipeline);
+            services.insert_cpus(answer.headers_mut());
+            insert_warnings(answer.headers_mut(), &job.pipeline);
         }
         Ok(answer)
-    }
-
-    async fn derive(&self, request: &PipelineRequest) -> Result<Response<Body>> {
-        let (services, job) = (&self.services, &request.job);
-        if request.parts.method == Method::HEAD {
-            return self.head(request).await;
-        }
-        if let Some(answer) = self.table.answer(request).await? {
-            return Ok(answer);
-        }
-        let opened = match FetchedSample::fetch(services, request.to_origin()).await? {
-            FetchedSample::Object(opened) => opened,
-            FetchedSample::Refused(answer) => return Ok(answer.into_response()),
-        };
-        let prepared = Prepared::for_object(request, &opened.kind)?;
-        let mut headers = derived_headers(&opened.headers, job, Some(&prepared));
-        if let Some(answer) = check_conditions(&request.parts, &headers)? {
-            return Ok(answer);
-        }
-        insert(
-            &mut headers,
-            wire::header::SOURCE_BYTES,
-            &format!("{0}/{0}", opened.length),
-        );
-        match prepared.form {
-            AnswerForm::Value(form) if prepared.stage > 0 => {
-                let kind = prepared.kind.clone();
-                let admitted = opened.admit(services, job, prepared).await?;
-                let computed = admitted.compute(services, job).await?;
-                self.value(&request.parts, headers, computed, form, &kind)
-            }
-            _ => Ok(stored_object(headers, opened)),
-        }
-    }
-
-    /// The answer with a whole value, or with the requested range of it.
-    fn value(
-        &self,
-        parts: &Parts,
-        mut headers: HeaderMap,
-        computed: ComputedSample,
-        form: Form,
-        kind: &Kind,
-    ) -> Result<Response<Body>> {
-        insert_timing(&mut headers, &computed.timing);
-        let encoded = wire::encode(computed.sample, form, kind)?;
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static(encoded.content_type),
-        );
-        for (name, value) in &encoded.metadata {
-            insert(&mut headers, name, value);
-        }
-        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        let length = encoded.len();
-        let (status, content) = match conditions::range(&parts.headers, headers.get(header::ETAG), length) {
-            Ok(None) => (StatusCode::OK, encoded.parts),
-            Ok(Some(range)) => {
-                let text = format!("bytes {}-{}/{length}", range.start, range.end - 1);
-                insert(&mut headers, header::CONTENT_RANGE.as_str(), &text);
-                (StatusCode::PARTIAL_CONTENT, slice(&encoded.parts, range))
-            }
-            Err(UnsatisfiableRange) => {
-                let message =
-                    format!("invalid range: expected one within the derived answer of {length} bytes");
-                return Err(Error::new(ErrorKind::InvalidRange, message));
-            }
-        };
-        let sent: usize = content.iter().map(Bytes::len).sum();
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
-        let body = ValueBody::new(content, computed.permit, self.services.stall_guard(parts));
-        Ok(respond(status, headers, body.boxed_unsync()))
     }
 
     /// Answers a HEAD from the store's headers alone, because the signature of a HEAD does not authorize a GET.
@@ -156,15 +110,12 @@ impl ValueRoute {
             return Ok(answer.into_response());
         }
         // The smallest stage, and the form of its value, depend on the object.
-        let mut headers = derived_headers(&answer.headers, &request.job, request.known.as_ref());
+        let mut head = AnswerHead::derive(request, &answer.headers, request.known.as_ref())?;
         if let Some(known) = &request.known {
-            let content_type = known.form.content_type(&known.kind);
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+            let content_type = HeaderValue::from_static(known.form.content_type(&known.kind));
+            head.headers.insert(header::CONTENT_TYPE, content_type);
         }
-        match check_conditions(&request.parts, &headers)? {
-            Some(answer) => Ok(answer),
-            None => Ok(respond(StatusCode::OK, headers, body::empty())),
-        }
+        Ok(head.into_empty_response())
     }
 }
 

@@ -111,9 +111,9 @@ async fn sample(
     };
     let prepared = Prepared::for_row(job, &opened.kind)?;
     batch.mark_authorized();
-    let admitted = opened.admit(services, job, prepared).await?;
+    let admitted = opened.admit(services, job, &prepared).await?;
     drop(ticket);
-    Ok(admitted.compute(services, job).await?)
+    Ok(admitted.compute(services, job, &prepared).await?)
 }
 
 /// Computes the table of an object that is read in parts, unless `smallest` resolves to the stored object.

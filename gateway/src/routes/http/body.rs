@@ -8,9 +8,21 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use pushdown::wire::Encoded;
 
-use crate::{body::BoxError, compute::Permit, server::StallGuard};
+use super::{
+    conditions::{self, UnsatisfiableRange},
+    headers::{insert, respond},
+};
+use crate::{
+    body::{self, BoxError},
+    compute::Permit,
+    error::{Error, ErrorKind},
+    server::StallGuard,
+};
 
 /// Maximum size of a frame. Small enough that the progress of a slow client is visible, and frames are not copied.
 const FRAME_BYTES: usize = 64 << 10;
@@ -24,7 +36,43 @@ pub(in crate::routes) struct ValueBody {
 }
 
 impl ValueBody {
-    pub(in crate::routes) fn new(parts: Vec<Bytes>, permit: Permit, guard: Option<StallGuard>) -> Self {
+    /// The answer with a whole value, or with the range of it that `request` asks for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidRange`] for a range outside the value.
+    pub(in crate::routes) fn respond(
+        request: &HeaderMap,
+        mut headers: HeaderMap,
+        value: Encoded,
+        permit: Permit,
+        guard: Option<StallGuard>,
+    ) -> crate::error::Result<Response<body::Body>> {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value.content_type));
+        for (name, value) in &value.metadata {
+            insert(&mut headers, name, value);
+        }
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        let length = value.len();
+        let (status, content) = match conditions::range(request, headers.get(header::ETAG), length) {
+            Ok(None) => (StatusCode::OK, value.parts),
+            Ok(Some(range)) => {
+                let text = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+                insert(&mut headers, header::CONTENT_RANGE.as_str(), &text);
+                (StatusCode::PARTIAL_CONTENT, slice(&value.parts, range))
+            }
+            Err(UnsatisfiableRange) => {
+                let message =
+                    format!("invalid range: expected one within the derived answer of {length} bytes");
+                return Err(Error::new(ErrorKind::InvalidRange, message));
+            }
+        };
+        let sent: usize = content.iter().map(Bytes::len).sum();
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
+        let body = Self::new(content, permit, guard);
+        Ok(respond(status, headers, body.boxed_unsync()))
+    }
+
+    fn new(parts: Vec<Bytes>, permit: Permit, guard: Option<StallGuard>) -> Self {
         Self {
             parts: parts.into(),
             _permit: permit,
@@ -67,7 +115,7 @@ pub(in crate::routes) fn next_frame(parts: &mut VecDeque<Bytes>) -> Option<Frame
 }
 
 /// The byte range `range` of the concatenated `parts`, without copying.
-pub(in crate::routes) fn slice(parts: &[Bytes], range: Range<u64>) -> Vec<Bytes> {
+fn slice(parts: &[Bytes], range: Range<u64>) -> Vec<Bytes> {
     let mut start = 0;
     let mut sliced = Vec::new();
     for part in parts {

@@ -1,6 +1,6 @@
-//! The headers of derived answers, and answers without a body.
+//! The heads of derived answers.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use pushdown::{Engine, Pipeline, Step, wire};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
-    routes::{job::PipelineJob, prepared::Prepared},
+    routes::{job::PipelineJob, prepared::Prepared, request::PipelineRequest},
 };
 
 /// Request headers that a derived answer depends on.
@@ -30,12 +30,55 @@ const FORWARDED: [HeaderName; 6] = [
 /// User metadata is forwarded: it may contain labels.
 const METADATA_PREFIX: &str = "x-amz-meta-";
 
-/// The headers that do not depend on the bytes of the value. `value` is `None` if its stage is unknown.
-pub(in crate::routes) fn derived_headers(
-    source: &HeaderMap,
-    job: &PipelineJob,
-    value: Option<&Prepared>,
-) -> HeaderMap {
+/// The head of a derived answer, as far as it does not depend on the bytes of the value.
+#[derive(Debug)]
+pub(in crate::routes) struct AnswerHead {
+    /// 304 if the conditions of the request ask for no content.
+    status: StatusCode,
+    pub(in crate::routes) headers: HeaderMap,
+}
+
+impl AnswerHead {
+    /// The head that follows from the store's headers and from `value`, which is `None` if its stage is unknown.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionFailed`] if a condition of the request is false.
+    pub(in crate::routes) fn derive(
+        request: &PipelineRequest,
+        source: &HeaderMap,
+        value: Option<&Prepared>,
+    ) -> Result<Self> {
+        let headers = derived_headers(source, &request.job, value);
+        let result = conditions::evaluate(
+            &request.parts.headers,
+            headers.get(header::ETAG),
+            headers.get(header::LAST_MODIFIED),
+        );
+        let status = match result {
+            ConditionResult::Proceed => StatusCode::OK,
+            ConditionResult::NotModified => StatusCode::NOT_MODIFIED,
+            ConditionResult::Failed => {
+                return Err(Error::new(
+                    ErrorKind::PreconditionFailed,
+                    "a condition of the request is false for the derived answer",
+                ));
+            }
+        };
+        Ok(Self { status, headers })
+    }
+
+    /// Whether the answer has no content, because the caller has the value.
+    pub(in crate::routes) fn is_not_modified(&self) -> bool {
+        self.status == StatusCode::NOT_MODIFIED
+    }
+
+    /// The answer without content.
+    pub(in crate::routes) fn into_empty_response(self) -> Response<Body> {
+        respond(self.status, self.headers, body::empty())
+    }
+}
+
+fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<&Prepared>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in source {
         if FORWARDED.contains(name) || name.as_str().starts_with(METADATA_PREFIX) {
@@ -64,33 +107,6 @@ pub(in crate::routes) fn derived_headers(
         HeaderValue::from_static("private, no-cache"),
     );
     headers
-}
-
-/// The 304 answer, if the conditions of the request ask for it; `None` to answer with the content.
-///
-/// # Errors
-/// [`ErrorKind::PreconditionFailed`] if a condition is false.
-pub(in crate::routes) fn check_conditions(
-    parts: &Parts,
-    headers: &HeaderMap,
-) -> Result<Option<Response<Body>>> {
-    let result = conditions::evaluate(
-        &parts.headers,
-        headers.get(header::ETAG),
-        headers.get(header::LAST_MODIFIED),
-    );
-    match result {
-        ConditionResult::Proceed => Ok(None),
-        ConditionResult::NotModified => Ok(Some(respond(
-            StatusCode::NOT_MODIFIED,
-            headers.clone(),
-            body::empty(),
-        ))),
-        ConditionResult::Failed => Err(Error::new(
-            ErrorKind::PreconditionFailed,
-            "a condition of the request is false for the derived answer",
-        )),
-    }
 }
 
 /// An answer with this status, these headers and this body.

@@ -1,13 +1,11 @@
-//! One sample: opened on the caller's behalf, admitted to memory, and computed.
-
-use std::time::Duration;
+//! One sample: opened on the caller's behalf, admitted to memory, and read.
 
 use bytes::Bytes;
 use http::StatusCode;
-use pushdown::{BytesKind, Kind, Sample};
+use pushdown::{BytesKind, Kind};
 use tokio::time::Instant;
 
-use super::{object_head::ObjectHead, steps::run_steps};
+use super::object_head::ObjectHead;
 use crate::{
     body::Body,
     compute::Permit,
@@ -42,20 +40,8 @@ pub(in crate::routes) enum FetchedSample {
 #[derive(Debug)]
 pub(in crate::routes) struct AdmittedSample {
     opened: OpenedSample,
-    prepared: Prepared,
     /// Covers only the source if the memory of the steps was unknown: the header was not in the first bytes.
     permit: Permit,
-}
-
-/// The value at its stage, and the permit for its bytes.
-#[derive(Debug)]
-pub(in crate::routes) struct ComputedSample {
-    pub(in crate::routes) stage: usize,
-    pub(in crate::routes) sample: Sample,
-    pub(in crate::routes) permit: Permit,
-    pub(in crate::routes) timing: Timing,
-    /// Time of the steps on the CPU pool.
-    pub(in crate::routes) compute_time: Duration,
 }
 
 impl FetchedSample {
@@ -94,18 +80,14 @@ impl OpenedSample {
         mut self,
         services: &Services,
         job: &PipelineJob,
-        prepared: Prepared,
+        prepared: &Prepared,
     ) -> Result<AdmittedSample> {
         prepared.check(services, job, &Kind::Bytes(self.kind))?;
         let queued = Instant::now();
         let bytes = self.length + prepared.peak_memory.map_or(0, |peak| peak.working_bytes);
         let permit = services.memory.acquire(job.position.tenant(), bytes).await?;
         self.timing.add("queue", queued.elapsed());
-        Ok(AdmittedSample {
-            opened: self,
-            prepared,
-            permit,
-        })
+        Ok(AdmittedSample { opened: self, permit })
     }
 
     /// The stored object: its first bytes, and the stream of the rest.
@@ -115,18 +97,15 @@ impl OpenedSample {
 }
 
 impl AdmittedSample {
-    /// Reads the rest of the object and runs the steps up to the stage.
-    pub(in crate::routes) async fn compute(
+    /// Reads the rest of the object. Returns it with the permit for its bytes and those of the steps, and with the times so
+    /// far.
+    pub(super) async fn read(
         self,
         services: &Services,
         job: &PipelineJob,
-    ) -> Result<ComputedSample> {
-        let Self {
-            opened,
-            mut prepared,
-            mut permit,
-        } = self;
-        let limits = services.sample_limits();
+        prepared: &Prepared,
+    ) -> Result<(Bytes, Permit, Timing)> {
+        let Self { opened, mut permit } = self;
         let OpenedSample {
             length,
             mut timing,
@@ -140,7 +119,7 @@ impl AdmittedSample {
         timing.add("read", reading.elapsed());
         if prepared.peak_memory.is_none() {
             let object = Kind::of_object(Some(source.len() as u64), &source);
-            prepared.peak_memory = job.pipeline.peak_memory(0..prepared.stage, &object);
+            let prepared = prepared.with_peak_memory(job, &object);
             prepared.check(services, job, &object)?;
             // Without a known header, decoding will fail, or the value is small.
             let bytes = prepared
@@ -148,26 +127,6 @@ impl AdmittedSample {
                 .map_or(source.len() as u64, |peak| peak.working_bytes);
             services.memory.grow(&mut permit, bytes)?;
         }
-        let fallback = job.max_bytes.is_some().then(|| source.clone());
-        let (sample, steps) = run_steps(services, source, job, prepared.stage, limits).await?;
-        let (sample, stage) = match fallback.filter(|_| job.is_too_large(sample.bytes())) {
-            Some(source) => (Sample::Bytes(source), 0),
-            None => (sample, prepared.stage),
-        };
-        services.check_output(sample.bytes())?;
-        permit.shrink_to(sample.bytes());
-        let compute_time = steps.iter().map(|group| group.time).sum();
-        for group in steps {
-            // The time of a fused group counts for its first step.
-            services.metrics.add_step_time(group.first, group.time);
-            timing.add(group.name, group.time);
-        }
-        Ok(ComputedSample {
-            stage,
-            sample,
-            permit,
-            timing,
-            compute_time,
-        })
+        Ok((source, permit, timing))
     }
 }

@@ -68,25 +68,22 @@ impl TableRoute {
             FetchedTable::Table(table) => table,
             FetchedTable::Refused(answer) => return Ok(Some(answer.into_response())),
         };
-        let mut head = AnswerHead::derive(request, &table.headers, Some(&prepared));
-        let smallest = job.split == Split::Smallest;
+        let head = AnswerHead::derive(request, &table.headers, Some(&prepared));
+        let has_rows = head.as_ref().is_ok_and(AnswerHead::has_content);
+        let without_rows = |head: Result<AnswerHead>| head.map(|head| Some(head.into_empty_response()));
         // With `smallest` the ETag is that of the rows only if the rows are smaller than the object.
-        if !smallest {
-            let settled = head?;
-            if settled.is_not_modified() {
-                return Ok(Some(settled.into_empty_response()));
-            }
-            head = Ok(settled);
+        let smallest = job.split == Split::Smallest;
+        if !smallest && !has_rows {
+            return without_rows(head);
         }
         let planned = table.plan(&self.services, job, stage).await?;
         if smallest && !is_smaller_than_object(&planned, form) {
             return Ok(None);
         }
-        let head = head?;
-        if head.is_not_modified() {
-            return Ok(Some(head.into_empty_response()));
+        if !has_rows {
+            return without_rows(head);
         }
-        self.send_rows(request, head.headers, planned, form)
+        self.send_rows(request, head?.headers, planned, form)
             .await
             .map(Some)
     }

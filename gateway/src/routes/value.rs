@@ -65,7 +65,7 @@ impl ValueRoute {
             };
             let prepared = Prepared::for_object(&request, &opened.kind)?;
             let mut head = AnswerHead::derive(&request, &opened.headers, Some(&prepared))?;
-            if head.is_not_modified() {
+            if !head.has_content() {
                 return Ok(head.into_empty_response());
             }
             let source_bytes = format!("{0}/{0}", opened.length);

@@ -67,9 +67,9 @@ impl AnswerHead {
         Ok(Self { status, headers })
     }
 
-    /// Whether the answer has no content, because the caller has the value.
-    pub(in crate::routes) fn is_not_modified(&self) -> bool {
-        self.status == StatusCode::NOT_MODIFIED
+    /// Whether content follows. It does not if the caller has the value.
+    pub(in crate::routes) fn has_content(&self) -> bool {
+        self.status != StatusCode::NOT_MODIFIED
     }
 
     /// The answer without content.

@@ -61,7 +61,7 @@ impl App {
     pub async fn build(config: Config) -> anyhow::Result<Self> {
         let config = Arc::new(config);
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
+        let metrics = Metrics::register(&mut registry, &Route::NAMES);
         metrics.set_memory_budget_bytes(config.memory_budget);
 
         let (url, ca, embedded) = match &config.store {
@@ -214,11 +214,11 @@ async fn ready(
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let route = Route::for_request(&request);
-        let in_flight = self.metrics.track_in_flight(route);
+        let in_flight = self.metrics.track_in_flight(route.name());
         let (method, target) = (request.method().clone(), request.uri().clone());
         let answer = self.routes.answer(route, request).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, route, &method, target.path()));
-        self.metrics.count_answer(route, response.status());
+        self.metrics.count_answer(route.name(), response.status());
         TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
             .map(BodyExt::boxed_unsync)
     }

@@ -44,8 +44,13 @@ pub enum Route {
 }
 
 impl Route {
-    /// All routes.
-    pub const ALL: [Self; 4] = [Self::Forward, Self::Pipeline, Self::Batch, Self::Models];
+    /// The names of all routes.
+    pub const NAMES: [&'static str; 4] = [
+        Self::Forward.name(),
+        Self::Pipeline.name(),
+        Self::Batch.name(),
+        Self::Models.name(),
+    ];
 
     /// The route of a request.
     pub fn for_request<B>(request: &Request<B>) -> Self {
@@ -70,7 +75,7 @@ impl Route {
     }
 
     /// The name in metrics and logs.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Forward => "forward",
             Self::Pipeline => "pipeline",

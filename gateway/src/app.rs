@@ -11,7 +11,6 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
-use pushdown::wire::header;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -20,15 +19,14 @@ use tracing::{info, warn};
 use crate::admin::{self, Admin};
 use crate::body::{self, Body};
 use crate::compute::{CpuPool, Ledger, Memory};
-use crate::config::{Config, Limits, Store};
+use crate::config::{Config, Store};
 use crate::embedded::{self, EmbeddedStore};
-use crate::error::{Error, ErrorChain, ErrorKind};
+use crate::error::{Error, ErrorChain};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
-use crate::pushdown::Pushdown;
+use crate::routes::{Route, Routes, Services};
 use crate::s3::errors::{self, RequestId};
-use crate::s3::forward::Forwarder;
-use crate::s3::request::{self, Route};
+use crate::s3::request;
 use crate::server::{self, Handler, Server};
 use crate::telemetry::Metrics;
 use tracked::TrackedBody;
@@ -37,7 +35,9 @@ use tracked::TrackedBody;
 #[derive(Debug)]
 pub struct App {
     config: Arc<Config>,
-    routes: Arc<Routes>,
+    gateway: Arc<Gateway>,
+    origin: Origin,
+    models: ModelRegistry,
     server: Server,
     admin: Admin,
     registry: Arc<Registry>,
@@ -46,15 +46,12 @@ pub struct App {
     model_loading: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Answers each request by its route.
+/// Answers each request by its route: counts it, and logs its failure.
 #[derive(Debug)]
-struct Routes {
-    origin: Origin,
+struct Gateway {
+    routes: Routes,
+    max_header_bytes: u64,
     metrics: Metrics,
-    forwarder: Forwarder,
-    pushdown: Pushdown,
-    models: ModelRegistry,
-    config: Arc<Config>,
 }
 
 // === impl App ===
@@ -64,7 +61,7 @@ impl App {
     pub async fn build(config: Config) -> anyhow::Result<Self> {
         let config = Arc::new(config);
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
+        let metrics = Metrics::register(&mut registry, &Route::NAMES);
         metrics.set_memory_budget_bytes(config.memory_budget);
 
         let (url, ca, embedded) = match &config.store {
@@ -103,7 +100,6 @@ impl App {
         .await;
         let admin = admin.with_context(|| format!("admin-listen {}", config.admin_listen))?;
 
-        let forwarder = Forwarder::new(origin.clone(), metrics.clone());
         // The CPU pool and memory share one ledger: a tenant that used much CPU time also waits longer for memory.
         let ledger = Ledger::default();
         let cpu = CpuPool::build(config.threads, ledger.clone())?;
@@ -116,7 +112,7 @@ impl App {
         );
         let models = ModelRegistry::new(config.models.clone(), config.memory_budget)?;
         let model_loading = tokio::spawn(models.clone().load(config.threads));
-        let pushdown = Pushdown::new(
+        let services = Services::new(
             origin.clone(),
             cpu,
             memory,
@@ -124,17 +120,15 @@ impl App {
             limits,
             metrics.clone(),
         );
-        let routes = Arc::new(Routes {
-            origin,
-            metrics,
-            forwarder,
-            pushdown,
-            models,
-            config: Arc::clone(&config),
-        });
         Ok(Self {
             config,
-            routes,
+            gateway: Arc::new(Gateway {
+                routes: Routes::new(services),
+                max_header_bytes: limits.max_header_bytes,
+                metrics,
+            }),
+            origin,
+            models,
             server,
             admin,
             registry: Arc::new(registry),
@@ -151,14 +145,14 @@ impl App {
         let (listen, admin) = (self.server.address(), self.admin.address());
         let sources = admin::PageSources {
             config: Arc::clone(&self.config),
-            origin: self.routes.origin.clone(),
-            metrics: self.routes.metrics.clone(),
-            models: self.routes.models.clone(),
+            origin: self.origin,
+            metrics: self.gateway.metrics.clone(),
+            models: self.models,
             registry: self.registry,
             drain: drain.clone(),
         };
         let pages = tokio::spawn(self.admin.serve(sources));
-        let server = tokio::spawn(self.server.serve(self.routes, drain.clone()));
+        let server = tokio::spawn(self.server.serve(self.gateway, drain.clone()));
         let store = self.embedded.as_ref().map(EmbeddedStore::address);
         announce(&self.config, listen, admin, store);
         let ready = async {
@@ -215,69 +209,25 @@ async fn ready(
     Ok(())
 }
 
-// === impl Routes ===
+// === impl Gateway ===
 
-impl Routes {
-    async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>, Error> {
-        let (parts, body) = request.into_parts();
-        request::check(&parts)?;
-        let request = Request::from_parts(parts, body);
-        match route {
-            Route::Forward => self.forwarder.answer(request).await,
-            Route::Pipeline => {
-                let (parts, body) = request.into_parts();
-                request::check_no_body(&body)?;
-                self.pushdown.object(&parts).await
-            }
-            Route::Batch => self.pushdown.batch(request).await,
-            Route::Models => {
-                let wait = self.config.limits.queue_wait;
-                self.models.answer(&request.into_parts().0, wait).await
-            }
-        }
-    }
-}
-
-impl Handler for Routes {
+impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        let route = Route::for_request(&parts);
-        let in_flight = self.metrics.track_in_flight(route);
-        let (method, target) = (parts.method.clone(), parts.uri.clone());
-        let answer = self.answer(route, Request::from_parts(parts, body)).await;
+        let route = Route::for_request(&request);
+        let in_flight = self.metrics.track_in_flight(route.name());
+        let (method, target) = (request.method().clone(), request.uri().clone());
+        let answer = self.routes.answer(route, request).await;
         let response = answer.unwrap_or_else(|error| refuse(&error, route, &method, target.path()));
-        self.metrics.count_answer(route, response.status());
+        self.metrics.count_answer(route.name(), response.status());
         TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
             .map(BodyExt::boxed_unsync)
     }
 
     fn rejection(&self, status: StatusCode) -> Option<Bytes> {
-        let error = unreadable_head(status, &self.config.limits);
+        let error = request::unreadable_head(status, self.max_header_bytes);
         let id = RequestId::random();
         info!(%id, code = errors::code(error.kind()), cause = %ErrorChain(&error), "request refused");
         Some(errors::closing_answer(&error, id))
-    }
-}
-
-/// The error for a request head that hyper rejected with `status`.
-fn unreadable_head(status: StatusCode, limits: &Limits) -> Error {
-    match status {
-        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Error::new(
-            ErrorKind::HeadTooLarge,
-            format!(
-                "the request's headers are too large: expected at most {} bytes and {} headers",
-                limits.max_header_bytes,
-                header::MAX_COUNT
-            ),
-        ),
-        StatusCode::URI_TOO_LONG => Error::new(
-            ErrorKind::UriTooLong,
-            "the request's target is too long: expected at most 65534 bytes",
-        ),
-        _ => Error::new(
-            ErrorKind::InvalidRequest,
-            "invalid request: expected a method, a path, HTTP/1.1 and headers",
-        ),
     }
 }
 

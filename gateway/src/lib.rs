@@ -1,7 +1,7 @@
 //! The pushdown gateway: S3 in, S3 out.
 //!
 //! [`cli::run`] reads the configuration, [`app::App`] wires the components, [`server`] accepts connections, and
-//! [`s3`] and [`pushdown`] answer their requests. Dependencies run one way: `cli -> app -> server -> s3 -> origin
+//! [`routes`] answers their requests. Dependencies run one way: `cli -> app -> {server, routes} -> {compute, origin} -> s3
 //! -> {config, error, telemetry}`.
 
 pub mod admin;
@@ -14,7 +14,7 @@ pub mod embedded;
 pub mod error;
 pub mod models;
 pub mod origin;
-pub mod pushdown;
+pub mod routes;
 pub mod s3;
 pub mod server;
 pub mod telemetry;

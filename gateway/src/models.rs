@@ -3,26 +3,18 @@
 use std::{fs, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
-use futures::TryStreamExt as _;
-use http::{HeaderValue, Method, Response, header, request::Parts};
-use http_body::Frame;
-use http_body_util::{BodyExt as _, StreamBody};
 use parking_lot::Mutex;
 use pushdown::{
     Step,
     pipeline::{NamedModel, NoModels, Resolver},
     step::model::{Model, ModelFolder, Provider, Runtime},
 };
-use serde_json::json;
 use tokio::sync::watch;
-use tokio_util::io::ReaderStream;
 use tracing::{info, warn};
 
 use crate::{
-    body::{self, Body},
     config::Models,
     error::{Error, ErrorKind, Result},
-    s3::request::MODELS_PATH,
 };
 
 /// The models of a folder, if one is configured. Clones share it.
@@ -105,7 +97,13 @@ impl ModelRegistry {
         folder.iter().flat_map(|folder| folder.iter()).cloned().collect()
     }
 
-    fn folder(&self) -> Option<Arc<ModelFolder>> {
+    /// Whether clients may download the models' weights.
+    pub fn serves_weights(&self) -> bool {
+        self.0.models.as_ref().is_none_or(|models| models.serve_weights)
+    }
+
+    /// All models of the folder, usable or not; `None` until all have been inspected, and if no models are served.
+    pub fn folder(&self) -> Option<Arc<ModelFolder>> {
         self.0.folder.borrow().clone()
     }
 
@@ -125,82 +123,6 @@ impl ModelRegistry {
                 least_recent.release();
             }
         }
-    }
-
-    /// Answers a request for the list of models, for a model's ONNX file, or for a file of external weights.
-    ///
-    /// # Errors
-    /// [`ErrorKind::MethodNotAllowed`] for other methods than GET and HEAD; [`ErrorKind::NotFound`] for an unknown digest;
-    /// [`ErrorKind::NotImplemented`] if weights are not served; and those of
-    /// [`wait_until_ready`](Self::wait_until_ready).
-    pub async fn answer(&self, parts: &Parts, wait: Duration) -> Result<Response<Body>> {
-        if parts.method != Method::GET && parts.method != Method::HEAD {
-            return Err(Error::new(
-                ErrorKind::MethodNotAllowed,
-                "invalid method for models: expected GET or HEAD; to add a model, put it into the gateway's folder",
-            ));
-        }
-        self.wait_until_ready(wait).await?;
-        let rest = parts.uri.path().strip_prefix(MODELS_PATH).unwrap_or_default();
-        let response = match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
-            None => self.list()?,
-            Some(digest) => self.weights(digest).await?,
-        };
-        Ok(if parts.method == Method::HEAD {
-            response.map(|_| body::empty())
-        } else {
-            response
-        })
-    }
-
-    fn list(&self) -> Result<Response<Body>> {
-        let models = self.all();
-        let models: Vec<_> = models.iter().map(|model| model.description()).collect();
-        let json = serde_json::to_vec(&json!({ "models": models })).map_err(|error| {
-            Error::new(ErrorKind::Internal, "cannot write the list of models as JSON").with_source(error)
-        })?;
-        Ok(respond(
-            "application/json",
-            json.len() as u64,
-            None,
-            body::full(json),
-        ))
-    }
-
-    async fn weights(&self, digest: &str) -> Result<Response<Body>> {
-        if self.0.models.as_ref().is_some_and(|models| !models.serve_weights) {
-            return Err(Error::new(
-                ErrorKind::NotImplemented,
-                "this gateway does not serve the weights of its models (serve-weights is false)",
-            ));
-        }
-        let unreadable = |error: std::io::Error| {
-            Error::new(ErrorKind::Internal, "cannot read the model's file").with_source(error)
-        };
-        let (folder, wanted) = (self.folder(), digest.to_owned());
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "opens a file, as `tokio::fs` does, and computes nothing"
-        )]
-        let opening =
-            tokio::task::spawn_blocking(move || folder.and_then(|folder| folder.open_file(&wanted)));
-        let opened = opening.await.map_err(|error| unreadable(error.into()))?;
-        let file = opened.ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotFound,
-                format!("unknown digest `{digest}`: no model and no weight file of this gateway has it"),
-            )
-        })?;
-        let file = tokio::fs::File::from_std(file.map_err(unreadable)?);
-        let length = file.metadata().await.map_err(unreadable)?.len();
-        let pieces = ReaderStream::with_capacity(file, body::BUFFER);
-        let stream = StreamBody::new(pieces.map_ok(Frame::data).map_err(Into::into));
-        Ok(respond(
-            "application/octet-stream",
-            length,
-            Some(digest),
-            stream.boxed_unsync(),
-        ))
     }
 }
 
@@ -259,17 +181,6 @@ fn with_provider(provider: Provider, on_cpu: Runtime) -> Runtime {
             on_cpu
         }
     }
-}
-
-fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    if let Some(etag) = digest.and_then(|digest| HeaderValue::from_str(&format!("\"{digest}\"")).ok()) {
-        headers.insert(header::ETAG, etag);
-    }
-    response
 }
 
 #[cfg(test)]

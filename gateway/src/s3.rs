@@ -1,7 +1,6 @@
-//! S3: routes, signatures, forwarding to the store, and error answers.
+//! S3: signatures, requests that no gateway may pass on, and error answers.
 
 pub mod errors;
-pub mod forward;
 pub mod query;
 pub mod request;
 pub mod sign;

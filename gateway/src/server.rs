@@ -21,10 +21,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pushdown::wire::header;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
+use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
@@ -132,7 +132,7 @@ impl Server {
             let (drain, tls) = (drain.clone(), self.tls.clone());
             let connection = Connection::new(peer, cut.child_token(), limits.client_idle_timeout);
             connections.spawn(async move {
-                serve_stream(stream, tls, connection, &limits, handler, drain).await;
+                serve_connection(stream, tls, connection, &limits, handler, drain).await;
                 drop((slot, open));
             });
         }
@@ -151,7 +151,8 @@ impl Server {
     }
 }
 
-async fn serve_stream<H: Handler>(
+/// Serves the requests of one connection, with TLS if `tls` is set.
+async fn serve_connection<H: Handler>(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     connection: Connection,
@@ -163,23 +164,14 @@ async fn serve_stream<H: Handler>(
         debug!(%error, "cannot disable Nagle's algorithm");
     }
     let stream = StallDetector::new(stream, connection.stall_limit());
-    let Some(tls) = tls else {
-        return serve_http(stream, connection, limits, handler, drain).await;
+    let io = match tls {
+        None => Either::Left(stream),
+        Some(tls) => match tokio::time::timeout(limits.header_read_timeout, tls.accept(stream)).await {
+            Ok(Ok(stream)) => Either::Right(stream),
+            Ok(Err(error)) => return debug!(%error, peer = %connection.peer(), "TLS handshake failed"),
+            Err(_elapsed) => return debug!(peer = %connection.peer(), "TLS handshake took too long"),
+        },
     };
-    match tokio::time::timeout(limits.header_read_timeout, tls.accept(stream)).await {
-        Ok(Ok(stream)) => serve_http(stream, connection, limits, handler, drain).await,
-        Ok(Err(error)) => debug!(%error, peer = %connection.peer(), "TLS handshake failed"),
-        Err(_elapsed) => debug!(peer = %connection.peer(), "TLS handshake took too long"),
-    }
-}
-
-async fn serve_http<H: Handler, I: AsyncRead + AsyncWrite + Unpin>(
-    io: I,
-    connection: Connection,
-    limits: &Limits,
-    handler: Arc<H>,
-    drain: CancellationToken,
-) {
     let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(connection.clone());
         let handler = &handler;

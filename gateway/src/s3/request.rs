@@ -1,103 +1,43 @@
-//! Routes requests, and refuses those that must not be forwarded.
+//! Refuses requests that must not be forwarded, and those that cannot be parsed.
 
 use http::header::{CONNECTION, HOST, UPGRADE};
-use http::request::Parts;
-use http::{HeaderName, Method, Version};
+use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version};
+use pushdown::wire::header;
 
-use super::query;
 use super::sign::Signature;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The header, and query parameter, that selects the pipeline route.
-pub const PIPELINE: &str = "x-pushdown-pipeline";
-
-/// The path of batch requests. It cannot name a bucket: bucket names begin with a letter or a digit.
-pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
-
-/// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
-pub const MODELS_PATH: &str = "/_pushdown/v1/models";
-
-/// What a request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Route {
-    /// Plain S3: forwarded unchanged.
-    Forward,
-    /// A pipeline on one object, in a header or in the query.
-    Pipeline,
-    /// A pipeline on many objects.
-    Batch,
-    /// The models that pipelines can use.
-    Models,
-}
-
-impl Route {
-    /// All routes.
-    pub const ALL: [Self; 4] = [Self::Forward, Self::Pipeline, Self::Batch, Self::Models];
-
-    /// The route of a request.
-    pub fn for_request(parts: &Parts) -> Self {
-        if parts.uri.path() == BATCH_PATH {
-            Self::Batch
-        } else if parts
-            .uri
-            .path()
-            .strip_prefix(MODELS_PATH)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        {
-            Self::Models
-        } else if parts.headers.contains_key(PIPELINE)
-            || parts
-                .uri
-                .query()
-                .is_some_and(|query| query::values(query, PIPELINE).next().is_some())
-        {
-            Self::Pipeline
-        } else {
-            Self::Forward
-        }
-    }
-
-    /// The name in metrics and logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Pipeline => "pipeline",
-            Self::Batch => "batch",
-            Self::Models => "models",
-        }
-    }
-}
-
 /// Refuses what must not be forwarded: destinations other than the store, other protocols, and headers that the next
 /// hop could interpret differently.
-pub fn check(parts: &Parts) -> Result<()> {
-    if parts.method == Method::CONNECT {
+pub fn check<B>(request: &Request<B>) -> Result<()> {
+    let (target, headers) = (request.uri(), request.headers());
+    if request.method() == Method::CONNECT {
         return Err(Error::new(
             ErrorKind::MethodNotAllowed,
             "CONNECT is not served: the store is the only destination",
         ));
     }
-    if parts.headers.contains_key(UPGRADE) {
+    if headers.contains_key(UPGRADE) {
         return Err(Error::new(
             ErrorKind::MethodNotAllowed,
             "protocol upgrades are not served",
         ));
     }
-    if parts.uri.scheme().is_some() || parts.uri.authority().is_some() {
+    if target.scheme().is_some() || target.authority().is_some() {
         return Err(invalid(
             "invalid request target: expected a path, found a URL; the store is the only destination",
         ));
     }
-    let mut hosts = parts.headers.get_all(HOST).iter();
+    let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(_), None) => {}
-        (None, _) if parts.version < Version::HTTP_11 => {}
+        (None, _) if request.version() < Version::HTTP_11 => {}
         (None, _) => return Err(invalid("invalid Host header: expected one, found none")),
         (Some(_), Some(_)) => return Err(invalid("invalid Host header: expected one, found several")),
     }
-    if parts.headers.contains_key(CONNECTION) {
-        let signature = Signature::from_parts(parts);
-        if let Some(name) = connection_names(parts).find(|name| signature.has_signed(name)) {
+    if headers.contains_key(CONNECTION) {
+        let signature = Signature::read(headers, target.query());
+        if let Some(name) = connection_names(headers).find(|name| signature.has_signed(name)) {
             return Err(invalid(format!(
                 "the header {name} is signed, but Connection names it as one to drop: expected one or the other"
             )));
@@ -106,22 +46,31 @@ pub fn check(parts: &Parts) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a request with a body, even an empty declared one. The gateway would have to read the body or close the
-/// connection before it could parse the next request.
-pub fn check_no_body(body: &impl http_body::Body) -> Result<()> {
-    if body.is_end_stream() {
-        Ok(())
-    } else {
-        Err(invalid(
-            "invalid request: expected no body with a pipeline, found one",
-        ))
+/// The error for a request head that hyper rejected with `status`.
+pub fn unreadable_head(status: StatusCode, max_header_bytes: u64) -> Error {
+    match status {
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => Error::new(
+            ErrorKind::HeadTooLarge,
+            format!(
+                "the request's headers are too large: expected at most {} bytes and {} headers",
+                max_header_bytes,
+                header::MAX_COUNT
+            ),
+        ),
+        StatusCode::URI_TOO_LONG => Error::new(
+            ErrorKind::UriTooLong,
+            "the request's target is too long: expected at most 65534 bytes",
+        ),
+        _ => Error::new(
+            ErrorKind::InvalidRequest,
+            "invalid request: expected a method, a path, HTTP/1.1 and headers",
+        ),
     }
 }
 
 /// The headers that `Connection` names: they apply to this hop only.
-fn connection_names(parts: &Parts) -> impl Iterator<Item = HeaderName> {
-    parts
-        .headers
+fn connection_names(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
+    headers
         .get_all(CONNECTION)
         .iter()
         .filter_map(|value| value.to_str().ok())
@@ -135,53 +84,16 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use http::Request;
     use http::request::Builder;
 
     use super::*;
-
-    fn parts(builder: Builder) -> Parts {
-        builder.body(()).unwrap().into_parts().0
-    }
 
     fn get(uri: &str) -> Builder {
         Request::get(uri).header(HOST, "gateway")
     }
 
     fn kind(builder: Builder) -> Option<ErrorKind> {
-        check(&parts(builder)).err().map(|error| error.kind())
-    }
-
-    #[test]
-    fn requests_are_routed_by_path_header_and_query() {
-        assert_eq!(
-            Route::for_request(&parts(get("/bucket/key?x-pushdown-split=1"))),
-            Route::Forward
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/bucket/key?a=b&x-pushdown-pipeline=decode"))),
-            Route::Pipeline
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/bucket/key").header(PIPELINE, "decode"))),
-            Route::Pipeline
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/batch"))),
-            Route::Batch
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/batches"))),
-            Route::Forward
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/models/0a"))),
-            Route::Models
-        );
-        assert_eq!(
-            Route::for_request(&parts(get("/_pushdown/v1/modelss"))),
-            Route::Forward
-        );
+        check(&builder.body(()).unwrap()).err().map(|error| error.kind())
     }
 
     #[test]

@@ -15,11 +15,12 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use super::process::ProcessCpu;
-use crate::s3::request::Route;
 
 /// Handles to every metric. Cloning shares them.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
+    /// The names of all routes.
+    routes: &'static [&'static str],
     requests: Family<RequestLabels, Counter>,
     requests_in_flight: Family<RouteLabel, Gauge>,
     connections: Gauge,
@@ -76,9 +77,12 @@ impl Default for QueueWaitSeconds {
 // === impl Metrics ===
 
 impl Metrics {
-    /// Registers all metrics.
-    pub fn register(registry: &mut Registry) -> Self {
-        let metrics = Self::default();
+    /// Registers all metrics. `routes` are the names of all routes.
+    pub fn register(registry: &mut Registry, routes: &'static [&'static str]) -> Self {
+        let metrics = Self {
+            routes,
+            ..Self::default()
+        };
         registry.register_collector(Box::new(ProcessCpu));
         let all = registry.sub_registry_with_prefix("pushdown");
         all.register(
@@ -164,7 +168,7 @@ impl Metrics {
 
     /// Lists the counters of all routes from the start: a rate over a counter that appears later misses its first value.
     fn list_routes(&self) {
-        for kind in Route::ALL.map(Route::name) {
+        for &kind in self.routes {
             drop(self.requests_in_flight.get_or_create(&RouteLabel { kind }));
             for status in ["2xx", "4xx", "5xx"] {
                 drop(self.requests.get_or_create(&RequestLabels { kind, status }));
@@ -172,29 +176,29 @@ impl Metrics {
         }
     }
 
-    /// Counts an answer.
-    pub fn count_answer(&self, route: Route, status: StatusCode) {
+    /// Counts an answer of a route.
+    pub fn count_answer(&self, route: &'static str, status: StatusCode) {
         self.requests
             .get_or_create(&RequestLabels {
-                kind: route.name(),
+                kind: route,
                 status: status_class(status),
             })
             .inc();
     }
 
-    /// Counts a request as in flight until the guard is dropped.
-    pub fn track_in_flight(&self, route: Route) -> GaugeGuard {
-        let label = RouteLabel { kind: route.name() };
+    /// Counts a request of a route as in flight until the guard is dropped.
+    pub fn track_in_flight(&self, route: &'static str) -> GaugeGuard {
+        let label = RouteLabel { kind: route };
         GaugeGuard::raise(&self.requests_in_flight.get_or_create(&label), 1)
     }
 
     /// Requests in flight, all routes together.
     pub fn in_flight_total(&self) -> i64 {
-        Route::ALL
-            .into_iter()
+        self.routes
+            .iter()
             .map(|route| {
                 self.requests_in_flight
-                    .get_or_create(&RouteLabel { kind: route.name() })
+                    .get_or_create(&RouteLabel { kind: route })
                     .get()
             })
             .sum()
@@ -290,6 +294,7 @@ fn status_class(status: StatusCode) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routes::Route;
 
     /// The page with the values of each family in order: a family is a hash map.
     fn sorted(page: &str) -> String {
@@ -305,13 +310,13 @@ mod tests {
     #[test]
     fn the_page_lists_every_metric() {
         let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        metrics.count_answer(Route::Forward, StatusCode::NOT_FOUND);
+        let metrics = Metrics::register(&mut registry, &Route::NAMES);
+        metrics.count_answer(Route::Forward.name(), StatusCode::NOT_FOUND);
         metrics.add_step_time("decode", Duration::from_millis(1500));
         metrics.observe_queue_wait(Duration::from_millis(3));
         metrics.set_memory_budget_bytes(1 << 30);
         let guard = (
-            metrics.track_in_flight(Route::Pipeline),
+            metrics.track_in_flight(Route::Pipeline.name()),
             metrics.track_memory(4096),
         );
         let page = sorted(&encode(&Arc::new(registry)).unwrap());

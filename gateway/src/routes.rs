@@ -1,0 +1,153 @@
+//! The routes: what a request asks for, and a handler for each.
+
+mod batch;
+mod batch_table;
+mod forward;
+mod http;
+mod job;
+mod models;
+mod prepared;
+mod request;
+mod services;
+mod table;
+mod value;
+
+use ::http::{Request, Response};
+use hyper::body::Incoming;
+use pushdown::wire::header;
+
+use crate::{
+    body::Body,
+    error::Result,
+    s3::{self, query},
+};
+use batch::BatchRoute;
+use forward::ForwardRoute;
+use models::ModelsRoute;
+pub use services::Services;
+use value::ValueRoute;
+
+/// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
+pub const MODELS_PATH: &str = "/_pushdown/v1/models";
+
+/// What a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// Plain S3: forwarded unchanged.
+    Forward,
+    /// A pipeline on one object, in a header or in the query.
+    Pipeline,
+    /// A pipeline on many objects.
+    Batch,
+    /// The models that pipelines can use.
+    Models,
+}
+
+impl Route {
+    /// The names of all routes.
+    pub const NAMES: [&'static str; 4] = [
+        Self::Forward.name(),
+        Self::Pipeline.name(),
+        Self::Batch.name(),
+        Self::Models.name(),
+    ];
+
+    /// The route of a request.
+    pub fn for_request<B>(request: &Request<B>) -> Self {
+        let path = request.uri().path();
+        if path == header::BATCH_PATH {
+            Self::Batch
+        } else if path
+            .strip_prefix(MODELS_PATH)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        {
+            Self::Models
+        } else if request.headers().contains_key(header::PIPELINE)
+            || request
+                .uri()
+                .query()
+                .is_some_and(|query| query::values(query, header::PIPELINE).next().is_some())
+        {
+            Self::Pipeline
+        } else {
+            Self::Forward
+        }
+    }
+
+    /// The name in metrics and logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Pipeline => "pipeline",
+            Self::Batch => "batch",
+            Self::Models => "models",
+        }
+    }
+}
+
+/// The handler of each route.
+#[derive(Debug)]
+pub struct Routes {
+    forward: ForwardRoute,
+    value: ValueRoute,
+    batch: BatchRoute,
+    models: ModelsRoute,
+}
+
+impl Routes {
+    /// Handlers that use `services`.
+    pub fn new(services: Services) -> Self {
+        Self {
+            forward: ForwardRoute::new(services.origin.clone(), services.metrics.clone()),
+            value: ValueRoute::new(services.clone()),
+            models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
+            batch: BatchRoute::new(services),
+        }
+    }
+
+    /// Answers a request by its route.
+    ///
+    /// # Errors
+    /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
+    pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
+        s3::request::check(&request)?;
+        match route {
+            Route::Forward => self.forward.answer(request).await,
+            Route::Pipeline => self.value.answer(request).await,
+            Route::Batch => self.batch.answer(request).await,
+            Route::Models => self.models.answer(request).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ::http::{Request, request::Builder};
+
+    use super::*;
+
+    fn route(builder: Builder) -> Route {
+        Route::for_request(&builder.body(()).unwrap())
+    }
+
+    fn get(uri: &str) -> Builder {
+        Request::get(uri)
+    }
+
+    #[test]
+    fn requests_are_routed_by_path_header_and_query() {
+        assert_eq!(route(get("/bucket/key?x-pushdown-split=1")), Route::Forward);
+        assert_eq!(
+            route(get("/bucket/key?a=b&x-pushdown-pipeline=decode")),
+            Route::Pipeline
+        );
+        assert_eq!(
+            route(get("/bucket/key").header(header::PIPELINE, "decode")),
+            Route::Pipeline
+        );
+        assert_eq!(route(get("/_pushdown/v1/batch")), Route::Batch);
+        assert_eq!(route(get("/_pushdown/v1/batches")), Route::Forward);
+        assert_eq!(route(get("/_pushdown/v1/models/0a")), Route::Models);
+        assert_eq!(route(get("/_pushdown/v1/modelss")), Route::Forward);
+    }
+}

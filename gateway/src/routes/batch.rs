@@ -1,0 +1,152 @@
+//! POST of a batch of samples: runs one pipeline on each, and streams the rows as Arrow IPC when they are ready.
+
+mod admission_order;
+mod answer;
+mod body;
+mod intake;
+mod rows;
+mod samples;
+mod tenant_batches;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use pushdown::wire::{self, BatchRequest, BatchWriter, ValueType};
+
+use super::{
+    Services,
+    batch_table::BatchTableRoute,
+    http::{insert_engine, insert_warnings, respond},
+};
+use crate::{
+    body::{Body, BoxError},
+    compute::{CpuTimeReader, Tenant},
+    error::{Error, ErrorKind, Result},
+    s3::sign::Signature,
+};
+use answer::BatchAnswer;
+use intake::ReservedRequest;
+use rows::ready_rows;
+use tenant_batches::{InFlightBatch, TenantBatches};
+pub(super) use {
+    admission_order::{AdmissionOrder, AdmissionTicket},
+    samples::Batch,
+};
+
+/// Answers a batch request.
+#[derive(Debug, Clone)]
+pub(super) struct BatchRoute {
+    services: Services,
+    tenant_batches: TenantBatches,
+    cpu_time: CpuTimeReader,
+    /// Answers if the batch is one table.
+    table: BatchTableRoute,
+}
+
+impl BatchRoute {
+    /// The route to many objects of a store, computed by `services`.
+    pub(super) fn new(services: Services) -> Self {
+        Self {
+            tenant_batches: TenantBatches::default(),
+            cpu_time: CpuTimeReader::new(&services.cpu),
+            table: BatchTableRoute::new(services.clone()),
+            services,
+        }
+    }
+
+    /// Answers with a row per sample, or with one table of all samples.
+    ///
+    /// # Errors
+    /// If the request as a whole fails. The failure of a sample is a row of the answer.
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let (parts, body) = request.into_parts();
+        if parts.method != Method::POST {
+            return Err(Error::new(
+                ErrorKind::MethodNotAllowed,
+                "invalid method for a batch: expected POST",
+            ));
+        }
+        let host = parts.headers.get(header::HOST).cloned().ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidRequest,
+                "the Host header is missing: the signatures of samples require it",
+            )
+        })?;
+        let request = ReservedRequest::read(&self.services, &parts, body).await?;
+        let tenant =
+            Tenant::from_access_key(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
+        let batches = self.tenant_batches.clone();
+        let batch = Arc::new(Batch::new(self.services.clone(), batches, request, host, tenant));
+        if let Some(rule) = batch.request.table {
+            return self.table.answer(&parts, batch, rule).await;
+        }
+        let position = batch.tenant.position_now();
+        let pipeline = &batch.pipeline;
+        let mut headers = HeaderMap::new();
+        insert_warnings(&mut headers, pipeline);
+        let writer = BatchWriter::new(value_type(&batch.request)?, batch.request.compression, pipeline)?;
+        let head = writer.start();
+        let rows = ready_rows(Arc::clone(&batch), position.clone());
+        let guard = self.services.stall_guard(&parts);
+        let answer = BatchAnswer::new(&batch, writer, rows, position, guard);
+        let body = answer.into_body(head).await?;
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/vnd.apache.arrow.stream"),
+        );
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("private, no-store"),
+        );
+        insert_engine(&mut headers, pipeline.steps());
+        headers.extend(self.share_headers(&batch.tenant));
+        Ok(respond(StatusCode::OK, headers, body))
+    }
+
+    /// The tenant's share of the gateway, for the client's planner: its share of the cores, its number of batches, the CPU
+    /// time so far, and the ID of the CPUs.
+    fn share_headers(&self, tenant: &Tenant) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+        let share = self.tenant_batches.share(tenant);
+        // Integer arithmetic in hundredths, written as a decimal number.
+        let hundredths = self.services.cpu.threads().get() * 100 / share.tenants;
+        let cores = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+        let time = self.cpu_time.time();
+        let headers = [
+            (wire::header::CORES, Some(cores)),
+            (wire::header::BATCHES, Some(share.batches.to_string())),
+            (wire::header::CPU, time.map(|time| time.to_string())),
+            (wire::header::CPUS, self.services.cpu_set_id.clone()),
+        ];
+        headers.into_iter().filter_map(|(name, value)| {
+            let value = HeaderValue::from_str(&value?).ok()?;
+            Some((HeaderName::from_static(name), value))
+        })
+    }
+}
+
+/// The type of the value column: it covers all stages that the samples' splits can resolve to.
+fn value_type(request: &BatchRequest) -> Result<ValueType> {
+    let kinds = request.pipeline.kinds();
+    let mut stages = Vec::new();
+    for sample in &request.samples {
+        match sample.split.unwrap_or(request.split) {
+            wire::Split::Smallest => return Ok(ValueType::for_kinds(kinds)),
+            split => stages.push(
+                request
+                    .pipeline
+                    .stage_of(split, &pushdown::BytesKind::default())?,
+            ),
+        }
+        // A value that is too large is replaced by the object.
+        stages.extend(sample.max_bytes.map(|_| 0));
+    }
+    stages.sort_unstable();
+    stages.dedup();
+    let used: Vec<_> = stages.into_iter().map(|stage| kinds[stage].clone()).collect();
+    Ok(ValueType::for_kinds(&used))
+}

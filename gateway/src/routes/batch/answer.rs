@@ -1,0 +1,133 @@
+//! The answer of a batch while it is sent: groups of rows, as frames of an Arrow stream.
+
+use std::{pin::Pin, time::Duration};
+
+use bytes::Bytes;
+use futures::{Stream, StreamExt as _, stream};
+use pushdown::wire::{BatchWriter, Compression, OnError, Row};
+use tokio::time::{Instant, timeout_at};
+
+use super::{Batch, rows::ReadyRow};
+use crate::{
+    body::Body,
+    compute::{CpuPool, Permit, QueuePosition},
+    error::{Error, ErrorKind, Result},
+    routes::http::stream_body,
+    server::StallGuard,
+};
+
+/// Ready rows are sent together up to this many bytes of values, because each write wakes both ends.
+const MAX_GROUP_BYTES: u64 = 512 << 10;
+/// Maximum number of rows that are sent together.
+const MAX_GROUP_ROWS: usize = 256;
+/// Longest time that a row waits for further rows.
+const MAX_GROUP_WAIT: Duration = Duration::from_millis(5);
+
+/// An answer that is being sent.
+pub(super) struct BatchAnswer {
+    rows: Pin<Box<dyn Stream<Item = ReadyRow> + Send>>,
+    /// `None` after the end marker was written.
+    writer: Option<BatchWriter>,
+    /// The pool that compresses rows, and the request's position in its queue. `None` if rows are not compressed.
+    compression: Option<(CpuPool, QueuePosition)>,
+    on_error: OnError,
+    /// Permits of the last sent rows: hyper may still buffer them until it polls for more.
+    sent_permits: Vec<Permit>,
+    _guard: Option<StallGuard>,
+}
+
+impl BatchAnswer {
+    /// The answer with `rows`, whose record batches `writer` writes.
+    pub(super) fn new(
+        batch: &Batch,
+        writer: BatchWriter,
+        rows: impl Stream<Item = ReadyRow> + Send + 'static,
+        position: QueuePosition,
+        guard: Option<StallGuard>,
+    ) -> Self {
+        let is_compressed = batch.request.compression != Compression::None;
+        Self {
+            rows: rows.boxed(),
+            writer: Some(writer),
+            // Compression takes too long for the I/O threads.
+            compression: is_compressed.then(|| (batch.services.cpu.clone(), position)),
+            on_error: batch.request.on_error,
+            sent_permits: Vec::new(),
+            _guard: guard,
+        }
+    }
+
+    /// The body that starts with `head`. With `on_error: fail` an error in the first rows still becomes the status of the
+    /// answer.
+    pub(super) async fn into_body(mut self, head: Bytes) -> Result<Body> {
+        let first = match self.on_error {
+            OnError::Fail => self.frames().await?,
+            OnError::Row => Some(Vec::new()),
+        };
+        let mut frames = vec![head];
+        let ended = first.is_none();
+        frames.extend(first.into_iter().flatten());
+        let rest = stream::try_unfold((!ended).then_some(self), |answer| async {
+            let Some(mut answer) = answer else {
+                return Ok(None);
+            };
+            let frames = answer.frames().await?;
+            Ok(frames.map(|frames| (frames, Some(answer))))
+        });
+        Ok(stream_body(frames, rest))
+    }
+
+    /// The frames of the next record batches; `None` after the end marker.
+    async fn frames(&mut self) -> Result<Option<Vec<Bytes>>> {
+        let Some(first) = self.rows.next().await else {
+            return self
+                .writer
+                .take()
+                .map(|writer| Ok(vec![writer.finish()?]))
+                .transpose();
+        };
+        let mut group = RowsToSend::default();
+        group.push(first);
+        let deadline = Instant::now() + MAX_GROUP_WAIT;
+        while group.bytes < MAX_GROUP_BYTES && group.rows.len() < MAX_GROUP_ROWS {
+            match timeout_at(deadline, self.rows.next()).await {
+                Ok(Some(row)) => group.push(row),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        if self.on_error == OnError::Fail
+            && let Some(error) = group.rows.iter().find_map(|row| row.value.as_ref().err())
+        {
+            let message = format!("a sample failed (the request has on_error=fail): {error}");
+            return Err(Error::new(ErrorKind::InvalidRequest, message));
+        }
+        self.sent_permits = group.permits;
+        let Some(mut writer) = self.writer.take() else {
+            return Ok(None);
+        };
+        let rows = group.rows;
+        let write = move || (writer.rows(rows), writer);
+        let (frames, writer) = match &self.compression {
+            Some((cpu, position)) => cpu.run(&position.renewed(), write).await?,
+            None => write(),
+        };
+        self.writer = Some(writer);
+        Ok(Some(frames?))
+    }
+}
+
+/// Rows that are sent together.
+#[derive(Default)]
+struct RowsToSend {
+    rows: Vec<Row>,
+    permits: Vec<Permit>,
+    bytes: u64,
+}
+
+impl RowsToSend {
+    fn push(&mut self, ready: ReadyRow) {
+        self.bytes += ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
+        self.rows.push(ready.row);
+        self.permits.extend(ready.permit);
+    }
+}

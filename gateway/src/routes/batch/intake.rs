@@ -1,0 +1,144 @@
+//! Intake of a batch request: reads, inflates, parses and checks it within the memory budget.
+
+use std::{io::Read as _, ops::Deref};
+
+use bytes::{Buf as _, Bytes};
+use flate2::bufread::GzDecoder;
+use http::{header, request::Parts};
+use pushdown::wire::{BatchRequest, BatchSample};
+
+use super::body::{BodyLimits, BodyPermits, read_body, too_large};
+use crate::{
+    body::BoxError,
+    compute::Tenant,
+    error::{Error, ErrorKind, Result},
+    routes::Services,
+};
+
+/// A batch request with the memory reservation for its own bytes.
+#[derive(Debug)]
+pub(in crate::routes) struct ReservedRequest {
+    request: BatchRequest,
+    _permits: BodyPermits,
+}
+
+impl Deref for ReservedRequest {
+    type Target = BatchRequest;
+
+    fn deref(&self) -> &BatchRequest {
+        &self.request
+    }
+}
+
+impl ReservedRequest {
+    /// Reads and checks the request.
+    pub(super) async fn read<B>(services: &Services, parts: &Parts, body: B) -> Result<Self>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
+    {
+        let limits = BodyLimits {
+            max_bytes: services.limits.batch_body_bytes,
+            idle_timeout: services.limits.batch_body_idle_timeout,
+            total_timeout: services.limits.batch_body_timeout,
+        };
+        let gzip = match parts
+            .headers
+            .get(header::CONTENT_ENCODING)
+            .map(http::HeaderValue::as_bytes)
+        {
+            None | Some(b"identity") => false,
+            Some(b"gzip") => true,
+            Some(other) => {
+                let other = String::from_utf8_lossy(other);
+                return Err(invalid(format!(
+                    "invalid Content-Encoding: expected gzip or none, found `{other}`"
+                )));
+            }
+        };
+        let (bytes, mut permits) = read_body(&services.memory, body, limits).await?;
+        services.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
+        // The inflated bytes, and the parsed request. It is at most as large as its JSON.
+        let inflated = if gzip { limits.max_bytes } else { 0 };
+        let parsed = inflated.max(bytes.len() as u64);
+        permits.acquire(&services.memory, inflated + parsed).await?;
+        let request = match parse(services, bytes.clone(), gzip).await {
+            // The pipeline may name a model that has not been inspected yet.
+            Err(_) if !services.models.is_ready() => {
+                services
+                    .models
+                    .wait_until_ready(services.limits.queue_wait)
+                    .await?;
+                parse(services, bytes, gzip).await
+            }
+            request => request,
+        }?;
+        if request.samples.iter().any(|sample| sample.member.is_some()) {
+            return Err(invalid(
+                "unsupported field `member`: this version does not read members of shard objects; omit it",
+            ));
+        }
+        for sample in &request.samples {
+            if let split @ (pushdown::wire::Split::Full | pushdown::wire::Split::At(_)) =
+                sample.split.unwrap_or(request.split)
+            {
+                let stage = request
+                    .pipeline
+                    .stage_of(split, &pushdown::BytesKind::default())?;
+                request
+                    .pipeline
+                    .check_randomness(stage, request.seed, request.epoch)?;
+            }
+        }
+        permits.shrink_to(memory_bytes(&request));
+        Ok(Self {
+            request,
+            _permits: permits,
+        })
+    }
+}
+
+/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads.
+async fn parse(services: &Services, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
+    let (limit, max_samples) = (services.limits.batch_body_bytes, services.limits.batch_samples);
+    let models = services.models.clone();
+    let parse = move || {
+        let json = if gzip { inflate(bytes, limit)? } else { bytes };
+        Ok(BatchRequest::parse(&json, max_samples, &models)?)
+    };
+    services.cpu.run(&Tenant::default().position_now(), parse).await?
+}
+
+/// The memory of a parsed request, in bytes.
+fn memory_bytes(request: &BatchRequest) -> u64 {
+    let texts = request.samples.iter().map(|sample| {
+        let BatchSample {
+            path,
+            signature,
+            member,
+            version,
+            split: _,
+            max_bytes: _,
+        } = sample;
+        let optional = [member, version].into_iter().flatten().map(String::len);
+        size_of::<BatchSample>() + path.len() + signature.len() + optional.sum::<usize>()
+    });
+    (texts.sum::<usize>() + request.presign.len()) as u64
+}
+
+fn inflate(bytes: Bytes, limit: u64) -> Result<Bytes> {
+    let mut inflated = Vec::new();
+    GzDecoder::new(bytes.reader())
+        .take(limit + 1)
+        .read_to_end(&mut inflated)
+        .map_err(|error| invalid(format!("invalid body: expected gzip, found {error}")))?;
+    if inflated.len() as u64 > limit {
+        Err(too_large(limit))
+    } else {
+        Ok(inflated.into())
+    }
+}
+
+fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidRequest, message)
+}

@@ -1,0 +1,186 @@
+//! The samples of a batch. A task per sample fetches and runs it; rows are returned in the requested order.
+
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _, stream};
+use pushdown::wire::{Order, Row, RowError};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{
+    Batch,
+    admission_order::{AdmissionOrder, AdmissionTicket},
+};
+use crate::{
+    compute::{Permit, QueuePosition},
+    error::{Error, ErrorKind, Result},
+    origin::OriginRequest,
+    routes::{
+        http::StoreRefusal,
+        job::PipelineJob,
+        prepared::Prepared,
+        table::FetchedTable,
+        value::{ComputedSample, FetchedSample},
+    },
+    s3::errors::code,
+};
+
+/// A row and the permit for its value.
+#[derive(Debug)]
+pub(super) struct ReadyRow {
+    pub(super) row: Row,
+    pub(super) permit: Option<Permit>,
+}
+
+/// All rows of `batch`, whose work is queued at `position`. Dropping the stream aborts the samples in flight.
+pub(super) fn ready_rows(batch: Arc<Batch>, position: QueuePosition) -> impl Stream<Item = ReadyRow> + Send {
+    let (in_flight, order) = (batch.services.limits.batch_in_flight, batch.request.order);
+    let mut admission = AdmissionOrder::default();
+    let tasks = stream::iter(0..batch.request.samples.len()).map(move |index| {
+        let (batch, ticket) = (Arc::clone(&batch), admission.next_ticket());
+        let job = batch.job(index, position.renewed());
+        let task = tokio::spawn(async move { row(&batch, index, &job, ticket).await });
+        async move {
+            AbortOnDropHandle::new(task)
+                .await
+                .unwrap_or_else(|_| failed_task(index))
+        }
+    });
+    match order {
+        Order::Request => tasks.buffered(in_flight).left_stream(),
+        Order::Any => tasks.buffer_unordered(in_flight).right_stream(),
+    }
+}
+
+async fn row(batch: &Batch, index: usize, job: &PipelineJob, ticket: AdmissionTicket) -> ReadyRow {
+    let deadline = batch.services.limits.request_deadline;
+    let done = tokio::time::timeout(deadline, sample(batch, index, job, ticket)).await;
+    let done = done.unwrap_or_else(|_elapsed| {
+        Err(SampleError::from(Error::new(
+            ErrorKind::OriginTimeout,
+            format!("the sample timed out: expected an answer within {deadline:?}"),
+        )))
+    });
+    let row = u32::try_from(index).unwrap_or(u32::MAX);
+    match done {
+        Ok(computed) => ReadyRow {
+            row: Row {
+                row,
+                stage: u8::try_from(computed.stage).unwrap_or(u8::MAX),
+                seconds: computed.compute_time.as_secs_f32(),
+                value: Ok(computed.sample),
+            },
+            permit: Some(computed.permit),
+        },
+        Err(SampleError(error)) => ReadyRow {
+            row: Row {
+                row,
+                stage: 0,
+                seconds: 0.0,
+                value: Err(error),
+            },
+            permit: None,
+        },
+    }
+}
+
+async fn sample(
+    batch: &Batch,
+    index: usize,
+    job: &PipelineJob,
+    mut ticket: AdmissionTicket,
+) -> Result<ComputedSample, SampleError> {
+    let request = match batch.origin_request(index) {
+        Ok(request) => request,
+        Err(error) => {
+            ticket.wait().await;
+            return Err(error.into());
+        }
+    };
+    if let Some(stage) = job.scan_stage() {
+        match scan_row(batch, request.clone(), job, stage, ticket).await? {
+            ScannedRow::Computed(computed) => return Ok(*computed),
+            ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
+        }
+    }
+    let services = &batch.services;
+    let opened = FetchedSample::fetch(services, request).await;
+    ticket.wait().await;
+    let opened = match opened? {
+        FetchedSample::Object(opened) => opened,
+        FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
+    };
+    let prepared = Prepared::for_row(job, &opened.kind)?;
+    batch.mark_authorized();
+    let admitted = opened.admit(services, job, &prepared).await?;
+    drop(ticket);
+    Ok(admitted.compute(services, job, &prepared).await?)
+}
+
+/// Computes the table of an object that is read in parts, unless `smallest` resolves to the stored object.
+async fn scan_row(
+    batch: &Batch,
+    request: OriginRequest,
+    job: &PipelineJob,
+    stage: usize,
+    mut ticket: AdmissionTicket,
+) -> Result<ScannedRow, SampleError> {
+    let services = &batch.services;
+    let table = FetchedTable::fetch(services, request).await;
+    ticket.wait().await;
+    let table = match table? {
+        FetchedTable::Table(table) => table,
+        FetchedTable::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
+    };
+    batch.mark_authorized();
+    let Some(planned) = table.plan_row(services, job, stage).await? else {
+        return Ok(ScannedRow::ObjectIsSmaller(ticket));
+    };
+    let admitted = planned.admit_row(services, job).await?;
+    drop(ticket);
+    let computed = admitted.compute_row(services, job).await?;
+    Ok(ScannedRow::Computed(Box::new(computed)))
+}
+
+/// The outcome of a scan for a row.
+enum ScannedRow {
+    Computed(Box<ComputedSample>),
+    /// The stored object is smaller than its rows; the ticket is returned unused.
+    ObjectIsSmaller(AdmissionTicket),
+}
+
+/// The error of a sample, for its row.
+struct SampleError(RowError);
+
+impl From<Error> for SampleError {
+    fn from(error: Error) -> Self {
+        Self(RowError {
+            code: code(error.kind()).to_owned(),
+            message: error.message().to_owned(),
+        })
+    }
+}
+
+impl From<StoreRefusal> for SampleError {
+    fn from(refusal: StoreRefusal) -> Self {
+        Self(RowError {
+            code: refusal.code,
+            message: refusal.message,
+        })
+    }
+}
+
+fn failed_task(index: usize) -> ReadyRow {
+    let error = RowError {
+        code: code(ErrorKind::Internal).to_owned(),
+        message: "the sample's task panicked".to_owned(),
+    };
+    ReadyRow {
+        row: Row {
+            row: u32::try_from(index).unwrap_or(u32::MAX),
+            stage: 0,
+            seconds: 0.0,
+            value: Err(error),
+        },
+        permit: None,
+    }
+}

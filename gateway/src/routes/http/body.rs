@@ -1,0 +1,149 @@
+//! The body of a derived answer: frames of the value, with the guards that must live until the last frame is sent.
+
+use std::{
+    collections::VecDeque,
+    ops::Range,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use pushdown::wire::Encoded;
+
+use super::{
+    conditions::{self, UnsatisfiableRange},
+    headers::{insert, respond},
+};
+use crate::{
+    body::{self, BoxError},
+    compute::Permit,
+    error::{Error, ErrorKind},
+    server::StallGuard,
+};
+
+/// Maximum size of a frame. Small enough that the progress of a slow client is visible, and frames are not copied.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// A value that is being sent to the client. The memory permit and the stall guard are dropped with it.
+#[derive(Debug)]
+pub(in crate::routes) struct ValueBody {
+    parts: VecDeque<Bytes>,
+    _permit: Permit,
+    _guard: Option<StallGuard>,
+}
+
+impl ValueBody {
+    /// The answer with a whole value, or with the range of it that `request` asks for.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidRange`] for a range outside the value.
+    pub(in crate::routes) fn respond(
+        request: &HeaderMap,
+        mut headers: HeaderMap,
+        value: Encoded,
+        permit: Permit,
+        guard: Option<StallGuard>,
+    ) -> crate::error::Result<Response<body::Body>> {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value.content_type));
+        for (name, value) in &value.metadata {
+            insert(&mut headers, name, value);
+        }
+        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        let length = value.len();
+        let (status, content) = match conditions::range(request, headers.get(header::ETAG), length) {
+            Ok(None) => (StatusCode::OK, value.parts),
+            Ok(Some(range)) => {
+                let text = format!("bytes {}-{}/{length}", range.start, range.end - 1);
+                insert(&mut headers, header::CONTENT_RANGE.as_str(), &text);
+                (StatusCode::PARTIAL_CONTENT, slice(&value.parts, range))
+            }
+            Err(UnsatisfiableRange) => {
+                let message =
+                    format!("invalid range: expected one within the derived answer of {length} bytes");
+                return Err(Error::new(ErrorKind::InvalidRange, message));
+            }
+        };
+        let sent: usize = content.iter().map(Bytes::len).sum();
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
+        let body = Self::new(content, permit, guard);
+        Ok(respond(status, headers, body.boxed_unsync()))
+    }
+
+    fn new(parts: Vec<Bytes>, permit: Permit, guard: Option<StallGuard>) -> Self {
+        Self {
+            parts: parts.into(),
+            _permit: permit,
+            _guard: guard,
+        }
+    }
+
+    fn remaining(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+}
+
+impl Body for ValueBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Poll::Ready(next_frame(&mut self.parts).map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.remaining())
+    }
+}
+
+/// Removes a frame from the front of `parts`.
+pub(in crate::routes) fn next_frame(parts: &mut VecDeque<Bytes>) -> Option<Frame<Bytes>> {
+    while parts.front().is_some_and(Bytes::is_empty) {
+        parts.pop_front();
+    }
+    let part = parts.front_mut()?;
+    Some(Frame::data(part.split_to(part.len().min(FRAME_BYTES))))
+}
+
+/// The byte range `range` of the concatenated `parts`, without copying.
+fn slice(parts: &[Bytes], range: Range<u64>) -> Vec<Bytes> {
+    let mut start = 0;
+    let mut sliced = Vec::new();
+    for part in parts {
+        let end = start + part.len() as u64;
+        let (from, to) = (range.start.clamp(start, end), range.end.clamp(start, end));
+        if from < to {
+            let index = |position: u64| usize::try_from(position - start).unwrap_or(part.len());
+            sliced.push(part.slice(index(from)..index(to)));
+        }
+        start = end;
+    }
+    sliced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_can_span_parts() {
+        let parts = [
+            Bytes::from_static(b"head"),
+            Bytes::new(),
+            Bytes::from_static(b"payload"),
+        ];
+        assert_eq!(slice(&parts, 2..6).concat(), b"adpa");
+        assert_eq!(slice(&parts, 0..11).concat(), b"headpayload");
+        assert_eq!(slice(&parts, 4..5).concat(), b"p");
+        assert!(slice(&parts, 11..11).is_empty());
+    }
+}

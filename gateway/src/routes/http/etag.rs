@@ -1,0 +1,141 @@
+//! The ETag of a derived answer.
+
+use http::{HeaderMap, HeaderValue, header};
+use pushdown::{Engine, engine_of, pipeline::Digest};
+
+use super::AnswerForm;
+use crate::routes::job::PipelineJob;
+
+/// The ETag of the value at stage `stage` in `form`, derived from the source's answer. `None` if the source has no ETag, or
+/// if no runtime can run the models.
+///
+/// It covers everything that the bytes depend on: the source's ETag, the prefix, the engine (with the model runtime, if the
+/// prefix has models), the form, and for prefixes with random steps the seed, the epoch and the sample. The ETag of
+/// streamed rows is weak, because their division into record batches may vary.
+pub(in crate::routes) fn derived(
+    source: &HeaderMap,
+    job: &PipelineJob,
+    stage: usize,
+    form: AnswerForm,
+) -> Option<HeaderValue> {
+    let engine = engine_of(&job.pipeline.steps()[..stage]).ok()?;
+    etag_for_engine(source, job, stage, form, &engine)
+}
+
+fn etag_for_engine(
+    source: &HeaderMap,
+    job: &PipelineJob,
+    stage: usize,
+    form: AnswerForm,
+    engine: &Engine,
+) -> Option<HeaderValue> {
+    let source = source.get(header::ETAG)?;
+    let prefix = job.pipeline.canonical(stage);
+    let mut parts = vec![
+        source.as_bytes().to_vec(),
+        prefix.into_bytes(),
+        stage.to_le_bytes().to_vec(),
+        engine.to_string().into_bytes(),
+        format!("{form:?}").into_bytes(),
+    ];
+    if job.pipeline.is_random(stage) {
+        parts.push(job.seed.unwrap_or_default().to_le_bytes().to_vec());
+        parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
+        parts.push(job.sample_id.clone());
+    }
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    let weak = if matches!(form, AnswerForm::Rows(_)) {
+        "W/"
+    } else {
+        ""
+    };
+    let digest = Digest::from_parts(&parts).to_string();
+    HeaderValue::from_str(&format!("{weak}\"{}\"", &digest[..32])).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pushdown::{
+        Pipeline,
+        wire::{Compression, Form, Split, TableForm},
+    };
+
+    use super::*;
+    use crate::compute::Tenant;
+
+    fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
+        etag_in_form(pipeline, seed, id, AnswerForm::Value(form))
+    }
+
+    fn etag_in_form(pipeline: &str, seed: u64, id: &str, form: AnswerForm) -> HeaderValue {
+        let job = job(pipeline, seed, id);
+        derived(&source(), &job, job.pipeline.len(), form).unwrap()
+    }
+
+    fn source() -> HeaderMap {
+        HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"source\""))])
+    }
+
+    fn job(pipeline: &str, seed: u64, id: &str) -> PipelineJob {
+        let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
+        PipelineJob {
+            pipeline,
+            split: Split::Full,
+            max_bytes: None,
+            seed: Some(seed),
+            epoch: Some(0),
+            sample_id: id.into(),
+            position: Tenant::default().position_now(),
+        }
+    }
+
+    #[test]
+    fn the_etag_covers_exactly_what_the_bytes_depend_on() {
+        let plain = etag("decode | resize(8, 8)", 1, "a", Form::Npy);
+        assert_eq!(plain, etag("decode|resize(w=8,h=8)", 2, "b", Form::Npy));
+        assert_ne!(plain, etag("decode | resize(8, 9)", 1, "a", Form::Npy));
+        assert_ne!(plain, etag("decode | resize(8, 8)", 1, "a", Form::Raw));
+        let random = etag("decode | flip_h", 1, "a", Form::Npy);
+        assert_ne!(random, etag("decode | flip_h", 2, "a", Form::Npy));
+        assert_ne!(random, etag("decode | flip_h", 1, "b", Form::Npy));
+    }
+
+    /// The last bits of features depend on the library, the provider and the CPU.
+    #[test]
+    fn the_etag_depends_on_the_engine() {
+        let job = job("decode | resize(8, 8)", 1, "a");
+        let etag = |engine: &str| {
+            let form = AnswerForm::Value(Form::Npy);
+            etag_for_engine(&source(), &job, 2, form, &engine.parse().unwrap()).unwrap()
+        };
+        let found = etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2");
+        assert_eq!(found, etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2"));
+        for other in [
+            "3",
+            "4; onnxruntime=1.24.0; provider=cpu; processor=avx2",
+            "3; onnxruntime=1.25.0; provider=cpu; processor=avx2",
+            "3; onnxruntime=1.24.0; provider=cuda; processor=avx2",
+            "3; onnxruntime=1.24.0; provider=cpu; processor=avx2+fma",
+        ] {
+            assert_ne!(found, etag(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn the_etag_of_rows_is_weak_and_depends_on_their_form() {
+        let rows = |compression| AnswerForm::Rows(TableForm::ArrowStream(compression));
+        let plain = etag_in_form("select(columns=[a])", 1, "a", rows(Compression::None));
+        assert!(plain.to_str().unwrap().starts_with("W/\""), "{plain:?}");
+        assert_eq!(
+            plain,
+            etag_in_form("select([a])", 2, "b", rows(Compression::None)),
+        );
+        assert_ne!(
+            plain,
+            etag_in_form("select([b])", 1, "a", rows(Compression::None))
+        );
+        assert_ne!(plain, etag_in_form("select([a])", 1, "a", rows(Compression::Lz4)));
+    }
+}

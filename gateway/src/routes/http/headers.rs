@@ -1,0 +1,145 @@
+//! The heads of derived answers.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use pushdown::{Pipeline, Step, engine_of, wire};
+
+use super::{
+    Timing,
+    conditions::{self, ConditionResult},
+    etag,
+};
+use crate::{
+    body::{self, Body},
+    error::{Error, ErrorKind, Result},
+    routes::{job::PipelineJob, prepared::Prepared, request::PipelineRequest},
+};
+
+/// Request headers that a derived answer depends on.
+const VARY: &str = "accept, x-pushdown-pipeline, x-pushdown-split, x-pushdown-seed, x-pushdown-epoch";
+
+/// Headers of the source that also apply to the derived answer. Its ETag, checksums, length, type and encoding do not.
+const FORWARDED: [HeaderName; 6] = [
+    header::DATE,
+    header::LAST_MODIFIED,
+    HeaderName::from_static("x-amz-request-id"),
+    HeaderName::from_static("x-amz-id-2"),
+    HeaderName::from_static("x-amz-version-id"),
+    HeaderName::from_static("x-amz-expiration"),
+];
+
+/// User metadata is forwarded: it may contain labels.
+const METADATA_PREFIX: &str = "x-amz-meta-";
+
+/// The head of a derived answer, as far as it does not depend on the bytes of the value.
+#[derive(Debug)]
+pub(in crate::routes) struct AnswerHead {
+    /// 304 if the conditions of the request ask for no content.
+    status: StatusCode,
+    pub(in crate::routes) headers: HeaderMap,
+}
+
+impl AnswerHead {
+    /// The head that follows from the store's headers and from `value`, which is `None` if its stage is unknown.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionFailed`] if a condition of the request is false.
+    pub(in crate::routes) fn derive(
+        request: &PipelineRequest,
+        source: &HeaderMap,
+        value: Option<&Prepared>,
+    ) -> Result<Self> {
+        let headers = derived_headers(source, &request.job, value);
+        let result = conditions::evaluate(
+            &request.parts.headers,
+            headers.get(header::ETAG),
+            headers.get(header::LAST_MODIFIED),
+        );
+        let status = match result {
+            ConditionResult::Proceed => StatusCode::OK,
+            ConditionResult::NotModified => StatusCode::NOT_MODIFIED,
+            ConditionResult::Failed => {
+                return Err(Error::new(
+                    ErrorKind::PreconditionFailed,
+                    "a condition of the request is false for the derived answer",
+                ));
+            }
+        };
+        Ok(Self { status, headers })
+    }
+
+    /// Whether content follows. It does not if the caller has the value.
+    pub(in crate::routes) fn has_content(&self) -> bool {
+        self.status != StatusCode::NOT_MODIFIED
+    }
+
+    /// The answer without content.
+    pub(in crate::routes) fn into_empty_response(self) -> Response<Body> {
+        respond(self.status, self.headers, body::empty())
+    }
+}
+
+fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<&Prepared>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in source {
+        if FORWARDED.contains(name) || name.as_str().starts_with(METADATA_PREFIX) {
+            headers.append(name, value.clone());
+        }
+    }
+    if let Some(Prepared { stage, form, .. }) = value {
+        if let Some(etag) = etag::derived(source, job, *stage, *form) {
+            headers.insert(header::ETAG, etag);
+        }
+        insert(&mut headers, wire::header::STAGE, &stage.to_string());
+    }
+    if let Some(etag) = source.get(header::ETAG) {
+        headers.insert(HeaderName::from_static(wire::header::SOURCE_ETAG), etag.clone());
+    }
+    // A value of unknown stage may be the result of all steps.
+    let steps = job.pipeline.steps();
+    insert_engine(&mut headers, value.map_or(steps, |value| &steps[..value.stage]));
+    headers.insert(
+        HeaderName::from_static(wire::header::CACHE),
+        HeaderValue::from_static("none"),
+    );
+    headers.insert(header::VARY, HeaderValue::from_static(VARY));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("private, no-cache"),
+    );
+    headers
+}
+
+/// An answer with this status, these headers and this body.
+pub(in crate::routes) fn respond(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Adds the engine of these steps. If no runtime can run a model among them, no value after the model exists.
+pub(in crate::routes) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
+    let engine = engine_of(steps).unwrap_or_default();
+    insert(headers, wire::header::ENGINE, &engine.to_string());
+}
+
+/// Adds `Server-Timing`.
+pub(in crate::routes) fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
+    insert(headers, "server-timing", &timing.to_string());
+}
+
+/// Adds the warnings of the pipeline.
+pub(in crate::routes) fn insert_warnings(headers: &mut HeaderMap, pipeline: &Pipeline) {
+    for warning in pipeline.warnings() {
+        if let Ok(warning) = HeaderValue::from_str(&warning) {
+            headers.append(HeaderName::from_static(wire::header::WARNING), warning);
+        }
+    }
+}
+
+/// Adds a header. Values are numbers, digests and the like, so that they are always valid; an invalid one is omitted.
+pub(in crate::routes) fn insert(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,210 @@
+//! Parses and checks a GET or HEAD with a pipeline, before anything is fetched.
+
+use std::{str::FromStr, sync::Arc};
+
+use http::{HeaderName, Method, header, request::Parts};
+use percent_encoding::percent_decode_str;
+use pushdown::{
+    Pipeline,
+    pipeline::Resolver,
+    wire::{self, BatchRequest, Split},
+};
+
+use crate::{
+    compute::{QueuePosition, Tenant},
+    error::{Error, ErrorKind, Result},
+    s3::{query::values, sign::Signature},
+};
+
+/// A pipeline to run on one sample.
+#[derive(Debug, Clone)]
+pub(super) struct PipelineJob {
+    pub(super) pipeline: Arc<Pipeline>,
+    pub(super) split: Split,
+    /// Maximum bytes of the value. A larger value is replaced by the object.
+    pub(super) max_bytes: Option<u64>,
+    pub(super) seed: Option<u64>,
+    pub(super) epoch: Option<u32>,
+    /// The percent-decoded key, then `\0` and the member.
+    pub(super) sample_id: Vec<u8>,
+    /// The tenant that is charged once the store has authorized the request, and the position in its queue.
+    pub(super) position: QueuePosition,
+}
+
+/// Query parameters that make a GET read something other than the object's content.
+const SUB_RESOURCES: [&str; 12] = [
+    "acl",
+    "annotation",
+    "attributes",
+    "encryption",
+    "legal-hold",
+    "object-lock",
+    "retention",
+    "select",
+    "tagging",
+    "torrent",
+    "uploadId",
+    "uploads",
+];
+
+/// Headers that make the store answer with something other than the whole object.
+const PARTIAL_ANSWER_HEADERS: [HeaderName; 4] = [
+    header::RANGE,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+];
+
+impl PipelineJob {
+    /// Parses the pipeline request in `parts`.
+    pub(super) fn for_request(parts: &Parts, models: &dyn Resolver) -> Result<Self> {
+        if parts.method != Method::GET && parts.method != Method::HEAD {
+            return Err(invalid(format!(
+                "invalid method for a pipeline: expected GET or HEAD, found {}",
+                parts.method
+            )));
+        }
+        let key = parts
+            .uri
+            .path()
+            .strip_prefix('/')
+            .and_then(|path| path.split_once('/'))
+            .map(|(_, key)| key);
+        if key.is_none_or(str::is_empty) {
+            return Err(invalid(
+                "invalid path for a pipeline: expected /bucket/key, found no key",
+            ));
+        }
+        let query = parts.uri.query().unwrap_or_default();
+        if let Some(name) = SUB_RESOURCES
+            .into_iter()
+            .find(|name| values(query, name).next().is_some())
+        {
+            return Err(invalid(format!(
+                "invalid query for a pipeline: expected the object's content, found the sub-resource `{name}`"
+            )));
+        }
+        refuse_partial_reads(parts, query)?;
+
+        let text =
+            value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
+        let pipeline = Pipeline::parse_with(&text, models)?;
+        let split = parsed(
+            parts,
+            query,
+            wire::header::SPLIT,
+            "full, smallest or a stage number",
+        )?;
+        Ok(Self {
+            pipeline: Arc::new(pipeline),
+            split: split.unwrap_or(Split::Full),
+            max_bytes: None,
+            seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
+            epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
+            sample_id: wire::sample_id(parts.uri.path(), None),
+            position: Tenant::from_access_key(Signature::from_parts(parts).access_key()).position_now(),
+        })
+    }
+}
+
+impl PipelineJob {
+    /// The job of one sample of a batch request. `pipeline` is the request's.
+    pub(super) fn for_sample(
+        request: &BatchRequest,
+        index: usize,
+        pipeline: &Arc<Pipeline>,
+        position: QueuePosition,
+    ) -> Self {
+        let sample = &request.samples[index];
+        Self {
+            pipeline: Arc::clone(pipeline),
+            split: request.split_of(sample),
+            max_bytes: sample.max_bytes,
+            seed: request.seed,
+            epoch: request.epoch,
+            sample_id: sample.id(),
+            position,
+        }
+    }
+
+    /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.
+    pub(super) fn is_too_large(&self, bytes: u64) -> bool {
+        self.max_bytes.is_some_and(|max| bytes > max)
+    }
+
+    /// The stage to answer with, if the prefix is a table scan. For `smallest` this is the last stage, although it may
+    /// turn out not to be the smallest.
+    pub(super) fn scan_stage(&self) -> Option<usize> {
+        let stage = match self.split {
+            Split::At(stage) => usize::from(stage),
+            Split::Full | Split::Smallest => self.pipeline.len(),
+        };
+        self.pipeline.is_scan(&(0..stage)).then_some(stage)
+    }
+}
+
+/// Refuses requests for which the store would return only a part of the object: a part cannot be decoded, and a signed
+/// header cannot be removed.
+fn refuse_partial_reads(parts: &Parts, query: &str) -> Result<()> {
+    let signature = Signature::from_parts(parts);
+    if let Some(name) = PARTIAL_ANSWER_HEADERS
+        .iter()
+        .find(|name| parts.headers.contains_key(*name) && signature.has_signed(name))
+    {
+        return Err(invalid(format!(
+            "signed header {name}: the store would apply it to the stored object, but a pipeline requires the whole \
+             object; send {name} unsigned to apply it to the result"
+        )));
+    }
+    if values(query, "partNumber").next().is_some() {
+        return Err(invalid(
+            "invalid parameter partNumber: it selects a part of the stored object, but a pipeline requires the whole object",
+        ));
+    }
+    Ok(())
+}
+
+/// The value of a header or of a query parameter of the same name. It may occur once.
+fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String>> {
+    let headers = parts.headers.get_all(name).iter().map(|value| {
+        value.to_str().map(str::to_owned).map_err(|_| {
+            invalid(format!(
+                "invalid header {name}: expected ASCII; write other characters as \\u{{..}} in a string"
+            ))
+        })
+    });
+    let queries = values(query, name).map(|value| {
+        percent_decode_str(&value.replace('+', " "))
+            .decode_utf8()
+            .map(std::borrow::Cow::into_owned)
+            .map_err(|_| invalid(format!("invalid parameter {name}: expected UTF-8")))
+    });
+    let mut values = headers.chain(queries);
+    let first = values.next().transpose()?;
+    match values.next() {
+        Some(_) => Err(invalid(format!(
+            "duplicate {name}: expected it once, as a header or in the query"
+        ))),
+        None => Ok(first),
+    }
+}
+
+fn parsed<T: FromStr>(parts: &Parts, query: &str, name: &'static str, expected: &str) -> Result<Option<T>> {
+    value(parts, query, name)?
+        .map(|text| {
+            text.trim().parse().map_err(|_| {
+                Error::new(
+                    ErrorKind::InvalidArgument,
+                    format!("invalid {name}: expected {expected}, found `{text}`"),
+                )
+            })
+        })
+        .transpose()
+}
+
+fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
+    Error::new(ErrorKind::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests;

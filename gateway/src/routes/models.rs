@@ -1,0 +1,119 @@
+//! The models route: the list of models, and their files.
+
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use http::{HeaderValue, Method, Request, Response, header};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use serde_json::json;
+use tokio_util::io::ReaderStream;
+
+use super::MODELS_PATH;
+use crate::{
+    body::{self, Body},
+    error::{Error, ErrorKind, Result},
+    models::ModelRegistry,
+};
+
+/// Describes the models that pipelines can use, and sends their files.
+#[derive(Debug, Clone)]
+pub(super) struct ModelsRoute {
+    models: ModelRegistry,
+    max_wait: Duration,
+}
+
+impl ModelsRoute {
+    /// The route to `models`. Requests wait up to `max_wait` until all of them have been inspected.
+    pub(super) const fn new(models: ModelRegistry, max_wait: Duration) -> Self {
+        Self { models, max_wait }
+    }
+
+    /// Answers a request for the list of models, for a model's ONNX file, or for a file of external weights.
+    ///
+    /// # Errors
+    /// [`ErrorKind::MethodNotAllowed`] for other methods than GET and HEAD; [`ErrorKind::NotFound`] for an unknown digest;
+    /// [`ErrorKind::NotImplemented`] if weights are not served; and those of
+    /// [`wait_until_ready`](ModelRegistry::wait_until_ready).
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>> {
+        let (method, target) = (request.method(), request.uri());
+        if method != Method::GET && method != Method::HEAD {
+            return Err(Error::new(
+                ErrorKind::MethodNotAllowed,
+                "invalid method for models: expected GET or HEAD; to add a model, put it into the gateway's folder",
+            ));
+        }
+        self.models.wait_until_ready(self.max_wait).await?;
+        let rest = target.path().strip_prefix(MODELS_PATH).unwrap_or_default();
+        let response = match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
+            None => self.list()?,
+            Some(digest) => self.weights(digest).await?,
+        };
+        Ok(if method == Method::HEAD {
+            response.map(|_| body::empty())
+        } else {
+            response
+        })
+    }
+
+    fn list(&self) -> Result<Response<Body>> {
+        let models = self.models.all();
+        let models: Vec<_> = models.iter().map(|model| model.description()).collect();
+        let json = serde_json::to_vec(&json!({ "models": models })).map_err(|error| {
+            Error::new(ErrorKind::Internal, "cannot write the list of models as JSON").with_source(error)
+        })?;
+        Ok(respond(
+            "application/json",
+            json.len() as u64,
+            None,
+            body::full(json),
+        ))
+    }
+
+    async fn weights(&self, digest: &str) -> Result<Response<Body>> {
+        if !self.models.serves_weights() {
+            return Err(Error::new(
+                ErrorKind::NotImplemented,
+                "this gateway does not serve the weights of its models (serve-weights is false)",
+            ));
+        }
+        let unreadable = |error: std::io::Error| {
+            Error::new(ErrorKind::Internal, "cannot read the model's file").with_source(error)
+        };
+        let (folder, wanted) = (self.models.folder(), digest.to_owned());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "opens a file, as `tokio::fs` does, and computes nothing"
+        )]
+        let opening =
+            tokio::task::spawn_blocking(move || folder.and_then(|folder| folder.open_file(&wanted)));
+        let opened = opening.await.map_err(|error| unreadable(error.into()))?;
+        let file = opened.ok_or_else(|| {
+            Error::new(
+                ErrorKind::NotFound,
+                format!("unknown digest `{digest}`: no model and no weight file of this gateway has it"),
+            )
+        })?;
+        let file = tokio::fs::File::from_std(file.map_err(unreadable)?);
+        let length = file.metadata().await.map_err(unreadable)?.len();
+        let pieces = ReaderStream::with_capacity(file, body::BUFFER);
+        let stream = StreamBody::new(pieces.map_ok(Frame::data).map_err(Into::into));
+        Ok(respond(
+            "application/octet-stream",
+            length,
+            Some(digest),
+            stream.boxed_unsync(),
+        ))
+    }
+}
+
+fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    if let Some(etag) = digest.and_then(|digest| HeaderValue::from_str(&format!("\"{digest}\"")).ok()) {
+        headers.insert(header::ETAG, etag);
+    }
+    response
+}

@@ -1,0 +1,57 @@
+//! A GET or HEAD with a pipeline: parsed, and checked as far as possible before anything is fetched.
+
+use http::{Request, request::Parts};
+
+use super::{Services, job::PipelineJob, prepared::Prepared};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    origin::OriginRequest,
+};
+
+/// A request for the value of one object.
+#[derive(Debug)]
+pub(super) struct PipelineRequest {
+    pub(super) parts: Parts,
+    pub(super) job: PipelineJob,
+    /// What is known without the object; `None` if the split depends on it.
+    pub(super) known: Option<Prepared>,
+}
+
+impl PipelineRequest {
+    /// Takes the request apart. Waits if its pipeline may name a model that has not been inspected yet.
+    ///
+    /// # Errors
+    /// For everything in the request that is wrong for any object.
+    pub(super) async fn read<B: http_body::Body>(request: Request<B>, services: &Services) -> Result<Self> {
+        let (parts, body) = request.into_parts();
+        check_no_body(&body)?;
+        let models = &services.models;
+        let job = match PipelineJob::for_request(&parts, models) {
+            Err(_) if !models.is_ready() => {
+                models.wait_until_ready(services.limits.queue_wait).await?;
+                PipelineJob::for_request(&parts, models)
+            }
+            job => job,
+        }?;
+        let known = Prepared::from_text(&parts, &job)?;
+        Ok(Self { parts, job, known })
+    }
+
+    /// The request for the object, with the caller's signature.
+    pub(super) fn to_origin(&self) -> OriginRequest {
+        OriginRequest::from_caller(&self.parts)
+    }
+}
+
+/// Refuses a request with a body, even an empty declared one. The gateway would have to read the body or close the
+/// connection before it could parse the next request.
+fn check_no_body(body: &impl http_body::Body) -> Result<()> {
+    if body.is_end_stream() {
+        Ok(())
+    } else {
+        Err(Error::new(
+            ErrorKind::InvalidRequest,
+            "invalid request: expected no body with a pipeline, found one",
+        ))
+    }
+}

@@ -1,0 +1,116 @@
+//! The components that the routes share.
+
+use http::{HeaderMap, request::Parts};
+use pushdown::wire;
+
+use super::http::insert;
+use crate::{
+    compute::{CpuPool, Memory, MicroBatcher, cpu_set_id},
+    config::Limits,
+    error::{Error, ErrorKind, Result},
+    models::ModelRegistry,
+    origin::{Origin, OriginObject},
+    server::{Connection, StallGuard},
+    telemetry::Metrics,
+};
+
+/// Handles to the components that answer requests with a pipeline. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Services {
+    pub(super) origin: Origin,
+    pub(super) cpu: CpuPool,
+    pub(super) micro_batcher: MicroBatcher,
+    pub(super) memory: Memory,
+    pub(super) models: ModelRegistry,
+    pub(super) limits: Limits,
+    pub(super) metrics: Metrics,
+    /// Identifies the CPUs that steps run on, if steps run on all of them.
+    pub(super) cpu_set_id: Option<String>,
+}
+
+impl Services {
+    /// Handles to a store, a CPU pool, a memory budget and the models that pipelines can use.
+    pub fn new(
+        origin: Origin,
+        cpu: CpuPool,
+        memory: Memory,
+        models: ModelRegistry,
+        limits: Limits,
+        metrics: Metrics,
+    ) -> Self {
+        Self {
+            origin,
+            micro_batcher: MicroBatcher::new(cpu.clone(), metrics.clone()),
+            memory,
+            models,
+            limits,
+            metrics,
+            cpu_set_id: cpu_set_id(cpu.threads().get()),
+            cpu,
+        }
+    }
+
+    /// The limits on every value of a sample.
+    pub(super) fn sample_limits(&self) -> pushdown::Limits {
+        pushdown::Limits {
+            max_pixels: self.limits.max_pixels,
+            max_object_bytes: self.limits.max_object_bytes,
+            tables: self.limits.tables(self.memory.total_bytes()),
+            ..pushdown::Limits::default()
+        }
+    }
+
+    /// Adds the number of CPUs that steps run on, and what identifies them.
+    pub(super) fn insert_cpus(&self, headers: &mut HeaderMap) {
+        insert(headers, wire::header::CORES, &self.cpu.threads().to_string());
+        if let Some(name) = &self.cpu_set_id {
+            insert(headers, wire::header::CPUS, name);
+        }
+    }
+
+    /// A guard that cuts the connection if the client does not read the answer for too long.
+    pub(super) fn stall_guard(&self, parts: &Parts) -> Option<StallGuard> {
+        let connection = parts.extensions.get::<Connection>()?;
+        Some(connection.cut_when_stalled(self.limits.send_stall_timeout))
+    }
+
+    /// The length of an object.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OriginUnavailable`] without Content-Length; [`ErrorKind::EntityTooLarge`] above the limit.
+    pub(super) fn check_length(&self, object: &OriginObject) -> Result<u64> {
+        let length = object.content_length.ok_or_else(|| {
+            Error::new(
+                ErrorKind::OriginUnavailable,
+                "invalid answer of the store: expected Content-Length for a pipeline, found none",
+            )
+        })?;
+        if length > self.limits.max_object_bytes {
+            return Err(Error::new(
+                ErrorKind::EntityTooLarge,
+                format!(
+                    "the object is too large: expected at most {} bytes, found {length}",
+                    self.limits.max_object_bytes
+                ),
+            ));
+        }
+        Ok(length)
+    }
+
+    /// Checks the size of an answer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::EntityTooLarge`] above the limit.
+    pub(super) fn check_output(&self, bytes: u64) -> Result<()> {
+        if bytes <= self.limits.max_output_bytes {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::EntityTooLarge,
+            format!(
+                "the answer is too large: expected at most {} bytes, found {bytes}",
+                self.limits.max_output_bytes
+            ),
+        ))
+    }
+}

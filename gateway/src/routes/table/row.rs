@@ -1,0 +1,96 @@
+//! A table as a row of a batch: read in parts like any table, and sent as a whole.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use pushdown::{
+    Sample, Step, TableBuilder,
+    wire::{Compression, Split, TableForm},
+};
+
+use super::{
+    is_smaller_than_object,
+    scan::{AdmittedScan, OpenedTable, PlannedScan},
+};
+use crate::{
+    error::Result,
+    routes::{Services, job::PipelineJob, value::ComputedSample},
+};
+
+/// Assumed size of an answer without an estimate. The reservation grows with the answer.
+const UNKNOWN_ANSWER_BYTES: u64 = 1 << 20;
+
+impl OpenedTable {
+    /// Plans the scan of one sample; `None` if `smallest` resolves to the stored object.
+    pub(in crate::routes) async fn plan_row(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+        stage: usize,
+    ) -> Result<Option<PlannedScan>> {
+        let planned = self.plan(services, job, stage).await?;
+        // A row of a batch contains an Arrow stream.
+        let form = TableForm::ArrowStream(Compression::None);
+        Ok((job.split != Split::Smallest || is_smaller_than_object(&planned, form)).then_some(planned))
+    }
+}
+
+impl PlannedScan {
+    /// Waits for the memory of the scan and of all rows.
+    pub(in crate::routes) async fn admit_row(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+    ) -> Result<AdmittedScan> {
+        let answer = self.estimate().output_bytes.unwrap_or(UNKNOWN_ANSWER_BYTES);
+        // Capped, because the estimate ignores filters. An answer above the limit fails when its rows arrive.
+        let answer = answer.min(services.limits.max_output_bytes);
+        self.admit(services, job, answer).await
+    }
+}
+
+impl AdmittedScan {
+    /// Computes all rows of the scan.
+    pub(in crate::routes) async fn compute_row(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+    ) -> Result<ComputedSample> {
+        let Self {
+            stage,
+            mut scan,
+            mut task,
+            source_permit,
+            mut permit,
+            mut timing,
+        } = self;
+        let mut table = TableBuilder::new(Arc::clone(scan.schema()), services.limits.max_output_bytes);
+        loop {
+            let next = async move {
+                let batch = scan.next().await;
+                (scan, batch)
+            };
+            let batch;
+            (scan, batch) = task.run(next).await?;
+            let Some(batch) = batch.transpose()? else {
+                break;
+            };
+            table.push(batch)?;
+            let missing = table.bytes().saturating_sub(permit.bytes());
+            services.memory.grow(&mut permit, missing)?;
+        }
+        drop((scan, source_permit));
+        permit.shrink_to(table.bytes());
+        let name = job.pipeline.steps().first().map_or("", Step::name);
+        let compute_time = task.compute_time();
+        services.metrics.add_step_time(name, compute_time);
+        timing.add(name, compute_time);
+        Ok(ComputedSample {
+            stage,
+            sample: Sample::Table(table.build()),
+            permit,
+            timing,
+            compute_time,
+        })
+    }
+}

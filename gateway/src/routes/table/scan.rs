@@ -1,0 +1,219 @@
+//! The scan of one object: open, plan, and admit.
+
+use std::sync::Arc;
+
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use http::HeaderMap;
+use pushdown::{Context, Estimate, Scan, Source};
+use tokio::time::Instant;
+
+use super::{
+    source::{FooterMemory, RangedSource},
+    working_memory::working_bytes,
+};
+use crate::{
+    compute::{CooperativeTask, Permit},
+    error::Result,
+    origin::{self, FetchedTail, ObjectTail, OriginObject, OriginRequest},
+    routes::{Services, http::Timing, job::PipelineJob},
+};
+
+/// Bytes at the end of an object that are read first: most footers fit, and small objects are read as a whole.
+const TAIL_BYTES: u64 = 64 * 1024;
+/// Memory of a scan before it is planned: the object's end, and the parsed footer.
+const OPENING_BYTES: u64 = 256 * 1024;
+
+/// The store's answer to the request for a table.
+#[derive(Debug)]
+pub(in crate::routes) enum FetchedTable {
+    Table(OpenedTable),
+    /// Any status except 200 and 206: the store's answer to the caller.
+    Refused(OriginObject),
+}
+
+/// An object whose end has been read. Nothing is computed yet.
+#[derive(Debug)]
+pub(in crate::routes) struct OpenedTable {
+    /// The store's headers.
+    pub(super) headers: HeaderMap,
+    pub(super) timing: Timing,
+    tail: ObjectTail,
+}
+
+/// The memory for the parts of the source that are read before the scan is planned.
+enum SourceMemory {
+    Footer(FooterMemory),
+    Whole(Permit),
+}
+
+/// A planned scan.
+#[derive(Debug)]
+pub(in crate::routes) struct PlannedScan {
+    /// The number of steps that the scan runs.
+    stage: usize,
+    scan: Scan,
+    task: CooperativeTask,
+    /// Memory of the object's footer, or of the whole object.
+    source_permit: Permit,
+    /// Bytes that were requested from the store so far.
+    requested_bytes: u64,
+    pub(super) timing: Timing,
+}
+
+/// A scan with a memory reservation.
+#[derive(Debug)]
+pub(in crate::routes) struct AdmittedScan {
+    /// The number of steps that the scan runs.
+    pub(in crate::routes) stage: usize,
+    pub(in crate::routes) scan: Scan,
+    pub(in crate::routes) task: CooperativeTask,
+    /// Memory of the object's footer, or of the whole object.
+    pub(in crate::routes) source_permit: Permit,
+    /// Memory of the scan.
+    pub(in crate::routes) permit: Permit,
+    pub(in crate::routes) timing: Timing,
+}
+
+impl FetchedTable {
+    /// Reads the end of an object on the caller's behalf.
+    pub(in crate::routes) async fn fetch(services: &Services, request: OriginRequest) -> Result<Self> {
+        let started = Instant::now();
+        let tail = match services.origin.read_tail(request, TAIL_BYTES).await? {
+            FetchedTail::Tail(tail) => tail,
+            FetchedTail::Refused(answer) => return Ok(Self::Refused(answer)),
+        };
+        let headers = match &tail {
+            ObjectTail::Part(part) => part.headers.clone(),
+            ObjectTail::Whole(object) => object.headers.clone(),
+        };
+        let mut timing = Timing::default();
+        timing.add("origin", started.elapsed());
+        Ok(Self::Table(OpenedTable {
+            headers,
+            timing,
+            tail,
+        }))
+    }
+}
+
+impl OpenedTable {
+    /// Reads the object's schema, and plans the scan of the first `stage` steps.
+    pub(in crate::routes) async fn plan(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+        stage: usize,
+    ) -> Result<PlannedScan> {
+        let Self { tail, mut timing, .. } = self;
+        let started = Instant::now();
+        let mut task = CooperativeTask::new(services.cpu.clone(), job.position.tenant().clone())?;
+        let (source, memory): (Arc<dyn Source>, SourceMemory) = match tail {
+            ObjectTail::Part(part) => {
+                let permit = services
+                    .memory
+                    .acquire(job.position.tenant(), OPENING_BYTES)
+                    .await?;
+                let footer = FooterMemory::new(services.memory.clone(), permit);
+                let ranged = RangedSource::new(*part, footer.clone(), task.waker());
+                (Arc::new(ranged), SourceMemory::Footer(footer))
+            }
+            ObjectTail::Whole(object) => {
+                let (bytes, permit) = read_whole(services, object, job).await?;
+                (Arc::new(bytes), SourceMemory::Whole(permit))
+            }
+        };
+        let (pipeline, sample_id) = (Arc::clone(&job.pipeline), job.sample_id.clone());
+        let (seed, epoch, limits) = (job.seed, job.epoch, services.sample_limits());
+        let planning = async move {
+            let context = Context {
+                seed,
+                epoch,
+                limits,
+                ..Context::new(&sample_id)
+            };
+            pipeline.scan(0..stage, source, &context).await
+        };
+        let scan = task.run(planning).await??;
+        let (requested_bytes, source_permit) = match memory {
+            SourceMemory::Footer(footer) => footer.finish()?,
+            SourceMemory::Whole(permit) => (scan.estimate().object_bytes, permit),
+        };
+        timing.add("plan", started.elapsed());
+        Ok(PlannedScan {
+            stage,
+            scan,
+            task,
+            source_permit,
+            requested_bytes,
+            timing,
+        })
+    }
+}
+
+impl PlannedScan {
+    /// Waits for the memory of the scan and `additional_bytes`, all at once.
+    pub(in crate::routes) async fn admit(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+        additional_bytes: u64,
+    ) -> Result<AdmittedScan> {
+        let Self {
+            stage,
+            scan,
+            task,
+            source_permit,
+            mut timing,
+            ..
+        } = self;
+        let queued = Instant::now();
+        let max_query_bytes = services.sample_limits().tables.max_query_bytes;
+        let steps = &job.pipeline.steps()[..stage];
+        let bytes = working_bytes(scan.estimate(), steps, max_query_bytes).saturating_add(additional_bytes);
+        let permit = services.memory.acquire(job.position.tenant(), bytes).await?;
+        timing.add("queue", queued.elapsed());
+        Ok(AdmittedScan {
+            stage,
+            scan,
+            task,
+            source_permit,
+            permit,
+            timing,
+        })
+    }
+
+    /// The columns.
+    pub(in crate::routes) const fn schema(&self) -> &SchemaRef {
+        self.scan.schema()
+    }
+
+    /// The estimate of what the scan reads and returns.
+    pub(in crate::routes) const fn estimate(&self) -> &Estimate {
+        self.scan.estimate()
+    }
+
+    /// Bytes of the object that are read, including those read for the plan.
+    pub(in crate::routes) fn source_bytes(&self) -> u64 {
+        let Estimate {
+            object_bytes,
+            scan_bytes,
+            ..
+        } = *self.estimate();
+        self.requested_bytes
+            .saturating_add(scan_bytes.unwrap_or(object_bytes))
+            .min(object_bytes)
+    }
+}
+
+/// Reads a whole object, of a store that does not support ranges.
+async fn read_whole(
+    services: &Services,
+    mut object: OriginObject,
+    job: &PipelineJob,
+) -> Result<(Bytes, Permit)> {
+    let length = services.check_length(&object)?;
+    let permit = services.memory.acquire(job.position.tenant(), length).await?;
+    let bytes = origin::read_to_end(&[], &mut object.body, length).await?;
+    Ok((bytes, permit))
+}

@@ -1,0 +1,134 @@
+//! GET and HEAD of one object with a pipeline.
+
+mod compute;
+mod object_head;
+mod sample;
+
+use futures::{StreamExt as _, stream};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use pushdown::{
+    Kind,
+    wire::{self, Form},
+};
+
+use super::{
+    Services,
+    http::{AnswerForm, AnswerHead, ValueBody, insert, insert_timing, insert_warnings, respond},
+    prepared::Prepared,
+    request::PipelineRequest,
+    table::TableRoute,
+};
+use crate::{
+    body::Body,
+    error::{Error, ErrorKind, Result},
+};
+use sample::OpenedSample;
+pub(super) use {compute::ComputedSample, sample::FetchedSample};
+
+/// Answers a GET or HEAD with a pipeline.
+#[derive(Debug, Clone)]
+pub(super) struct ValueRoute {
+    services: Services,
+    /// Answers if the prefix is a table scan.
+    table: TableRoute,
+}
+
+impl ValueRoute {
+    /// The route to the objects of a store, computed by `services`.
+    pub(super) fn new(services: Services) -> Self {
+        Self {
+            table: TableRoute::new(services.clone()),
+            services,
+        }
+    }
+
+    /// Answers with the value at the requested stage, or with the head of that answer.
+    ///
+    /// # Errors
+    /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
+    pub(super) async fn answer<B: http_body::Body>(&self, request: Request<B>) -> Result<Response<Body>> {
+        let (services, deadline) = (&self.services, self.services.limits.request_deadline);
+        let request = PipelineRequest::read(request, services).await?;
+        let job = &request.job;
+        let answer = async {
+            if request.parts.method == Method::HEAD {
+                return self.head(&request).await;
+            }
+            if let Some(answer) = self.table.answer(&request).await? {
+                return Ok(answer);
+            }
+            let opened = match FetchedSample::fetch(services, request.to_origin()).await? {
+                FetchedSample::Object(opened) => opened,
+                FetchedSample::Refused(answer) => return Ok(answer.into_response()),
+            };
+            let prepared = Prepared::for_object(&request, &opened.kind)?;
+            let mut head = AnswerHead::derive(&request, &opened.headers, Some(&prepared))?;
+            if !head.has_content() {
+                return Ok(head.into_empty_response());
+            }
+            let source_bytes = format!("{0}/{0}", opened.length);
+            insert(&mut head.headers, wire::header::SOURCE_BYTES, &source_bytes);
+            let form = match prepared.form {
+                AnswerForm::Value(form) if prepared.stage > 0 => form,
+                _ => return Ok(stored_object(head.headers, opened)),
+            };
+            let admitted = opened.admit(services, job, &prepared).await?;
+            let computed = admitted.compute(services, job, &prepared).await?;
+            insert_timing(&mut head.headers, &computed.timing);
+            let value = wire::encode(computed.sample, form, &prepared.kind)?;
+            let guard = services.stall_guard(&request.parts);
+            ValueBody::respond(
+                &request.parts.headers,
+                head.headers,
+                value,
+                computed.permit,
+                guard,
+            )
+        };
+        let mut answer = tokio::time::timeout(deadline, answer)
+            .await
+            .unwrap_or_else(|_elapsed| {
+                Err(Error::new(
+                    ErrorKind::OriginTimeout,
+                    format!("the request timed out: expected the start of the answer within {deadline:?}"),
+                ))
+            })?;
+        // A refusal is the store's answer, to which nothing is added.
+        if answer.headers().contains_key(wire::header::STAGE) {
+            services.insert_cpus(answer.headers_mut());
+            insert_warnings(answer.headers_mut(), &job.pipeline);
+        }
+        Ok(answer)
+    }
+
+    /// Answers a HEAD from the store's headers alone, because the signature of a HEAD does not authorize a GET.
+    async fn head(&self, request: &PipelineRequest) -> Result<Response<Body>> {
+        let answer = self.services.origin.read(request.to_origin()).await?;
+        if answer.status != StatusCode::OK {
+            return Ok(answer.into_response());
+        }
+        // The smallest stage, and the form of its value, depend on the object.
+        let mut head = AnswerHead::derive(request, &answer.headers, request.known.as_ref())?;
+        if let Some(known) = &request.known {
+            let content_type = HeaderValue::from_static(known.form.content_type(&known.kind));
+            head.headers.insert(header::CONTENT_TYPE, content_type);
+        }
+        Ok(head.into_empty_response())
+    }
+}
+
+/// The answer with stage 0: the stored object, streamed without a memory permit, and without ranges.
+fn stored_object(mut headers: HeaderMap, opened: OpenedSample) -> Response<Body> {
+    insert_timing(&mut headers, &opened.timing);
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(Form::Encoded.content_type(&Kind::object())),
+    );
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(opened.length));
+    let (head, rest) = opened.into_stream();
+    let head = stream::iter([Ok(Frame::data(head))]);
+    let body = StreamBody::new(head.chain(rest.into_data_stream().map(|data| data.map(Frame::data))));
+    respond(StatusCode::OK, headers, body.boxed_unsync())
+}

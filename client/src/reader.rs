@@ -2,7 +2,6 @@
 
 mod builder;
 mod driver;
-mod pacer;
 
 use std::{
     pin::Pin,
@@ -18,11 +17,11 @@ pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
 
 use crate::{
-    adapt::{Adapter, PlanReport},
     batch::Batch,
     error::{Error, Result},
     order::{SampleRef, Shard},
-    session::{BatchJob, BatchProgress, Mode, Session},
+    planning::{Adapter, BatchProgress, PlanReport},
+    session::{BatchJob, Mode, Session},
     stats::{Stats, add},
     store::Object,
 };

@@ -7,7 +7,6 @@ mod cached;
 mod get_permits;
 mod intake;
 mod plain;
-mod progress;
 mod pushed;
 mod steps;
 
@@ -23,12 +22,12 @@ use pushdown::{
 };
 
 use crate::{
-    adapt::{Adapter, Assignment},
     batch::{Batch, Row},
     budget::Charge,
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
     order::SampleRef,
+    planning::{Adapter, Assignment, BatchProgress},
     stats::{Counters, add},
     store::{Object, Store},
     value_cache::ValueCache,
@@ -36,7 +35,6 @@ use crate::{
 pub(crate) use get_permits::GetPermits;
 use intake::Intake;
 use plain::PlainQueue;
-pub(crate) use progress::{ArrivalTimes, BatchProgress};
 
 /// Plain reads that a batch has in flight while nothing is known.
 const EXPLORATION_GETS: usize = 2;

@@ -4,8 +4,6 @@ mod aws;
 mod get;
 mod list;
 mod multi_object;
-mod placement;
-mod rate;
 mod rows;
 mod table;
 mod versioned_object;

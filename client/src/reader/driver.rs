@@ -12,14 +12,14 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ReadPlan, pacer::BatchPacer};
+use super::ReadPlan;
 use crate::{
-    adapt::EXPLORATION_BATCHES,
     batch::Batch,
     budget::{Budget, Charge},
     error::{Error, Result},
     order::EpochOrder,
-    session::{BatchJob, BatchProgress, Session},
+    planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
+    session::{BatchJob, Session},
     stats::add,
 };
 

@@ -13,10 +13,10 @@ use pushdown::{
 
 use super::{BatchJob, Session};
 use crate::{
-    adapt::{InFlight, ReceivedValue},
     cpu::Work,
     error::{Error, Result},
     order::SampleRef,
+    planning::{InFlight, ReceivedValue},
     stats::add,
 };
 

@@ -17,10 +17,9 @@ use pushdown::wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_B
 
 use super::{BatchJob, Session, intake::Intake};
 use crate::{
-    adapt::Adapter,
     error::{Error, ErrorKind, Result},
     order::SampleRef,
-    profile::number,
+    planning::{Adapter, number},
     retry::is_transient_code,
     sign::object_path,
     stats::add,

@@ -9,12 +9,12 @@ use pushdown::{Description, Estimate, Pipeline, wire::Split};
 
 use super::{
     State, TableReader,
-    expansion_guard::ExpansionGuard,
     read::{RowReader, TableSource, over},
     row_groups::{RowGroup, SampleRows},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
+    planning::ExpansionGuard,
     reader::ReadPlan,
     session::Mode,
 };

@@ -7,11 +7,10 @@ use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
 use crate::{
-    adapt::{Adapter, ProbeRequest, stages_after_models},
     cpu::CpuPool,
     error::Result,
     models::preload,
-    profile::refined,
+    planning::{Adapter, ProbeRequest, refined, stages_after_models},
     session::{GetPermits, Mode, Session},
     stats::Counters,
     value_cache::ValueCache,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::profile::{LONG_OBJECT_BYTES, float};
+use super::profile::{LONG_OBJECT_BYTES, float};
 
 /// This many short objects in flight keep the link busy together; one of them does not.
 const MIN_SHORT_READS: usize = 8;

@@ -6,7 +6,7 @@ use super::{Adapter, EXPLORATION_BATCHES, float};
 use crate::{
     error::Result,
     models::preload,
-    profile::{Profile, ProfileRequest},
+    planning::profile::{Profile, ProfileRequest},
     store::{Object, Store},
 };
 

@@ -31,9 +31,8 @@ pub(crate) use probe::ProbeRequest;
 use size_classes::size_classes;
 use unlisted_sizes::UnlistedSizes;
 
-pub(crate) use crate::profile::float;
+use super::{link_meter::LinkMeter, profile::float};
 use crate::{
-    link_meter::LinkMeter,
     models::{models_of, preload},
     stats::Traffic,
     store::Object,

@@ -14,12 +14,13 @@ mod rate;
 
 pub use adapt::PlanReport;
 pub(crate) use adapt::{
-    Adapter, Assignment, EXPLORATION_BATCHES, InFlight, ProbeRequest, ReceivedValue, stages_after_models,
+    Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, ProbeRequest, ReceivedValue,
+    stages_after_models,
 };
 pub(crate) use expansion_guard::ExpansionGuard;
 pub(crate) use pacer::BatchPacer;
 pub(crate) use placement::Placement;
+pub(crate) use profile::refined;
 pub use profile::{Profile, SampleProfile};
-pub(crate) use profile::{number, refined};
 pub(crate) use progress::BatchProgress;
 pub(crate) use rate::{RateSamples, ReadRate};

@@ -20,7 +20,7 @@ use crate::{
     batch::Batch,
     error::{Error, Result},
     order::{SampleRef, Shard},
-    planning::{Adapter, BatchProgress, PlanReport},
+    planning::{Adapter, BatchProgress, Event, PlanReport},
     session::{BatchJob, Mode, Session},
     stats::{Stats, add},
     store::Object,
@@ -191,7 +191,10 @@ impl Stream for PushdownReader {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Batch>>> {
         let this = &mut *self;
         if let (Some((since, samples)), Some(adapter)) = (this.handed_over.take(), &this.session.adapter) {
-            adapter.observe_trainer(since.elapsed(), samples);
+            adapter.observe(Event::BatchConsumed {
+                time: since.elapsed(),
+                samples,
+            });
         }
         let polled = this.poll_batch(context);
         if polled.is_pending() {

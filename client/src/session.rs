@@ -211,7 +211,7 @@ impl Session {
         plain::fetch(self, job, &intake, &PlainQueue::new(intake.missing()), max_gets).await?;
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {
-            adapter.observe_batch_end(job.samples_left, self.store.traffic());
+            adapter.observe(adapter.batch_end(job.samples_left));
         }
         if let Some(charge) = &job.charge {
             charge.settle();

@@ -170,7 +170,7 @@ impl Store {
         &self.shared.transport
     }
 
-    pub(crate) fn traffic(&self) -> &Traffic {
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         self.shared.transport.traffic()
     }
 

@@ -16,7 +16,7 @@ use crate::{
     cpu::Work,
     error::{Error, Result},
     order::SampleRef,
-    planning::{InFlight, ReceivedValue},
+    planning::{Event, InFlight, ReceivedValue},
     stats::add,
 };
 
@@ -95,12 +95,16 @@ impl<'a> Intake<'a> {
                 if let Some(adapter) = &self.session.adapter {
                     let sample_ref = self.job.samples[slot];
                     let stored = self.session.objects[sample_ref.index].bytes;
-                    let received = ReceivedValue {
+                    let value = ReceivedValue {
                         stage: row.stage,
                         bytes: sample.bytes(),
                         seconds: row.seconds,
                     };
-                    adapter.observe_gateway_value(stored, requested, received);
+                    adapter.observe(Event::ValueReceived {
+                        stored,
+                        requested,
+                        value,
+                    });
                 }
                 self.value(slot, row.stage, sample)
             }

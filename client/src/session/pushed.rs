@@ -19,7 +19,7 @@ use super::{BatchJob, Session, intake::Intake};
 use crate::{
     error::{Error, ErrorKind, Result},
     order::SampleRef,
-    planning::{Adapter, number},
+    planning::{Adapter, Event, GatewayCpus},
     retry::is_transient_code,
     sign::object_path,
     stats::add,
@@ -162,14 +162,7 @@ async fn attempt(
         .header(CONTENT_TYPE.as_str())
         .is_some_and(|content_type| content_type.starts_with(ARROW));
     if let Some(adapter) = &session.adapter {
-        let number = |name| number(answer.headers.get(name));
-        if let Some(cores) = number(wire::header::CORES) {
-            adapter.observe_gateway_cores(cores, number(wire::header::BATCHES));
-        }
-        if let Some(Ok(time)) = answer.header(wire::header::CPU).map(str::parse) {
-            adapter.observe_gateway_cpu_time(time);
-        }
-        adapter.observe_gateway_cpus(answer.header(wire::header::CPUS));
+        adapter.observe(Event::RequestAnswered(GatewayCpus::from_headers(&answer.headers)));
     }
     let engine = answer.header(wire::header::ENGINE);
     if let Some(fall_back) = engine.and_then(|engine| check_gateway_engine(session, engine)) {

@@ -1,18 +1,20 @@
 //! Requests in flight.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use parking_lot::Mutex;
 use pushdown::wire::Split;
-use tokio::time::Instant;
 
-use super::{Adapter, IntervalStart};
-use crate::stats::Traffic;
+use super::{
+    Adapter,
+    event::{Event, SampleRoute},
+};
 
 /// A read of a stored object in flight; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct PendingRead<'a> {
     adapter: &'a Adapter,
-    traffic: &'a Traffic,
-    long: bool,
+    object_bytes: Option<u64>,
 }
 
 /// A batch request in flight; it ends when this is dropped.
@@ -27,29 +29,17 @@ pub(crate) struct InFlight<'a> {
     slots: Mutex<Vec<Option<SampleRoute>>>,
 }
 
-/// The size class of a sample, and the stage at which it is requested.
-#[derive(Debug, Clone, Copy)]
-struct SampleRoute {
-    class: usize,
-    stage: usize,
-}
-
 impl Adapter {
     /// Registers the samples of a batch, each with the object's bytes, if known, and its split.
     pub(crate) fn track_batch(&self, samples: impl Iterator<Item = (Option<u64>, Split)>) -> InFlight<'_> {
-        let slots: Vec<_> = samples
-            .map(|(stored, split)| {
-                Some(SampleRoute {
-                    class: self.context.class(stored),
-                    stage: self.stage(split),
-                })
+        let routes: Vec<_> = samples
+            .map(|(stored, split)| SampleRoute {
+                class: self.context.class(stored),
+                stage: self.stage(split),
             })
             .collect();
-        let mut state = self.state.lock();
-        state.begun_samples += slots.len();
-        for route in slots.iter().flatten() {
-            state.replanner.observe_request(route.class, route.stage);
-        }
+        let slots = routes.iter().copied().map(Some).collect();
+        self.observe(Event::SamplesBegan(routes));
         InFlight {
             adapter: self,
             slots: Mutex::new(slots),
@@ -64,29 +54,27 @@ impl Adapter {
     }
 
     /// Registers the read of a stored object.
-    pub(crate) fn begin_read<'a>(&'a self, traffic: &'a Traffic) -> PendingRead<'a> {
-        let mut state = self.state.lock();
-        if state.interval.is_none() {
-            state.interval = Some(IntervalStart::now(traffic, state.gateway_cpu));
+    pub(crate) fn begin_read(&self) -> PendingRead<'_> {
+        if !self.is_reading.swap(true, Relaxed) {
+            self.observe(Event::ReadingBegan(self.usage()));
         }
-        state.meter.on_request(Instant::now(), traffic.received_bytes());
+        self.observe(Event::ReadBegan(self.moment()));
         PendingRead {
             adapter: self,
-            traffic,
-            long: false,
+            object_bytes: None,
         }
     }
 
     /// Registers a batch request.
     pub(crate) fn begin_batch(&self) -> PendingBatch<'_> {
-        self.state.lock().pending_batches += 1;
+        self.observe(Event::RequestBegan);
         PendingBatch(self)
     }
 }
 
 impl Drop for PendingBatch<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().pending_batches -= 1;
+        self.0.observe(Event::RequestEnded);
     }
 }
 
@@ -94,10 +82,9 @@ impl InFlight<'_> {
     /// Changes the route of a sample. Without effect if the sample has ended.
     pub(crate) fn reroute(&self, slot: usize, split: Split) {
         if let Some(Some(route)) = self.slots.lock().get_mut(slot) {
-            let replanner = &mut self.adapter.state.lock().replanner;
-            replanner.observe_request_end(route.class, route.stage);
+            let from = *route;
             route.stage = self.adapter.stage(split);
-            replanner.observe_request(route.class, route.stage);
+            self.adapter.observe(Event::SampleRerouted { from, to: *route });
         }
     }
 
@@ -105,8 +92,7 @@ impl InFlight<'_> {
     pub(crate) fn end(&self, slot: usize) {
         let route = self.slots.lock().get_mut(slot).and_then(Option::take);
         if let Some(route) = route {
-            let replanner = &mut self.adapter.state.lock().replanner;
-            replanner.observe_request_end(route.class, route.stage);
+            self.adapter.observe(Event::SampleEnded(route));
         }
     }
 }
@@ -114,32 +100,29 @@ impl InFlight<'_> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let slots = self.slots.get_mut();
-        let mut state = self.adapter.state.lock();
-        state.begun_samples -= slots.len();
-        for route in slots.iter().flatten() {
-            state.replanner.observe_request_end(route.class, route.stage);
-        }
+        self.adapter.observe(Event::SamplesReleased {
+            samples: slots.len(),
+            unfinished: slots.iter().copied().flatten().collect(),
+        });
     }
 }
 
 impl PendingRead<'_> {
     /// The head of the answer has arrived. From then on only the link delays its body.
-    pub(crate) fn on_headers(&mut self, length: Option<u64>) {
-        let mut state = self.adapter.state.lock();
-        self.long = state
-            .meter
-            .on_headers(length, Instant::now(), self.traffic.received_bytes());
+    pub(crate) fn on_headers(&mut self, object_bytes: Option<u64>) {
+        self.object_bytes = object_bytes;
+        self.adapter.observe(Event::ReadAnswered {
+            object_bytes,
+            moment: self.adapter.moment(),
+        });
     }
 }
 
 impl Drop for PendingRead<'_> {
     fn drop(&mut self) {
-        let mut state = self.adapter.state.lock();
-        let rate = state
-            .meter
-            .on_end(self.long, Instant::now(), self.traffic.received_bytes());
-        if let Some(rate) = rate {
-            state.replanner.link_mut().observe_rate(rate);
-        }
+        self.adapter.observe(Event::ReadEnded {
+            object_bytes: self.object_bytes,
+            moment: self.adapter.moment(),
+        });
     }
 }

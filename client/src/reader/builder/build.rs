@@ -70,7 +70,11 @@ impl PushdownReaderBuilder {
                 cpu.threads(),
                 self.max_expand,
             )
-            .map(|adapter| adapter.with_epoch_samples(plan.limited(plan.shard.sample_count(planned.len()))));
+            .map(|adapter| {
+                adapter
+                    .with_epoch_samples(plan.limited(plan.shard.sample_count(planned.len())))
+                    .with_traffic(Arc::clone(store.traffic()))
+            });
             match &adapter {
                 Some(adapter) => {
                     let request = ProbeRequest {

@@ -144,12 +144,13 @@ impl PushdownReader {
             position: position as u64,
             index: *index,
         };
+        let samples: Vec<_> = indices.iter().enumerate().map(sample).collect();
         let job = BatchJob {
             number: 0,
-            samples: indices.iter().enumerate().map(sample).collect(),
             epoch: self.plan.epoch,
             samples_left: self.len(),
-            assignment: self.session.assignment(),
+            routes: self.session.routes(&samples),
+            samples,
             charge: None,
             progress: Arc::new(BatchProgress::new()),
         };

@@ -25,15 +25,18 @@ pub(crate) enum Event {
     /// The first stored object is about to be requested.
     ReadingBegan(ResourceUsage),
     /// The samples of a batch are about to be requested.
-    SamplesBegan(Vec<SampleRoute>),
+    SamplesBegan(Vec<RequestedStage>),
     /// A sample in flight changes its route.
-    SampleRerouted { from: SampleRoute, to: SampleRoute },
+    SampleRerouted {
+        from: RequestedStage,
+        to: RequestedStage,
+    },
     /// A sample has arrived or failed.
-    SampleEnded(SampleRoute),
+    SampleEnded(RequestedStage),
     /// A batch of `samples` samples is no longer read. Some may not have ended.
     SamplesReleased {
         samples: usize,
-        unfinished: Vec<SampleRoute>,
+        unfinished: Vec<RequestedStage>,
     },
     /// A stored object is requested.
     ReadBegan(Moment),
@@ -93,7 +96,7 @@ pub(crate) struct ResourceUsage {
 
 /// The size class of a sample, and the stage at which it is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct SampleRoute {
+pub(crate) struct RequestedStage {
     pub(super) class: usize,
     pub(super) stage: usize,
 }

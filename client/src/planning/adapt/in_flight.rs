@@ -7,7 +7,7 @@ use pushdown::wire::Split;
 
 use super::{
     Adapter,
-    event::{Event, SampleRoute},
+    event::{Event, RequestedStage},
 };
 
 /// A read of a stored object in flight; it ends when this is dropped.
@@ -25,15 +25,15 @@ pub(crate) struct PendingBatch<'a>(&'a Adapter);
 #[derive(Debug)]
 pub(crate) struct InFlight<'a> {
     adapter: &'a Adapter,
-    /// Route by slot; `None` once the sample has ended.
-    slots: Mutex<Vec<Option<SampleRoute>>>,
+    /// By slot; `None` once the sample has ended.
+    slots: Mutex<Vec<Option<RequestedStage>>>,
 }
 
 impl Adapter {
     /// Registers the samples of a batch, each with the object's bytes, if known, and its split.
     pub(crate) fn track_batch(&self, samples: impl Iterator<Item = (Option<u64>, Split)>) -> InFlight<'_> {
         let routes: Vec<_> = samples
-            .map(|(stored, split)| SampleRoute {
+            .map(|(stored, split)| RequestedStage {
                 class: self.context.class(stored),
                 stage: self.stage(split),
             })

@@ -6,7 +6,7 @@ use pushdown::{StepTiming, wire::Split};
 
 use super::{
     Adapter, EXPLORATION_BATCHES, State,
-    event::{Event, GatewayCpus, Moment, ReceivedValue, SampleRoute},
+    event::{Event, GatewayCpus, Moment, ReceivedValue, RequestedStage},
     float,
 };
 use crate::planning::{link_meter::is_long, profile::SampleProfile};
@@ -198,7 +198,7 @@ impl State {
         self.latest
     }
 
-    fn end_request(&mut self, route: SampleRoute) {
+    fn end_request(&mut self, route: RequestedStage) {
         self.replanner.observe_request_end(route.class, route.stage);
     }
 

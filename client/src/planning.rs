@@ -11,6 +11,7 @@ mod placement;
 mod profile;
 mod progress;
 mod rate;
+mod table_stage;
 
 pub use adapt::PlanReport;
 pub(crate) use adapt::{
@@ -24,3 +25,4 @@ pub(crate) use profile::refined;
 pub use profile::{Profile, SampleProfile};
 pub(crate) use progress::BatchProgress;
 pub(crate) use rate::{RateSamples, ReadRate};
+pub(crate) use table_stage::{RowGroupCosts, StageChoice};

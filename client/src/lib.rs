@@ -36,18 +36,16 @@
 //! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline on this host. The result is
 //! the same bit for bit.
 
-mod adapt;
 mod batch;
 mod batch_queue;
 mod budget;
 mod cpu;
 mod engine;
 mod error;
-mod link_meter;
 mod models;
 mod order;
 mod outage;
-mod profile;
+mod planning;
 mod reader;
 mod retry;
 mod session;
@@ -58,11 +56,10 @@ mod table;
 mod transport;
 mod value_cache;
 
-pub use adapt::PlanReport;
 pub use batch::{Batch, Row, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
-pub use profile::{Profile, SampleProfile};
+pub use planning::{PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder};
 pub use retry::RetryPolicy;

@@ -2,7 +2,6 @@
 
 mod builder;
 mod driver;
-mod pacer;
 
 use std::{
     pin::Pin,
@@ -18,11 +17,11 @@ pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
 
 use crate::{
-    adapt::{Adapter, PlanReport},
     batch::Batch,
     error::{Error, Result},
     order::{SampleRef, Shard},
-    session::{BatchJob, BatchProgress, Mode, Session},
+    planning::{Adapter, BatchProgress, Event, PlanReport},
+    session::{BatchJob, Mode, Session},
     stats::{Stats, add},
     store::Object,
 };
@@ -145,12 +144,13 @@ impl PushdownReader {
             position: position as u64,
             index: *index,
         };
+        let samples: Vec<_> = indices.iter().enumerate().map(sample).collect();
         let job = BatchJob {
             number: 0,
-            samples: indices.iter().enumerate().map(sample).collect(),
             epoch: self.plan.epoch,
             samples_left: self.len(),
-            assignment: self.session.assignment(),
+            routes: self.session.routes(&samples),
+            samples,
             charge: None,
             progress: Arc::new(BatchProgress::new()),
         };
@@ -192,7 +192,10 @@ impl Stream for PushdownReader {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Batch>>> {
         let this = &mut *self;
         if let (Some((since, samples)), Some(adapter)) = (this.handed_over.take(), &this.session.adapter) {
-            adapter.observe_trainer(since.elapsed(), samples);
+            adapter.observe(Event::BatchConsumed {
+                time: since.elapsed(),
+                samples,
+            });
         }
         let polled = this.poll_batch(context);
         if polled.is_pending() {

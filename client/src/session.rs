@@ -6,9 +6,10 @@
 mod cached;
 mod get_permits;
 mod intake;
+mod job;
 mod plain;
-mod progress;
 mod pushed;
+mod routes;
 mod steps;
 
 use std::sync::{
@@ -18,25 +19,24 @@ use std::sync::{
 
 use pushdown::{
     Engine, Limits, Pipeline,
-    plan::simulate::ReadAhead,
     wire::{Compression, Split},
 };
 
 use crate::{
-    adapt::{Adapter, Assignment},
     batch::{Batch, Row},
-    budget::Charge,
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
     order::SampleRef,
+    planning::Adapter,
     stats::{Counters, add},
     store::{Object, Store},
     value_cache::ValueCache,
 };
 pub(crate) use get_permits::GetPermits;
 use intake::Intake;
+pub(crate) use job::BatchJob;
 use plain::PlainQueue;
-pub(crate) use progress::{ArrivalTimes, BatchProgress};
+pub(crate) use routes::BatchRoutes;
 
 /// Plain reads that a batch has in flight while nothing is known.
 const EXPLORATION_GETS: usize = 2;
@@ -93,47 +93,10 @@ pub(crate) struct Session {
     pub(crate) rounding_warning_logged: AtomicBool,
 }
 
-/// A batch to read.
-#[derive(Debug)]
-pub(crate) struct BatchJob {
-    pub(crate) number: usize,
-    pub(crate) samples: Vec<SampleRef>,
-    pub(crate) epoch: u32,
-    /// Samples of the epoch after this batch.
-    pub(crate) samples_left: usize,
-    /// The routes of the objects, in [`Mode::Auto`].
-    pub(crate) assignment: Option<Arc<Assignment>>,
-    /// `None` for samples that the consumer requested directly.
-    pub(crate) charge: Option<Arc<Charge>>,
-    pub(crate) progress: Arc<BatchProgress>,
-}
-
 /// Slots of a batch by the route of their samples.
 struct RoutedSlots {
     pushed: Vec<usize>,
     plain: Vec<usize>,
-}
-
-impl BatchJob {
-    /// One of the two routes has delivered all its samples, of which there are `samples`.
-    fn route_is_done(&self, samples: usize) {
-        if samples * ReadAhead::MIN_SHARE_DENOMINATOR >= self.samples.len() {
-            self.progress.mark_half();
-        }
-    }
-
-    /// While nothing is known: the same batch with all remaining samples pushed down, for use once the gateway is done with
-    /// its part.
-    fn with_all_pushed(&self) -> Option<Self> {
-        let assignment = self.assignment.as_ref()?.with_all_pushed()?;
-        Some(Self {
-            samples: self.samples.clone(),
-            assignment: Some(Arc::new(assignment)),
-            charge: self.charge.clone(),
-            progress: Arc::clone(&self.progress),
-            ..*self
-        })
-    }
 }
 
 impl Session {
@@ -146,44 +109,14 @@ impl Session {
         }
     }
 
-    /// The split of a sample.
-    pub(crate) fn split_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> Split {
-        let stored = self.objects[sample.index].bytes;
-        let split = assignment.map_or(self.split, |plan| Split::At(plan.stage(sample, stored)));
-        self.clamp_to_cached_stage(sample.index, split)
-    }
-
-    /// The most bytes of a value requested with `split`, if they are not known in advance.
-    pub(crate) fn max_value_bytes(
-        &self,
-        sample: SampleRef,
-        split: Split,
-        assignment: Option<&Assignment>,
-    ) -> Option<u64> {
-        let stored = self.objects[sample.index].bytes;
-        match split {
-            Split::At(stage) => assignment?.max_value_bytes(stage, stored),
-            Split::Full | Split::Smallest => None,
-        }
-    }
-
-    /// The routes of the objects under the plan in force, in [`Mode::Auto`].
-    pub(crate) fn assignment(&self) -> Option<Arc<Assignment>> {
-        self.adapter.as_ref().map(Adapter::assignment)
-    }
-
     /// Reads one batch.
     pub(crate) async fn read(self: &Arc<Self>, job: &BatchJob) -> Result<Batch> {
         let intake = Intake::new(self, job);
         cached::fetch(self, job, &intake).await?;
-        let RoutedSlots { pushed, plain } = self.route(job, intake.missing());
+        let RoutedSlots { pushed, plain } = self.divide(job, intake.missing());
         let max_gets = self.gets.count();
         // Reads that have begun are not cancelled when the gateway turns out to be faster.
-        let unknown = job
-            .assignment
-            .as_ref()
-            .is_some_and(|assignment| assignment.is_unknown());
-        let gets = if unknown && !pushed.is_empty() {
+        let gets = if job.routes.is_exploring() && !pushed.is_empty() {
             max_gets.min(EXPLORATION_GETS)
         } else {
             max_gets
@@ -192,14 +125,12 @@ impl Session {
         let plain = PlainQueue::new(plain);
         let pushed_route = async {
             pushed::fetch(self, job, &intake, pushed).await?;
-            match job.with_all_pushed().filter(|_| pushed_samples > 0) {
-                Some(job) => {
-                    let rest = self.route(&job, plain.take_all());
-                    plain.put_back(rest.plain);
-                    intake.reroute(&rest.pushed, &job);
-                    pushed::fetch(self, &job, &intake, rest.pushed).await?;
-                }
-                None => job.route_is_done(pushed_samples),
+            if job.routes.is_exploring() && pushed_samples > 0 {
+                let rest = self.reroute(job, &intake, plain.take_all());
+                plain.put_back(rest.plain);
+                pushed::fetch(self, job, &intake, rest.pushed).await?;
+            } else {
+                job.route_is_done(pushed_samples);
             }
             Ok::<_, Error>(())
         };
@@ -213,7 +144,7 @@ impl Session {
         plain::fetch(self, job, &intake, &PlainQueue::new(intake.missing()), max_gets).await?;
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {
-            adapter.observe_batch_end(job.samples_left, self.store.traffic());
+            adapter.observe(adapter.batch_end(job.samples_left));
         }
         if let Some(charge) = &job.charge {
             charge.settle();
@@ -232,16 +163,25 @@ impl Session {
     }
 
     /// Divides slots by the route of their samples.
-    fn route(&self, job: &BatchJob, slots: Vec<usize>) -> RoutedSlots {
+    fn divide(&self, job: &BatchJob, slots: Vec<usize>) -> RoutedSlots {
         let (pushed, plain) = match self.mode() {
             Mode::Plain => (Vec::new(), slots),
             Mode::Pushdown => (slots, Vec::new()),
-            Mode::Auto => slots.into_iter().partition(|slot| {
-                let split = self.split_of(job.samples[*slot], job.assignment.as_deref());
-                split != Split::At(0)
-            }),
+            Mode::Auto => slots
+                .into_iter()
+                .partition(|slot| job.routes.get(*slot).split != Split::At(0)),
         };
         RoutedSlots { pushed, plain }
+    }
+
+    /// Once the gateway is done with its part of a batch that is exploring: pushes down the samples that have not begun.
+    fn reroute(&self, job: &BatchJob, intake: &Intake<'_>, slots: Vec<usize>) -> RoutedSlots {
+        self.push_all(&job.routes, &job.samples, &slots);
+        let routed = self.divide(job, slots);
+        for slot in &routed.pushed {
+            intake.reroute(*slot);
+        }
+        routed
     }
 
     /// Counts a batch that is handed over, or returns its first error if [`OnError::Raise`] is set.
@@ -257,47 +197,26 @@ impl Session {
         Ok(batch)
     }
 
-    /// Bytes of a sample in memory: the maximum of its size on arrival and after the pipeline.
-    pub(crate) fn expected_bytes(&self, sample: SampleRef, assignment: Option<&Assignment>) -> u64 {
+    /// Bytes of samples with these routes in memory: of each the maximum of its size on arrival and after the pipeline.
+    pub(crate) fn expected_bytes(&self, samples: &[SampleRef], routes: &BatchRoutes) -> u64 {
+        let splits = routes.splits();
+        let pairs = samples.iter().zip(splits);
+        pairs
+            .map(|(sample, split)| self.sample_bytes(*sample, split))
+            .sum()
+    }
+
+    fn sample_bytes(&self, sample: SampleRef, split: Split) -> u64 {
         /// Assumed size of an object of unknown size: about the mean of a photo data set.
         const OBJECT_BYTES: u64 = 128 << 10;
         let stored = self.objects[sample.index].bytes.unwrap_or(OBJECT_BYTES);
         let kinds = self.pipeline.kinds();
-        let arriving = match (self.mode(), self.split_of(sample, assignment)) {
+        let arriving = match (self.mode(), split) {
             (Mode::Plain, _) | (_, Split::Smallest) => None,
             (_, Split::At(stage)) => kinds.get(usize::from(stage)),
             (_, Split::Full) => kinds.last(),
         };
         let bytes = |kind: Option<&pushdown::Kind>| kind.and_then(pushdown::Kind::bytes).unwrap_or(stored);
         bytes(arriving).max(bytes(kinds.last()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use futures::FutureExt as _;
-
-    use super::*;
-
-    #[test]
-    fn a_planned_route_that_is_done_lets_the_next_batch_begin_and_a_trial_does_not() {
-        for (samples, begins) in [(0, false), (3, false), (4, true), (28, true)] {
-            let sample = |index| SampleRef {
-                index,
-                position: index as u64,
-            };
-            let job = BatchJob {
-                number: 0,
-                samples: (0..32).map(sample).collect(),
-                epoch: 0,
-                samples_left: 0,
-                assignment: None,
-                charge: None,
-                progress: Arc::new(BatchProgress::new()),
-            };
-            job.route_is_done(samples);
-            let half = job.progress.wait_for_half().now_or_never();
-            assert_eq!(half.is_some(), begins, "{samples} of 32");
-        }
     }
 }

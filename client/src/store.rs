@@ -4,8 +4,6 @@ mod aws;
 mod get;
 mod list;
 mod multi_object;
-mod placement;
-mod rate;
 mod rows;
 mod table;
 mod versioned_object;
@@ -172,7 +170,7 @@ impl Store {
         &self.shared.transport
     }
 
-    pub(crate) fn traffic(&self) -> &Traffic {
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         self.shared.transport.traffic()
     }
 

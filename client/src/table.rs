@@ -2,7 +2,6 @@
 
 mod batches;
 mod build;
-mod expansion_guard;
 mod order;
 mod read;
 mod row_groups;

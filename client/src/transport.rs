@@ -165,7 +165,7 @@ impl Transport {
         &self.endpoint
     }
 
-    pub(crate) fn traffic(&self) -> &Traffic {
+    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
     }
 

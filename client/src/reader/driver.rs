@@ -12,14 +12,14 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{ReadPlan, pacer::BatchPacer};
+use super::ReadPlan;
 use crate::{
-    adapt::EXPLORATION_BATCHES,
     batch::Batch,
     budget::{Budget, Charge},
     error::{Error, Result},
     order::EpochOrder,
-    session::{BatchJob, BatchProgress, Session},
+    planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
+    session::{BatchJob, Session},
     stats::add,
 };
 
@@ -102,11 +102,8 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
             return;
         };
         // Uses the plan that is in force after the wait.
-        let assignment = session.assignment();
-        let expected = batch_samples
-            .iter()
-            .map(|sample| session.expected_bytes(*sample, assignment.as_deref()))
-            .sum();
+        let routes = session.routes(&batch_samples);
+        let expected = session.expected_bytes(&batch_samples, &routes);
         let charge = Arc::new(budget.admit(number, expected).await);
         let progress = Arc::new(BatchProgress::new());
         let job = BatchJob {
@@ -114,7 +111,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
             samples_left: samples.saturating_sub(first + batch_samples.len()),
             samples: batch_samples,
             epoch,
-            assignment,
+            routes,
             charge: Some(Arc::clone(&charge)),
             progress: Arc::clone(&progress),
         };

@@ -8,15 +8,15 @@ use std::sync::{
 use parking_lot::Mutex;
 use pushdown::{
     Context, Sample,
-    wire::{Row, RowError, Split},
+    wire::{Row, RowError},
 };
 
 use super::{BatchJob, Session};
 use crate::{
-    adapt::{InFlight, ReceivedValue},
     cpu::Work,
     error::{Error, Result},
     order::SampleRef,
+    planning::{Event, InFlight, ReceivedValue},
     stats::add,
 };
 
@@ -43,14 +43,10 @@ enum Slot {
 
 impl<'a> Intake<'a> {
     pub(super) fn new(session: &'a Arc<Session>, job: &'a BatchJob) -> Self {
-        let sample = |sample: &SampleRef| {
-            let split = session.split_of(*sample, job.assignment.as_deref());
-            (session.objects[sample.index].bytes, split)
-        };
-        let in_flight = session
-            .adapter
-            .as_ref()
-            .map(|adapter| adapter.track_batch(job.samples.iter().map(sample)));
+        let in_flight = session.adapter.as_ref().map(|adapter| {
+            let stored = |sample: &SampleRef| session.objects[sample.index].bytes;
+            adapter.track_batch(job.samples.iter().map(stored).zip(job.routes.splits()))
+        });
         Self {
             session,
             job,
@@ -60,15 +56,10 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Changes the routes of these slots to those of `job`, the same batch with another assignment.
-    pub(super) fn reroute(&self, slots: &[usize], job: &BatchJob) {
-        for slot in slots {
-            let split = self
-                .session
-                .split_of(job.samples[*slot], job.assignment.as_deref());
-            if let Some(in_flight) = &self.in_flight {
-                in_flight.reroute(*slot, split);
-            }
+    /// Records that the job's route of a sample has changed.
+    pub(super) fn reroute(&self, slot: usize) {
+        if let Some(in_flight) = &self.in_flight {
+            in_flight.reroute(slot, self.job.routes.get(slot).split);
         }
     }
 
@@ -78,11 +69,11 @@ impl<'a> Intake<'a> {
         self.slots.lock().iter().enumerate().filter_map(missing).collect()
     }
 
-    /// Takes a row of a gateway's answer for `slot`, requested with the split `requested`.
+    /// Takes a row of a gateway's answer for `slot`.
     ///
     /// # Errors
     /// If the row is invalid: a duplicate, or a kind of value that its stage cannot have.
-    pub(super) fn row(&self, slot: usize, requested: Split, row: Row) -> Result<()> {
+    pub(super) fn row(&self, slot: usize, row: Row) -> Result<()> {
         match row.value {
             Ok(sample) => {
                 if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
@@ -95,12 +86,16 @@ impl<'a> Intake<'a> {
                 if let Some(adapter) = &self.session.adapter {
                     let sample_ref = self.job.samples[slot];
                     let stored = self.session.objects[sample_ref.index].bytes;
-                    let received = ReceivedValue {
+                    let value = ReceivedValue {
                         stage: row.stage,
                         bytes: sample.bytes(),
                         seconds: row.seconds,
                     };
-                    adapter.observe_gateway_value(stored, requested, received);
+                    adapter.observe(Event::ValueReceived {
+                        stored,
+                        requested: self.job.routes.get(slot).split,
+                        value,
+                    });
                 }
                 self.value(slot, row.stage, sample)
             }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     budget::Charge,
     error::{ErrorKind, Result},
+    planning::Adapter,
     sign::object_path,
     stats::add,
     store::Failure,
@@ -132,8 +133,7 @@ async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<RowVa
 async fn attempt(session: &Session, job: &BatchJob, index: usize) -> Result<Sample, Failure> {
     let path = object_path(&session.bucket, &session.objects[index].key);
     let limit = session.limits.max_object_bytes;
-    let adapter = session.adapter.as_ref();
-    let mut pending = adapter.map(|adapter| adapter.begin_read(session.store.traffic()));
+    let mut pending = session.adapter.as_ref().map(Adapter::begin_read);
     let answer = session.store.open(&path, HeaderMap::new()).await?;
     job.progress.mark_answered();
     if let Some(pending) = &mut pending {

@@ -15,12 +15,10 @@ use http::{
 };
 use pushdown::wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError};
 
-use super::{BatchJob, Session, intake::Intake};
+use super::{BatchJob, Session, intake::Intake, routes::SampleRoute};
 use crate::{
-    adapt::Adapter,
     error::{Error, ErrorKind, Result},
-    order::SampleRef,
-    profile::number,
+    planning::{Adapter, Event, GatewayCpus},
     retry::is_transient_code,
     sign::object_path,
     stats::add,
@@ -163,14 +161,7 @@ async fn attempt(
         .header(CONTENT_TYPE.as_str())
         .is_some_and(|content_type| content_type.starts_with(ARROW));
     if let Some(adapter) = &session.adapter {
-        let number = |name| number(answer.headers.get(name));
-        if let Some(cores) = number(wire::header::CORES) {
-            adapter.observe_gateway_cores(cores, number(wire::header::BATCHES));
-        }
-        if let Some(Ok(time)) = answer.header(wire::header::CPU).map(str::parse) {
-            adapter.observe_gateway_cpu_time(time);
-        }
-        adapter.observe_gateway_cpus(answer.header(wire::header::CPUS));
+        adapter.observe(Event::RequestAnswered(GatewayCpus::from_headers(&answer.headers)));
     }
     let engine = answer.header(wire::header::ENGINE);
     if let Some(fall_back) = engine.and_then(|engine| check_gateway_engine(session, engine)) {
@@ -192,18 +183,20 @@ async fn attempt(
 /// The request's body: every sample with its own signature, signed again for every attempt.
 async fn request(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Result<Bytes> {
     let presigner = session.store.presigner().await?;
-    let samples: Vec<SampleRef> = slots.iter().map(|slot| job.samples[*slot]).collect();
-    let (session, epoch, assignment) = (Arc::clone(session), job.epoch, job.assignment.clone());
+    let samples = slots
+        .iter()
+        .map(|slot| (job.samples[*slot].index, job.routes.get(*slot)));
+    let samples: Vec<(usize, SampleRoute)> = samples.collect();
+    let (session, epoch) = (Arc::clone(session), job.epoch);
     let cpu = session.cpu.clone();
     // Thousands of signatures take milliseconds.
     let json = cpu.run(move || {
-        let sample = |sample: SampleRef| {
-            let path = object_path(&session.bucket, &session.objects[sample.index].key);
+        let sample = |(index, SampleRoute { split, max_bytes }): (usize, SampleRoute)| {
+            let path = object_path(&session.bucket, &session.objects[index].key);
             let signature = presigner.signature(&path);
-            let split = session.split_of(sample, assignment.as_deref());
             BatchSample {
                 split: (split != session.split).then_some(split),
-                max_bytes: session.max_value_bytes(sample, split, assignment.as_deref()),
+                max_bytes,
                 ..BatchSample::new(path, signature)
             }
         };
@@ -261,10 +254,7 @@ async fn read_rows(
                     failures.transient.insert(slot, error).is_none()
                 }
                 Err(_) if session.adapter.is_some() => failures.left_to_host.insert(slot),
-                _ => {
-                    let requested = session.split_of(job.samples[slot], job.assignment.as_deref());
-                    intake.row(slot, requested, row).map(|()| true)?
-                }
+                _ => intake.row(slot, row).map(|()| true)?,
             };
             if !is_first {
                 return Err(Error::protocol("the gateway sent the error of a row twice"));

@@ -5,6 +5,7 @@ use std::{ops::Range, time::Instant};
 use pushdown::{Context, Sample};
 
 use super::Session;
+use crate::planning::Event;
 
 impl Session {
     /// Runs steps of a sample, and reports their time to the planner.
@@ -26,7 +27,7 @@ impl Session {
         let (value, ran) = self
             .pipeline
             .run_timed(steps, sample, context, || since.elapsed())?;
-        adapter.observe_host_steps(stored, &ran);
+        adapter.observe(Event::HostStepsRan { stored, ran });
         Ok(value)
     }
 }

@@ -12,9 +12,10 @@ use pushdown::{
     wire::{self, BatchRequest, BatchSample},
 };
 
-use super::{Store, StoredTable, ValueRequest, ValueStream, get::Failure, placement::Placement};
+use super::{Store, StoredTable, ValueRequest, ValueStream, get::Failure};
 use crate::{
     error::{Error, ErrorKind, Result},
+    planning::Placement,
     sign::object_path,
     transport::Answer,
 };

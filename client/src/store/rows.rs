@@ -11,8 +11,11 @@ use pushdown::{
     wire::{Compression, Split, TableDecoder, TableForm},
 };
 
-use super::{StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream, placement::Placement};
-use crate::error::{Error, Result};
+use super::{StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
+use crate::{
+    error::{Error, Result},
+    planning::Placement,
+};
 
 /// The rows that a pipeline computes from one table or several.
 #[derive(Debug)]

@@ -11,8 +11,11 @@ use futures::{
 use http::HeaderValue;
 use pushdown::{Context, Description, Limits, Pipeline, Scan, Source, Suffix};
 
-use super::{Store, ValueRequest, ValueStream, rate::RateSamples, versioned_object::VersionedObject};
-use crate::error::{Error, ErrorKind, Result};
+use super::{Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    planning::RateSamples,
+};
 
 /// Ranges of one read that are fetched concurrently.
 const CONCURRENT_RANGES: usize = 4;
@@ -64,12 +67,12 @@ impl StoredTable {
     }
 
     /// The measured rate at which it arrives.
-    pub(super) fn read_rate(&self) -> RateSamples {
+    pub(crate) fn read_rate(&self) -> RateSamples {
         self.0.read_rate()
     }
 
     /// Bytes received so far, over all requests to the store.
-    pub(super) fn received_bytes(&self) -> u64 {
+    pub(crate) fn received_bytes(&self) -> u64 {
         self.0.received_bytes()
     }
 

@@ -13,12 +13,10 @@ use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
 use pushdown_s3::ContentRange;
 
-use super::{
-    Failure, Store, ValueRequest, ValueStream,
-    rate::{RateSamples, ReadRate},
-};
+use super::{Failure, Store, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
+    planning::{RateSamples, ReadRate},
     retry::Backoff,
     sign::object_path,
     transport::Answer,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use arrow_array::{cast::AsArray as _, types::Int64Type};
 use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use pushdown::{Description, Estimate, Pipeline, wire::Split};
+use pushdown::{Description, Pipeline, wire::Split};
 
 use super::{
     State, TableReader,
-    expansion_guard::ExpansionGuard,
     read::{RowReader, TableSource, over},
     row_groups::{RowGroup, SampleRows},
 };
 use crate::{
     error::{Error, ErrorKind, Result},
+    planning::{ExpansionGuard, RowGroupCosts, StageChoice},
     reader::ReadPlan,
     session::Mode,
 };
@@ -175,15 +175,7 @@ impl TableSource {
 
     /// Chooses the stage with fewer transferred bytes, by the footers of some row groups and the selectivity of the condition.
     async fn choose_stage(&self, settings: &TableSettings, groups: &[RowGroup]) -> Result<StageChoice> {
-        let (mut rows, mut stored_rows, mut all) = (
-            0_u64,
-            0_u64,
-            Estimate {
-                scan_bytes: Some(0),
-                expected_output_bytes: Some(0),
-                ..Estimate::default()
-            },
-        );
+        let mut costs = RowGroupCosts::default();
         for group in groups
             .iter()
             .step_by(groups.len().div_ceil(SAMPLED_GROUPS).max(1))
@@ -192,40 +184,12 @@ impl TableSource {
             let scan = self.tables[group.object()]
                 .scan(&over, self.seed, settings.plan.epoch)
                 .await?;
-            let estimate = scan.estimate();
-            let left = estimate.output_bytes.zip(estimate.max_rows).map(|(bytes, rows)| {
-                let bytes = u128::from(bytes) * u128::from(group.count()) / u128::from(rows.max(1));
-                u64::try_from(bytes).unwrap_or(u64::MAX)
-            });
-            let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
-            rows = rows.saturating_add(group.count());
             let range = group.rows();
-            stored_rows = stored_rows.saturating_add(range.end.saturating_sub(range.start));
-            all.scan_bytes = sum(all.scan_bytes, estimate.scan_bytes);
-            all.expected_output_bytes = sum(all.expected_output_bytes, left);
+            let stored_rows = range.end.saturating_sub(range.start);
+            costs.add(group.count(), stored_rows, scan.estimate());
         }
-        // The output of `each` may have any size.
-        let stage = if all.expected_output_bytes.is_some() && all.is_reducing() {
-            settings.pipeline.len()
-        } else {
-            0
-        };
-        Ok(StageChoice {
-            stage,
-            row_bytes: all.expected_output_bytes.or(all.scan_bytes).unwrap_or_default() / rows.max(1),
-            read_row_bytes: all.scan_bytes.unwrap_or_default().div_ceil(stored_rows.max(1)),
-        })
+        Ok(costs.choose_stage(settings.pipeline.len()))
     }
-}
-
-/// The stage with fewer transferred bytes.
-struct StageChoice {
-    /// The end of the pipeline, or 0 for stored columns.
-    stage: usize,
-    /// Bytes of a row that satisfies the condition.
-    row_bytes: u64,
-    /// Bytes read per row of an object if rows are computed on this host.
-    read_row_bytes: u64,
 }
 
 /// Why the rows of an object cannot be in the same data set as those of the first one.

@@ -14,13 +14,13 @@ use tokio::runtime::Handle;
 
 use super::{
     RowId,
-    expansion_guard::ExpansionGuard,
     order::{RowGroupSlice, RowOrder},
     row_groups::SampleRows,
 };
 use crate::{
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
+    planning::ExpansionGuard,
     stats::{Counters, add},
     store::{Object, Store, StoredTable, ValueRequest},
 };

@@ -12,7 +12,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
-use pushdown::wire::{self, BatchRequest, BatchWriter, ValueType};
+use pushdown::{
+    engine_of,
+    wire::{self, BatchRequest, BatchWriter, ValueType},
+};
 
 use super::{
     Services,
@@ -89,7 +92,13 @@ impl BatchRoute {
         let pipeline = &batch.pipeline;
         let mut headers = HeaderMap::new();
         insert_warnings(&mut headers, pipeline);
-        let writer = BatchWriter::new(value_type(&batch.request)?, batch.request.compression, pipeline)?;
+        let engine = engine_of(pipeline.steps()).unwrap_or_default();
+        let writer = BatchWriter::new(
+            value_type(&batch.request)?,
+            batch.request.compression,
+            &engine,
+            &pipeline.digest(),
+        )?;
         let head = writer.start();
         let rows = ready_rows(Arc::clone(&batch), position.clone());
         let guard = self.services.stall_guard(&parts);

@@ -31,7 +31,7 @@ impl Prepared {
         if job.split == Split::Smallest {
             return Ok(None);
         }
-        let stage = job.job.pipeline.stage_of(split, &BytesKind::default())?;
+        let stage = job.pipeline.stage_of(job.split, &BytesKind::default())?;
         job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
         Self::at_stage(parts, job, stage).map(Some)
     }
@@ -58,7 +58,7 @@ impl Prepared {
         let PipelineRequest { parts, job, known } = request;
         let stage = match known {
             Some(known) => known.stage,
-            None => job.job.pipeline.stage_of(split, object)?,
+            None => job.pipeline.stage_of(job.split, object)?,
         };
         let object = Kind::Bytes(*object);
         let kind = job.pipeline.kinds_for(&object)?.swap_remove(stage);
@@ -81,7 +81,7 @@ impl Prepared {
     /// # Errors
     /// For a split beyond the pipeline; with a limit on the value also for an object that a step cannot process.
     pub(super) fn for_row(job: &PipelineJob, object: &BytesKind) -> Result<Self> {
-        let mut stage = job.job.pipeline.stage_of(split, object)?;
+        let mut stage = job.pipeline.stage_of(job.split, object)?;
         let object = Kind::Bytes(*object);
         let mut kind = job.pipeline.kinds()[stage].clone();
         if job.max_bytes.is_some() {

@@ -7,11 +7,10 @@ use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
 use crate::{
-    adapt::{Adapter, ProbeRequest, stages_after_models},
     cpu::CpuPool,
     error::Result,
     models::preload,
-    profile::refined,
+    planning::{Adapter, ProbeRequest, refined, stages_after_models},
     session::{GetPermits, Mode, Session},
     stats::Counters,
     value_cache::ValueCache,
@@ -71,7 +70,11 @@ impl PushdownReaderBuilder {
                 cpu.threads(),
                 self.max_expand,
             )
-            .map(|adapter| adapter.with_epoch_samples(plan.limited(plan.shard.sample_count(planned.len()))));
+            .map(|adapter| {
+                adapter
+                    .with_epoch_samples(plan.limited(plan.shard.sample_count(planned.len())))
+                    .with_traffic(Arc::clone(store.traffic()))
+            });
             match &adapter {
                 Some(adapter) => {
                     let request = ProbeRequest {

@@ -6,8 +6,8 @@ use arrow_schema::SchemaRef;
 use futures::StreamExt as _;
 use pushdown::{Estimate, Scan, TableBuilder};
 
-use super::{StoredTable, rate::RateSamples};
-use crate::error::Result;
+use super::RateSamples;
+use crate::{error::Result, store::StoredTable};
 
 /// A single measurement decides for the gateway if even this multiple of it would.
 const CLEAR_FACTOR: f64 = 4.0;
@@ -17,7 +17,7 @@ const MIN_MEASUREMENTS: usize = 4;
 const MAX_BUFFERED_BYTES: u64 = 16 << 20;
 
 /// Where the rows of a table are computed.
-pub(super) enum Placement {
+pub(crate) enum Placement {
     /// On this host, by continuing this scan.
     Local(Scan),
     /// At the gateway.
@@ -40,7 +40,7 @@ struct Probe {
 impl StoredTable {
     /// Chooses where to compute the rows of this scan, the first of several whose estimates sum up to `all`. Starts the scan
     /// to measure the rate at which bytes arrive and the rows they contain, unless the estimate alone decides for this host.
-    pub(super) async fn choose_placement(&self, all: &Estimate, mut scan: Scan) -> Result<Placement> {
+    pub(crate) async fn choose_placement(&self, all: &Estimate, mut scan: Scan) -> Result<Placement> {
         if !all.is_reducing()
             || all
                 .expected_output_bytes

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::profile::{LONG_OBJECT_BYTES, float};
+use super::profile::{LONG_OBJECT_BYTES, float};
 
 /// This many short objects in flight keep the link busy together; one of them does not.
 const MIN_SHORT_READS: usize = 8;
@@ -26,6 +26,11 @@ pub(crate) struct LinkMeter {
     bytes: u64,
 }
 
+/// Whether an object of `length` bytes keeps the link busy by itself.
+pub(super) fn is_long(length: Option<u64>) -> bool {
+    length.is_some_and(|length| length >= LONG_OBJECT_BYTES as u64)
+}
+
 impl LinkMeter {
     /// An object was requested; `received` bytes have been received in total so far.
     pub(crate) fn on_request(&mut self, now: Instant, received: u64) {
@@ -36,7 +41,7 @@ impl LinkMeter {
 
     /// The head of an answer states the object's length. Returns whether the object is long.
     pub(crate) fn on_headers(&mut self, length: Option<u64>, now: Instant, received: u64) -> bool {
-        let long = length.is_some_and(|length| length >= LONG_OBJECT_BYTES as u64);
+        let long = is_long(length);
         self.advance(now, received);
         self.long += usize::from(long);
         self.restart(now, received);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::timeout_at;
 
-use crate::session::{ArrivalTimes, BatchProgress};
+use super::progress::{ArrivalTimes, BatchProgress};
 
 /// Spaces batches in time.
 ///
@@ -14,7 +14,7 @@ use crate::session::{ArrivalTimes, BatchProgress};
 /// begins once half of the previous one has arrived, or one of the two routes is idle. If answers take long to begin, as
 /// over a long link, the link would be empty until then: the batch begins earlier by that latency.
 #[derive(Debug, Default)]
-pub(super) struct BatchPacer(Mutex<Option<BatchTimes>>);
+pub(crate) struct BatchPacer(Mutex<Option<BatchTimes>>);
 
 /// Times of completed batches.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ struct BatchTimes {
 
 impl BatchPacer {
     /// Records a batch that was read.
-    pub(super) fn observe(&self, batch: &BatchProgress) {
+    pub(crate) fn observe(&self, batch: &BatchProgress) {
         let Some(ArrivalTimes { first_answer, half }) = batch.arrival_times() else {
             return;
         };
@@ -37,7 +37,7 @@ impl BatchPacer {
     }
 
     /// Waits until the batch after this one may begin.
-    pub(super) async fn wait_for_next(&self, batch: &BatchProgress) {
+    pub(crate) async fn wait_for_next(&self, batch: &BatchProgress) {
         let times = *self.0.lock();
         match times {
             None => batch.wait_for_half().await,

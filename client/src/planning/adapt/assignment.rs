@@ -7,7 +7,8 @@ use pushdown::{
     plan::{Class, Decision, Plan},
 };
 
-use crate::{order::SampleRef, profile::float};
+use super::float;
+use crate::order::SampleRef;
 
 /// One object in this many takes a route other than the planned one, in turn each route that is worth a trial. That is
 /// enough to correct the plan within three batches of a change (tested in `plan::replanner`); with half as many, some

@@ -7,7 +7,7 @@ use std::sync::atomic::{
 
 /// Compares bytes of rows from the gateway with the bytes that this host would have read in their place.
 #[derive(Debug)]
-pub(super) struct ExpansionGuard {
+pub(crate) struct ExpansionGuard {
     /// Bytes read per row of the object on this host.
     read_row_bytes: u64,
     received_bytes: AtomicU64,
@@ -16,7 +16,7 @@ pub(super) struct ExpansionGuard {
 }
 
 impl ExpansionGuard {
-    pub(super) const fn new(read_row_bytes: u64) -> Self {
+    pub(crate) const fn new(read_row_bytes: u64) -> Self {
         Self {
             read_row_bytes,
             received_bytes: AtomicU64::new(0),
@@ -26,7 +26,7 @@ impl ExpansionGuard {
     }
 
     /// Records bytes received for a number of rows of the object.
-    pub(super) fn observe(&self, rows: u64, bytes: u64) {
+    pub(crate) fn observe(&self, rows: u64, bytes: u64) {
         let received = self.received_bytes.fetch_add(bytes, AcqRel).saturating_add(bytes);
         let saved = rows.saturating_mul(self.read_row_bytes);
         let saved = self.saved_bytes.fetch_add(saved, AcqRel).saturating_add(saved);
@@ -36,7 +36,7 @@ impl ExpansionGuard {
     }
 
     /// Whether rows are to be computed on this host from now on.
-    pub(super) fn is_exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.is_exceeded.load(Acquire)
     }
 }

@@ -1,50 +1,78 @@
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+mod replay;
+
+use std::{sync::atomic::Ordering::Relaxed, time::Duration};
+
+use pushdown::{StepTiming, wire::Split};
+use tokio::time::advance;
 
 use super::*;
 use crate::order::SampleRef;
 use size_classes::tests::objects;
 
 fn receive(adapter: &Adapter, stored: Option<u64>, stage: u8) {
-    let received = ReceivedValue {
+    let value = ReceivedValue {
         stage,
         bytes: 30_000,
         seconds: 0.04,
     };
-    adapter.observe_gateway_value(stored, Split::At(stage), received);
+    adapter.observe(Event::ValueReceived {
+        stored,
+        requested: Split::At(stage),
+        value,
+    });
+}
+
+/// Both steps of a pipeline ran on the host.
+fn run_steps(adapter: &Adapter, stored: u64) {
+    let ran = StepTiming {
+        steps: 0..2,
+        time: Duration::from_millis(40),
+    };
+    adapter.observe(Event::HostStepsRan {
+        stored: Some(stored),
+        ran: vec![ran],
+    });
+}
+
+fn state_cores(adapter: &Adapter, batches: Option<f64>) {
+    adapter.observe(Event::RequestAnswered(GatewayCpus {
+        cores: Some(8.0),
+        batches,
+        ..GatewayCpus::default()
+    }));
+}
+
+fn end_batch(adapter: &Adapter, samples_left: usize) {
+    adapter.observe(adapter.batch_end(samples_left));
+}
+
+/// Reads a stored object in that time.
+async fn read(adapter: &Adapter, stored: u64, time: Duration) {
+    let mut read = adapter.begin_read();
+    read.on_headers(Some(stored));
+    adapter.traffic.received_bytes.fetch_add(stored, Relaxed);
+    advance(time).await;
 }
 
 /// Costs at the gateway and on the host, from what a reader observes of 128 samples.
-#[test]
-fn two_batches_make_a_plan() {
+#[tokio::test(start_paused = true)]
+async fn two_batches_make_a_plan() {
     let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
     let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
-    adapter.observe_gateway_cores(8.0, Some(2.0));
-    let traffic = Traffic {
-        received_bytes: AtomicU64::new(0),
-        ..Traffic::default()
-    };
+    state_cores(&adapter, Some(2.0));
     for _ in 0..2 {
         assert!(adapter.plan_report().is_none());
         for position in 0..64 {
             let sample = SampleRef { position, index: 0 };
-            let stored = Some(4_000_000);
-            match adapter.assignment().stage(sample, stored) {
+            match adapter.assignment().stage(sample, Some(4_000_000)) {
                 0 => {
-                    let mut read = adapter.begin_read(&traffic);
-                    read.on_headers(stored);
-                    traffic.received_bytes.fetch_add(4_000_000, Relaxed);
-                    std::thread::sleep(Duration::from_millis(2));
-                    drop(read);
-                    let ran = StepTiming {
-                        steps: 0..2,
-                        time: Duration::from_millis(40),
-                    };
-                    adapter.observe_host_steps(stored, &[ran]);
+                    read(&adapter, 4_000_000, Duration::from_millis(2)).await;
+                    run_steps(&adapter, 4_000_000);
                 }
-                stage => receive(&adapter, stored, stage),
+                stage => receive(&adapter, Some(4_000_000), stage),
             }
         }
-        adapter.observe_batch_end(128, &traffic);
+        end_batch(&adapter, 128);
     }
     let planned = adapter.plan_report().unwrap();
     assert!(planned.decision.plan.shares[0][1] > 0.5, "{planned}");
@@ -56,18 +84,13 @@ fn two_batches_make_a_plan() {
 fn a_plan_covers_the_samples_that_have_not_begun() {
     let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
     let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
-    adapter.observe_gateway_cores(8.0, None);
+    state_cores(&adapter, None);
     let stored = Some(4_000_000);
-    let ran = StepTiming {
-        steps: 0..2,
-        time: Duration::from_millis(40),
-    };
-    adapter.observe_host_steps(stored, &[ran]);
+    run_steps(&adapter, 4_000_000);
     receive(&adapter, stored, 2);
     let rules = |left: usize| {
-        let traffic = Traffic::default();
-        adapter.observe_batch_end(left, &traffic);
-        adapter.observe_batch_end(left, &traffic);
+        end_batch(&adapter, left);
+        end_batch(&adapter, left);
         let rules = adapter.plan_report().unwrap().decision.rules;
         (rules.samples_left, rules.in_flight.bytes)
     };
@@ -113,12 +136,8 @@ fn sizes_without_a_listing_are_learned() {
             .count()
     };
     assert_eq!(pushed(), 0, "any object may be smaller");
-    let ran = [StepTiming {
-        steps: 0..2,
-        time: Duration::from_millis(40),
-    }];
     let before = adapter.assignment();
-    adapter.observe_host_steps(Some(30_000), &ran);
+    run_steps(&adapter, 30_000);
     assert_eq!(pushed(), 32);
     assert_eq!(
         before.stage(
@@ -131,20 +150,19 @@ fn sizes_without_a_listing_are_learned() {
         0,
         "a batch keeps its routes"
     );
-    adapter.observe_gateway_cores(8.0, None);
+    state_cores(&adapter, None);
     receive(&adapter, None, 2);
     let plan = || {
-        let traffic = Traffic::default();
-        adapter.observe_batch_end(128, &traffic);
-        adapter.observe_batch_end(128, &traffic);
+        end_batch(&adapter, 128);
+        end_batch(&adapter, 128);
         adapter.plan_report().unwrap().decision
     };
     let decision = plan();
     assert!((decision.classes[0].candidates[0].bytes - 30_000.0).abs() < 1e-6);
     assert!(decision.plan.shares[0][1] > 0.5 && pushed() > 32, "{decision:?}");
-    adapter.observe_host_steps(Some(29_999), &ran);
+    run_steps(&adapter, 29_999);
     assert_eq!(pushed(), 0, "the plan in force is bounded, too");
-    adapter.observe_host_steps(Some(240_001), &ran);
+    run_steps(&adapter, 240_001);
     let decision = plan();
     assert!((decision.classes[0].candidates[0].bytes - 100_000.0).abs() < 1e-6);
     assert!(

@@ -1,13 +1,12 @@
 //! Observations over a time interval: bytes received, and CPU load at both ends of the link.
 
-use std::time::Duration;
-
 use pushdown::{plan::CpuUtilization, wire::CpuTime};
-use rustix::time::{ClockId, clock_gettime};
-use tokio::time::Instant;
 
-use super::{State, float};
-use crate::stats::Traffic;
+use super::{
+    State,
+    event::{Moment, ResourceUsage},
+    float,
+};
 
 /// The shortest interval. Bytes received in less time may come from buffers, and CPU time has a resolution of 0.01 s.
 const MIN_SECONDS: f64 = 0.2;
@@ -15,20 +14,24 @@ const MIN_SECONDS: f64 = 0.2;
 /// The start of an interval.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IntervalStart {
-    at: Instant,
-    /// Bytes received until then.
-    received_bytes: u64,
+    moment: Moment,
     /// CPU seconds of this process until then.
     host_cpu: f64,
     pub(super) gateway_cpu: Option<CpuTime>,
 }
 
 impl State {
+    /// Begins the first interval.
+    pub(super) fn begin_interval(&mut self, usage: ResourceUsage) {
+        let start = self.interval_start(usage);
+        self.interval.get_or_insert(start);
+    }
+
     /// Reports the current interval to the planner once it is long enough, and begins the next one.
-    pub(super) fn observe_interval(&mut self, traffic: &Traffic) {
-        let now = IntervalStart::now(traffic, self.gateway_cpu);
+    pub(super) fn observe_interval(&mut self, usage: ResourceUsage) {
+        let now = self.interval_start(usage);
         let start = *self.interval.get_or_insert(now);
-        let seconds = now.at.saturating_duration_since(start.at).as_secs_f64();
+        let seconds = now.moment.at.saturating_sub(start.moment.at).as_secs_f64();
         if seconds < MIN_SECONDS {
             return;
         }
@@ -40,21 +43,21 @@ impl State {
                 .map(|time| (time.busy_seconds - time.step_seconds) / time.total_seconds),
             host_ratio: Some((now.host_cpu - start.host_cpu) / seconds / self.host_cores),
         };
-        let rate = float(now.received_bytes.saturating_sub(start.received_bytes)) / seconds;
+        let received = now
+            .moment
+            .received_bytes
+            .saturating_sub(start.moment.received_bytes);
+        let rate = float(received) / seconds;
         self.replanner.link_mut().observe_throughput(rate);
         self.replanner.observe_interval(seconds, &ends);
         self.interval = Some(now);
     }
-}
 
-impl IntervalStart {
-    pub(super) fn now(traffic: &Traffic, gateway_cpu: Option<CpuTime>) -> Self {
-        let host_cpu = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
-        Self {
-            at: Instant::now(),
-            received_bytes: traffic.received_bytes(),
-            host_cpu: host_cpu.as_secs_f64(),
-            gateway_cpu,
+    fn interval_start(&mut self, usage: ResourceUsage) -> IntervalStart {
+        IntervalStart {
+            moment: self.advance(usage.moment),
+            host_cpu: usage.host_cpu_seconds,
+            gateway_cpu: self.gateway_cpu,
         }
     }
 }

@@ -3,24 +3,25 @@
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{link_meter::LinkMeter, stats::Traffic};
+use super::link_meter::LinkMeter;
+use crate::stats::Traffic;
 
 /// The rate at which requested ranges arrive.
 #[derive(Debug, Default)]
-pub(super) struct ReadRate(Mutex<(LinkMeter, RateSamples)>);
+pub(crate) struct ReadRate(Mutex<(LinkMeter, RateSamples)>);
 
 /// The measurements so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct RateSamples {
+pub(crate) struct RateSamples {
     /// Rate of link and store together in the fastest measurement.
-    pub(super) max_bytes_per_second: f64,
+    pub(crate) max_bytes_per_second: f64,
     /// Number of measurements.
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
 /// A range read in flight; it ends when this is dropped.
 #[derive(Debug)]
-pub(super) struct PendingRange<'a> {
+pub(crate) struct PendingRange<'a> {
     rate: &'a ReadRate,
     traffic: &'a Traffic,
     long: bool,
@@ -28,14 +29,14 @@ pub(super) struct PendingRange<'a> {
 
 impl ReadRate {
     /// The measurements so far, including ranges in flight.
-    pub(super) fn samples(&self, traffic: &Traffic) -> RateSamples {
+    pub(crate) fn samples(&self, traffic: &Traffic) -> RateSamples {
         let mut rate = self.0.lock();
         let measured = rate.0.measure(Instant::now(), traffic.received_bytes());
         rate.1.add(measured)
     }
 
     /// Registers a range read.
-    pub(super) fn begin_read<'a>(&'a self, traffic: &'a Traffic) -> PendingRange<'a> {
+    pub(crate) fn begin_read<'a>(&'a self, traffic: &'a Traffic) -> PendingRange<'a> {
         self.0
             .lock()
             .0
@@ -61,7 +62,7 @@ impl RateSamples {
 
 impl PendingRange<'_> {
     /// The head of the answer has arrived.
-    pub(super) fn on_headers(&mut self, length: Option<u64>) {
+    pub(crate) fn on_headers(&mut self, length: Option<u64>) {
         let mut rate = self.rate.0.lock();
         self.long = rate
             .0

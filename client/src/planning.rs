@@ -1,0 +1,28 @@
+//! Measures costs and decides: which steps of a sample run at the gateway, where rows of a table are computed, and when
+//! batches begin.
+//!
+//! The arithmetic of plans is in [`pushdown::plan`]; this module feeds it.
+
+mod adapt;
+mod expansion_guard;
+mod link_meter;
+mod pacer;
+mod placement;
+mod profile;
+mod progress;
+mod rate;
+mod table_stage;
+
+pub use adapt::PlanReport;
+pub(crate) use adapt::{
+    Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, ProbeRequest, ReceivedValue,
+    stages_after_models,
+};
+pub(crate) use expansion_guard::ExpansionGuard;
+pub(crate) use pacer::BatchPacer;
+pub(crate) use placement::Placement;
+pub(crate) use profile::refined;
+pub use profile::{Profile, SampleProfile};
+pub(crate) use progress::BatchProgress;
+pub(crate) use rate::{RateSamples, ReadRate};
+pub(crate) use table_stage::{RowGroupCosts, StageChoice};

@@ -1,0 +1,177 @@
+//! Feeds the planner: observations made while samples are read become the plan for the next batches.
+
+mod assignment;
+pub(crate) mod cpus;
+mod event;
+mod in_flight;
+mod interval;
+mod model_support;
+mod observe;
+mod plan_report;
+mod probe;
+mod replan;
+mod sensors;
+mod size_classes;
+mod unlisted_sizes;
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use parking_lot::Mutex;
+use pushdown::{Pipeline, plan::Replanner, step::model::Model, wire::CpuTime};
+use tokio::{sync::watch, time::Instant};
+
+pub(crate) use assignment::Assignment;
+use assignment::PlanContext;
+use event::Moment;
+pub(crate) use event::{Event, GatewayCpus, ReceivedValue};
+pub(crate) use in_flight::InFlight;
+use interval::IntervalStart;
+pub(crate) use model_support::stages_after_models;
+pub use plan_report::PlanReport;
+pub(crate) use probe::ProbeRequest;
+use size_classes::size_classes;
+use unlisted_sizes::UnlistedSizes;
+
+use super::{link_meter::LinkMeter, profile::float};
+use crate::{models::models_of, stats::Traffic, store::Object};
+
+/// Batches that try both routes before the first plan.
+pub(crate) const EXPLORATION_BATCHES: usize = 2;
+
+/// The state of a reader in [`Mode::Auto`](crate::Mode::Auto).
+#[derive(Debug)]
+pub(crate) struct Adapter {
+    pipeline: Pipeline,
+    models: Vec<Arc<Model>>,
+    context: Arc<PlanContext>,
+    /// Whether the size of every object was known when the reader was built.
+    has_all_sizes: bool,
+    /// Samples of an epoch.
+    epoch_samples: usize,
+    /// Samples of a batch.
+    batch_size: usize,
+    /// Identifies the CPUs that run steps on this host.
+    cpus: Option<String>,
+    /// When this was made.
+    began: Instant,
+    traffic: Arc<Traffic>,
+    /// Whether an object has been requested.
+    is_reading: AtomicBool,
+    state: Mutex<State>,
+    has_plan: watch::Sender<bool>,
+}
+
+#[derive(Debug)]
+struct State {
+    replanner: Replanner,
+    host_cores: f64,
+    assignment: Arc<Assignment>,
+    /// Sizes of the objects seen so far, if not all are known from a listing.
+    unlisted: UnlistedSizes,
+    meter: LinkMeter,
+    batches: usize,
+    changes: u64,
+    /// Whether the download of missing weights has begun.
+    is_fetching_weights: bool,
+    /// Batch requests in flight.
+    pending_batches: usize,
+    /// Samples of batches that have begun and have not ended.
+    begun_samples: usize,
+    /// Start of the current measuring interval; `None` until the first object is requested.
+    interval: Option<IntervalStart>,
+    /// CPU time that the gateway stated last.
+    gateway_cpu: Option<CpuTime>,
+    /// The latest time and count of an event.
+    latest: Moment,
+    /// All events so far.
+    #[cfg(test)]
+    trace: Vec<Event>,
+}
+
+impl Adapter {
+    /// An adapter without observations. `None` if no step of the pipeline could run at the gateway.
+    pub(crate) fn new(
+        pipeline: &Pipeline,
+        objects: &[Object],
+        batch_size: usize,
+        threads: usize,
+        max_expand: f64,
+    ) -> Option<Self> {
+        let classes = size_classes(objects);
+        let bounds = classes.iter().map(|class| class.max_bytes).collect();
+        let context = Arc::new(PlanContext::new(pipeline, bounds, max_expand)?);
+        let samples: Vec<_> = classes
+            .iter()
+            .map(|class| (class.share, class.mean_bytes))
+            .collect();
+        let unlisted = UnlistedSizes::default();
+        Some(Self {
+            models: models_of(pipeline.steps()),
+            pipeline: pipeline.clone(),
+            epoch_samples: objects.len(),
+            batch_size,
+            cpus: cpus::name(threads),
+            has_all_sizes: objects.iter().all(|object| object.bytes.is_some()),
+            began: Instant::now(),
+            traffic: Arc::default(),
+            is_reading: AtomicBool::new(false),
+            has_plan: watch::Sender::new(false),
+            state: Mutex::new(State {
+                replanner: Replanner::new(&pipeline.step_costs(), &samples, float(threads as u64)),
+                host_cores: float(threads as u64),
+                assignment: Arc::new(Assignment::unknown(Arc::clone(&context), unlisted.min_bytes())),
+                unlisted,
+                meter: LinkMeter::default(),
+                batches: 0,
+                changes: 0,
+                is_fetching_weights: false,
+                pending_batches: 0,
+                begun_samples: 0,
+                interval: None,
+                gateway_cpu: None,
+                latest: Moment::default(),
+                #[cfg(test)]
+                trace: Vec::new(),
+            }),
+            context,
+        })
+    }
+
+    /// Sets the number of samples of an epoch: this reader's part of the objects.
+    pub(crate) fn with_epoch_samples(self, epoch_samples: usize) -> Self {
+        Self {
+            epoch_samples,
+            ..self
+        }
+    }
+
+    /// Sets the counters of the bytes that arrive.
+    pub(crate) fn with_traffic(self, traffic: Arc<Traffic>) -> Self {
+        Self { traffic, ..self }
+    }
+
+    /// Waits until the first plan was attempted, even if it failed.
+    pub(crate) async fn wait_for_plan(&self) {
+        // The sender lives as long as `self`.
+        drop(self.has_plan.subscribe().wait_for(|has_plan| *has_plan).await);
+    }
+
+    /// The routes of the objects under the plan in force.
+    pub(crate) fn assignment(&self) -> Arc<Assignment> {
+        Arc::clone(&self.state.lock().assignment)
+    }
+
+    /// The plan in force, if there is one.
+    pub(crate) fn plan_report(&self) -> Option<PlanReport> {
+        let state = self.state.lock();
+        Some(PlanReport {
+            pipeline: self.pipeline.clone(),
+            decision: state.replanner.decision()?.clone(),
+            max_object_bytes: self.context.bounds.clone(),
+            changes: state.changes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What the planner observes while samples are read.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use pushdown::{
+    StepTiming,
+    plan::SetupCosts,
+    wire::{CpuTime, Split, header},
+};
+
+use crate::planning::profile::{SampleProfile, number};
+
+/// An observation. It is plain data with its own time, so that a recorded sequence leads a new planner to the same plans.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Event {
+    /// A few objects were measured before the first batch.
+    Profiled {
+        samples: Vec<SampleProfile>,
+        link_bytes_per_second: Option<f64>,
+        gateway_cores: Option<f64>,
+        samples_left: usize,
+        setup: SetupCosts,
+    },
+    /// The first stored object is about to be requested.
+    ReadingBegan(ResourceUsage),
+    /// The samples of a batch are about to be requested.
+    SamplesBegan(Vec<RequestedStage>),
+    /// A sample in flight changes its route.
+    SampleRerouted {
+        from: RequestedStage,
+        to: RequestedStage,
+    },
+    /// A sample has arrived or failed.
+    SampleEnded(RequestedStage),
+    /// A batch of `samples` samples is no longer read. Some may not have ended.
+    SamplesReleased {
+        samples: usize,
+        unfinished: Vec<RequestedStage>,
+    },
+    /// A stored object is requested.
+    ReadBegan(Moment),
+    /// The head of its answer has arrived.
+    ReadAnswered {
+        object_bytes: Option<u64>,
+        moment: Moment,
+    },
+    /// The object has arrived, or failed.
+    ReadEnded {
+        object_bytes: Option<u64>,
+        moment: Moment,
+    },
+    /// A batch request is sent.
+    RequestBegan,
+    /// Its answer states what the gateway has.
+    RequestAnswered(GatewayCpus),
+    /// The answer has arrived, or failed.
+    RequestEnded,
+    /// The gateway sent a value for a sample.
+    ValueReceived {
+        /// Bytes of the object, if known.
+        stored: Option<u64>,
+        requested: Split,
+        value: ReceivedValue,
+    },
+    /// Steps of a sample ran on this host.
+    HostStepsRan {
+        /// Bytes of the object, if known.
+        stored: Option<u64>,
+        ran: Vec<StepTiming>,
+    },
+    /// The consumer took this long for a batch.
+    BatchConsumed { time: Duration, samples: usize },
+    /// A batch is complete. Samples of the epoch that are left after it are planned again.
+    BatchEnded {
+        samples_left: usize,
+        usage: ResourceUsage,
+        setup: SetupCosts,
+    },
+}
+
+/// The time of an event, and the bytes received until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Moment {
+    /// Since the planner was made.
+    pub(crate) at: Duration,
+    pub(crate) received_bytes: u64,
+}
+
+/// What this process has used until a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct ResourceUsage {
+    pub(crate) moment: Moment,
+    pub(crate) host_cpu_seconds: f64,
+}
+
+/// The size class of a sample, and the stage at which it is requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestedStage {
+    pub(super) class: usize,
+    pub(super) stage: usize,
+}
+
+/// A value received from the gateway.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ReceivedValue {
+    pub(crate) stage: u8,
+    pub(crate) bytes: u64,
+    /// CPU time of the gateway's steps.
+    pub(crate) seconds: f32,
+}
+
+/// What an answer states about the CPUs of the gateway.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct GatewayCpus {
+    /// Cores for this reader's tenant.
+    pub(crate) cores: Option<f64>,
+    /// Number of batches that share them.
+    pub(crate) batches: Option<f64>,
+    pub(crate) time: Option<CpuTime>,
+    /// Identifies the CPUs, to compare them with those of this host.
+    pub(crate) fingerprint: Option<String>,
+}
+
+impl GatewayCpus {
+    /// What the head of an answer states.
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        Self {
+            cores: number(headers.get(header::CORES)),
+            batches: number(headers.get(header::BATCHES)),
+            time: text(header::CPU).and_then(|time| time.parse().ok()),
+            fingerprint: text(header::CPUS).map(str::to_owned),
+        }
+    }
+}

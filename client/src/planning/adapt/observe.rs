@@ -1,0 +1,223 @@
+//! Takes observations.
+
+use std::sync::Arc;
+
+use pushdown::{StepTiming, wire::Split};
+
+use super::{
+    Adapter, EXPLORATION_BATCHES, State,
+    event::{Event, GatewayCpus, Moment, ReceivedValue, RequestedStage},
+    float,
+};
+use crate::planning::{link_meter::is_long, profile::SampleProfile};
+
+impl Adapter {
+    /// Records an event. At the end of a batch, plans again for the samples of the epoch that have not begun.
+    pub(crate) fn observe(&self, event: Event) {
+        let mut state = self.state.lock();
+        #[cfg(test)]
+        state.trace.push(event.clone());
+        match event {
+            Event::Profiled {
+                samples,
+                link_bytes_per_second,
+                gateway_cores,
+                samples_left,
+                setup,
+            } => {
+                self.observe_profile(&mut state, &samples);
+                if let Some(rate) = link_bytes_per_second {
+                    state.replanner.link_mut().observe_bandwidth(rate);
+                }
+                if let Some(cores) = gateway_cores {
+                    state.replanner.set_gateway_cores(cores);
+                }
+                state.batches = EXPLORATION_BATCHES;
+                self.plan(&mut state, samples_left, setup);
+            }
+            Event::ReadingBegan(usage) => state.begin_interval(usage),
+            Event::SamplesBegan(routes) => {
+                state.begun_samples += routes.len();
+                for route in routes {
+                    state.replanner.observe_request(route.class, route.stage);
+                }
+            }
+            Event::SampleRerouted { from, to } => {
+                state.end_request(from);
+                state.replanner.observe_request(to.class, to.stage);
+            }
+            Event::SampleEnded(route) => state.end_request(route),
+            Event::SamplesReleased { samples, unfinished } => {
+                state.begun_samples -= samples;
+                for route in unfinished {
+                    state.end_request(route);
+                }
+            }
+            Event::ReadBegan(moment) => {
+                let Moment { at, received_bytes } = state.advance(moment);
+                state.meter.on_request(self.began + at, received_bytes);
+            }
+            Event::ReadAnswered { object_bytes, moment } => {
+                let Moment { at, received_bytes } = state.advance(moment);
+                state
+                    .meter
+                    .on_headers(object_bytes, self.began + at, received_bytes);
+            }
+            Event::ReadEnded { object_bytes, moment } => {
+                let Moment { at, received_bytes } = state.advance(moment);
+                let rate = state
+                    .meter
+                    .on_end(is_long(object_bytes), self.began + at, received_bytes);
+                if let Some(rate) = rate {
+                    state.replanner.link_mut().observe_rate(rate);
+                }
+            }
+            Event::RequestBegan => state.pending_batches += 1,
+            Event::RequestAnswered(cpus) => self.observe_gateway_cpus(&mut state, &cpus),
+            Event::RequestEnded => state.pending_batches -= 1,
+            Event::ValueReceived {
+                stored,
+                requested,
+                value,
+            } => self.observe_value(&mut state, stored, requested, value),
+            Event::HostStepsRan { stored, ran } => self.observe_host_steps(&mut state, stored, &ran),
+            Event::BatchConsumed { time, samples } => {
+                if samples > 0 {
+                    let seconds = time.as_secs_f64() / float(samples as u64);
+                    state.replanner.observe_trainer_seconds(seconds);
+                }
+            }
+            Event::BatchEnded {
+                samples_left,
+                usage,
+                setup,
+            } => {
+                state.observe_interval(usage);
+                state.batches += 1;
+                if state.batches >= EXPLORATION_BATCHES || samples_left == 0 {
+                    self.plan(&mut state, samples_left, setup);
+                }
+            }
+        }
+    }
+
+    fn observe_host_steps(&self, state: &mut State, stored: Option<u64>, ran: &[StepTiming]) {
+        let class = self.context.class(stored);
+        for StepTiming { steps, time } in ran {
+            state
+                .replanner
+                .observe_host_seconds(class, steps.start, steps.len(), time.as_secs_f64());
+        }
+        if let Some(stored) = stored.filter(|_| !self.has_all_sizes) {
+            state.observe_size(class, stored);
+        }
+    }
+
+    fn observe_value(
+        &self,
+        state: &mut State,
+        stored: Option<u64>,
+        requested: Split,
+        received: ReceivedValue,
+    ) {
+        let class = self.context.class(stored);
+        // The gateway sends the object itself if the value would be too large.
+        let is_object = received.stage == 0;
+        let stage = match requested {
+            Split::At(requested) if is_object => requested,
+            _ => received.stage,
+        };
+        let (stage, bytes) = (usize::from(stage), float(received.bytes));
+        // If no step ran, the cost of the steps is unknown.
+        if received.seconds > 0.0 {
+            state
+                .replanner
+                .observe_gateway_seconds(class, stage, received.seconds.into());
+        }
+        state
+            .replanner
+            .observe_value_bytes(class, stage, bytes, is_object);
+    }
+
+    fn observe_gateway_cpus(&self, state: &mut State, cpus: &GatewayCpus) {
+        if let Some(cores) = cpus.cores {
+            let own = float(state.pending_batches.max(1) as u64);
+            let part = cpus.batches.map_or(1.0, |all| own / all.max(own));
+            state.replanner.set_gateway_cores(cores * part);
+        }
+        if let Some(time) = cpus.time {
+            state.gateway_cpu = Some(time);
+            if let Some(interval) = &mut state.interval {
+                interval.gateway_cpu.get_or_insert(time);
+            }
+        }
+        // On the CPUs of this host, the two do not add up.
+        let shared = cpus.fingerprint.is_some() && cpus.fingerprint == self.cpus;
+        state.replanner.set_shared(shared);
+    }
+
+    fn observe_profile(&self, state: &mut State, samples: &[SampleProfile]) {
+        for sample in samples {
+            let stored = sample.candidates.first().map(|candidate| bytes(candidate.bytes));
+            let class = self.context.class(stored);
+            if let Some(stored) = stored.filter(|_| !self.has_all_sizes) {
+                state.observe_size(class, stored);
+            }
+            let replanner = &mut state.replanner;
+            let pairs = sample.candidates.iter().zip(sample.candidates.iter().skip(1));
+            for (candidate, next) in pairs {
+                let seconds = candidate.host_seconds - next.host_seconds;
+                replanner.observe_host_seconds(class, candidate.stage, next.stage - candidate.stage, seconds);
+            }
+            if let Some(last) = sample.candidates.last() {
+                let rest = self.pipeline.len() - last.stage;
+                replanner.observe_host_seconds(class, last.stage, rest, last.host_seconds);
+            }
+            for candidate in sample.candidates.iter().skip(1) {
+                replanner.observe_gateway_seconds(class, candidate.stage, candidate.gateway_seconds);
+                let stored = stored.map_or(f64::INFINITY, float);
+                let is_object = candidate.bytes > stored * self.context.max_expand;
+                replanner.observe_value_bytes(
+                    class,
+                    candidate.stage,
+                    if is_object { stored } else { candidate.bytes },
+                    is_object,
+                );
+            }
+        }
+    }
+}
+
+impl State {
+    /// The moment, or the latest one so far: threads take their times before they wait for their turn.
+    pub(super) fn advance(&mut self, moment: Moment) -> Moment {
+        self.latest = Moment {
+            at: self.latest.at.max(moment.at),
+            received_bytes: self.latest.received_bytes.max(moment.received_bytes),
+        };
+        self.latest
+    }
+
+    fn end_request(&mut self, route: RequestedStage) {
+        self.replanner.observe_request_end(route.class, route.stage);
+    }
+
+    /// Records the stored size of an object without a listed size. Earlier assignments keep their routes.
+    fn observe_size(&mut self, class: usize, stored: u64) {
+        self.unlisted.observe(stored);
+        self.replanner.set_object_bytes(class, self.unlisted.mean_bytes());
+        let min_bytes = self.unlisted.min_bytes();
+        if self.assignment.unlisted_bytes != min_bytes {
+            Arc::make_mut(&mut self.assignment).unlisted_bytes = min_bytes;
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a size that was a whole number"
+)]
+const fn bytes(size: f64) -> u64 {
+    size as u64
+}

@@ -1,0 +1,65 @@
+//! Measures a few objects, for plans that cannot begin with trials of both routes.
+
+use pushdown::Step;
+
+use super::{Adapter, event::Event};
+use crate::{
+    error::Result,
+    models::preload,
+    planning::profile::ProfileRequest,
+    store::{Object, Store},
+};
+
+/// Number of measured objects.
+const PROBED: usize = 8;
+
+/// The data set to probe.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProbeRequest<'a> {
+    pub(crate) bucket: &'a str,
+    pub(crate) objects: &'a [Object],
+    pub(crate) seed: Option<u64>,
+    pub(crate) epoch: u32,
+}
+
+impl Adapter {
+    /// Loads the weights that are on this host. If some are not, plans from a few measured objects instead of trying both
+    /// routes, since the plan decides whether downloading weights is worthwhile.
+    ///
+    /// # Errors
+    /// If no object can be requested. Refused objects are skipped.
+    pub(crate) async fn probe(&self, store: &Store, request: ProbeRequest<'_>) -> Result<()> {
+        let ProbeRequest {
+            bucket,
+            objects,
+            seed,
+            epoch,
+        } = request;
+        if objects.is_empty() {
+            return Ok(());
+        }
+        let is_missing = |step: &Step| step.models().any(|model| !model.is_local());
+        let Some(host_steps) = self.pipeline.steps().iter().position(is_missing) else {
+            preload(self.pipeline.steps());
+            return Ok(());
+        };
+        let step = objects.len().div_ceil(PROBED).max(1);
+        let probed: Vec<_> = objects.iter().step_by(step).cloned().collect();
+        let request = ProfileRequest {
+            bucket,
+            pipeline: &self.pipeline,
+            host_steps,
+            seed,
+            epoch,
+        };
+        let profile = store.profile_all(&probed, &request).await?;
+        self.observe(Event::Profiled {
+            samples: profile.samples,
+            link_bytes_per_second: profile.link_bytes_per_second,
+            gateway_cores: profile.gateway_cores,
+            samples_left: objects.len(),
+            setup: self.setup_costs(),
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Plans from what was observed.
+
+use std::sync::Arc;
+
+use pushdown::plan::{Plan, Rules, SetupCosts};
+
+use super::{Adapter, State, assignment::Assignment, float};
+use crate::models::preload;
+
+impl Adapter {
+    /// Plans the samples of the epoch that are left and have not begun.
+    pub(super) fn plan(&self, state: &mut State, samples_left: usize, setup: SetupCosts) {
+        // After the last batch, plan for the next epoch.
+        let samples_left = match samples_left.saturating_sub(state.begun_samples) {
+            0 => self.epoch_samples,
+            left => left,
+        };
+        let rules = Rules {
+            samples_left: float(samples_left as u64),
+            batch_size: float(self.batch_size as u64),
+            max_expand: state.unlisted.max_expand(self.context.max_expand),
+            weights_in_flight: state.is_fetching_weights,
+            ..Rules::default()
+        };
+        let before = state
+            .replanner
+            .decision()
+            .map(|decision| decision.plan.shares.clone());
+        let unlisted_bytes = state.unlisted.min_bytes();
+        if let Some(decision) = state.replanner.next_batch(setup, &rules) {
+            let assign =
+                |plan: &Plan| Assignment::planned(Arc::clone(&self.context), unlisted_bytes, decision, plan);
+            let planned = assign(&decision.plan);
+            if before.as_ref() != Some(&decision.plan.shares) {
+                tracing::info!(
+                    samples_per_second = 1.0 / decision.plan.load.seconds(),
+                    bound = ?decision.plan.load.bound(),
+                    tiers = ?decision.tiers,
+                    assignment = ?planned,
+                    "planned"
+                );
+                preload(&self.pipeline.steps()[planned.first_stage()..]);
+                state.changes += u64::from(before.is_some());
+            }
+            // Samples that need weights not yet downloaded would wait for them, and so would all later samples.
+            let needs_weights = decision.needs_weights();
+            let interim = needs_weights.then(|| decision.plan_without_weights()).flatten();
+            state.assignment = Arc::new(interim.map_or(planned, |plan| assign(&plan)));
+            state.is_fetching_weights |= needs_weights;
+        }
+        self.has_plan.send_replace(true);
+    }
+}

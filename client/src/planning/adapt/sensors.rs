@@ -1,0 +1,53 @@
+//! Reads clocks and counters for events.
+
+use std::time::Duration;
+
+use pushdown::plan::{LoadingCost, SetupCosts};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{
+    Adapter,
+    event::{Event, Moment, ResourceUsage},
+    float,
+};
+
+impl Adapter {
+    /// The end of a batch with `samples_left` samples of the epoch after it.
+    pub(crate) fn batch_end(&self, samples_left: usize) -> Event {
+        Event::BatchEnded {
+            samples_left,
+            usage: self.usage(),
+            setup: self.setup_costs(),
+        }
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment {
+            at: self.began.elapsed(),
+            received_bytes: self.traffic.received_bytes(),
+        }
+    }
+
+    pub(super) fn usage(&self) -> ResourceUsage {
+        let host_cpu = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
+        ResourceUsage {
+            moment: self.moment(),
+            host_cpu_seconds: host_cpu.as_secs_f64(),
+        }
+    }
+
+    /// What models still cost before they run: weights that are not on this host, and the loading of layers.
+    pub(super) fn setup_costs(&self) -> SetupCosts {
+        let missing = self.models.iter().filter(|model| !model.is_local());
+        // Loading layers is assumed to take as long at the gateway as on this host.
+        let all = self.pipeline.len();
+        let loading = (0..=all).map(|stage| LoadingCost {
+            gateway_seconds: self.pipeline.loading_time(0..stage).as_secs_f64(),
+            host_seconds: self.pipeline.loading_time(stage..all).as_secs_f64(),
+        });
+        SetupCosts {
+            weights_bytes: missing.map(|model| float(model.description().bytes)).sum(),
+            loading: loading.collect(),
+        }
+    }
+}

@@ -52,6 +52,7 @@ mod session;
 mod sign;
 mod stats;
 mod store;
+#[cfg(feature = "tables")]
 mod table;
 mod transport;
 mod value_cache;
@@ -69,6 +70,7 @@ pub use store::{
     Credentials, Object, Store, StoreBuilder, StoredTable, StoredTables, TableRows, TablesScan, Value,
     ValueRequest, ValueStream,
 };
+#[cfg(feature = "tables")]
 pub use table::{RowId, TableBatch, TableReader};
 pub use transport::Timeouts;
 pub use value_cache::NotCached;

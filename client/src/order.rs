@@ -4,8 +4,6 @@
 //! therefore a Fisher-Yates shuffle, implemented in this file, over the key stream of `ChaCha12` (RFC 8439's round
 //! function, 12 rounds), keyed by `seed` and `epoch`.
 
-use std::ops::Range;
-
 use rand_chacha::{
     ChaCha12Rng,
     rand_core::{RngCore, SeedableRng},
@@ -55,7 +53,8 @@ impl Shard {
     }
 
     /// The positions of this shard if each shard is a contiguous range of `total`. Sizes differ by at most one.
-    pub(crate) fn contiguous_range(self, total: u64) -> Range<u64> {
+    #[cfg(feature = "tables")]
+    pub(crate) fn contiguous_range(self, total: u64) -> std::ops::Range<u64> {
         let (world, len) = (self.world as u128, u128::from(total));
         let start = |rank: usize| u64::try_from(len * rank as u128 / world).unwrap_or(u64::MAX);
         start(self.rank)..start(self.rank + 1)
@@ -100,8 +99,10 @@ impl EpochOrder {
 /// Purpose of a permutation of samples.
 const SAMPLES: &[u8; 16] = b"pushdown/order/1";
 /// Purpose of a permutation of row groups.
+#[cfg(feature = "tables")]
 pub(crate) const GROUPS: &[u8; 16] = b"pushdown/group/1";
 /// Purpose of a permutation of a row group's rows.
+#[cfg(feature = "tables")]
 pub(crate) const ROWS: &[u8; 16] = b"pushdown/rows//1";
 
 /// A permutation of `0..len`, a different one for each `number` and purpose.

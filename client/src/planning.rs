@@ -4,6 +4,7 @@
 //! The arithmetic of plans is in [`pushdown::plan`]; this module feeds it.
 
 mod adapt;
+#[cfg(feature = "tables")]
 mod expansion_guard;
 mod link_meter;
 mod pacer;
@@ -11,6 +12,7 @@ mod placement;
 mod profile;
 mod progress;
 mod rate;
+#[cfg(feature = "tables")]
 mod table_stage;
 
 pub use adapt::PlanReport;
@@ -18,6 +20,7 @@ pub(crate) use adapt::{
     Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, ProbeRequest, ReceivedValue,
     stages_after_models,
 };
+#[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;
 pub(crate) use pacer::BatchPacer;
 pub(crate) use placement::Placement;
@@ -25,4 +28,5 @@ pub(crate) use profile::refined;
 pub use profile::{Profile, SampleProfile};
 pub(crate) use progress::BatchProgress;
 pub(crate) use rate::{RateSamples, ReadRate};
+#[cfg(feature = "tables")]
 pub(crate) use table_stage::{RowGroupCosts, StageChoice};

@@ -8,11 +8,9 @@ mod rows;
 mod table;
 mod versioned_object;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::SystemTime,
-};
+#[cfg(feature = "models")]
+use std::path::{Path, PathBuf};
+use std::{sync::Arc, time::SystemTime};
 
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use parking_lot::Mutex;
@@ -24,9 +22,10 @@ pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
 pub use table::StoredTable;
 
+#[cfg(feature = "models")]
+use crate::models;
 use crate::{
     error::{Error, ErrorKind, Result},
-    models,
     outage::Outages,
     retry::{Backoff, RetryPolicy},
     sign::Presigner,
@@ -47,6 +46,7 @@ struct Shared {
     region: String,
     provider: SharedCredentialsProvider,
     /// Cache folder for the weights of models, if any.
+    #[cfg(feature = "models")]
     model_cache: Option<PathBuf>,
     /// The last credentials: not every provider caches its own.
     credentials: Mutex<Option<aws_credential_types::Credentials>>,
@@ -65,6 +65,7 @@ pub struct StoreBuilder {
     credentials: Option<Credentials>,
     timeouts: Timeouts,
     retry: RetryPolicy,
+    #[cfg(feature = "models")]
     model_cache: Option<PathBuf>,
 }
 
@@ -116,6 +117,7 @@ impl StoreBuilder {
     }
 
     /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
+    #[cfg(feature = "models")]
     pub fn model_cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.model_cache = Some(folder.into());
         self
@@ -147,6 +149,7 @@ impl StoreBuilder {
                 provider,
                 credentials: Mutex::default(),
                 retry: self.retry,
+                #[cfg(feature = "models")]
                 model_cache: self.model_cache.or_else(models::default_model_cache),
             }),
         })
@@ -174,6 +177,7 @@ impl Store {
         self.shared.transport.traffic()
     }
 
+    #[cfg(feature = "models")]
     pub(crate) fn model_cache(&self) -> Option<&Path> {
         self.shared.model_cache.as_deref()
     }

@@ -110,10 +110,11 @@ impl ModelRegistry {
     /// Marks the models of `steps` as used, and evicts the weights of the least recently used models if all weights
     /// together exceed the budget.
     pub fn mark_used(&self, steps: &[Step]) {
-        for used in steps.iter().flat_map(Step::models) {
+        let used = steps.iter().flat_map(Step::models);
+        for used in used.filter_map(|model| Model::downcast(model).ok()) {
             let mut warm = self.0.warm.lock();
-            warm.retain(|model| model != used);
-            warm.push(Arc::clone(used));
+            warm.retain(|model| *model != used);
+            warm.push(used);
             // A model that is not loaded yet has no bytes in memory: its size counts.
             let memory_bytes = |model: &Arc<Model>| model.memory_bytes().max(model.description().bytes);
             let mut bytes: u64 = warm.iter().map(memory_bytes).sum();

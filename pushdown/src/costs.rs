@@ -10,18 +10,8 @@ impl Pipeline {
         let cost = |(step, output): (&Step, &Kind)| StepCost {
             output_bytes: output.bytes(),
             macs: step.macs(),
-            needs_model: step.needs_model(),
+            needs_model: !step.models().is_empty(),
         };
         self.steps().iter().zip(&self.kinds()[1..]).map(cost).collect()
-    }
-}
-
-impl Step {
-    /// Whether the step runs a model, itself or in an inner pipeline.
-    fn needs_model(&self) -> bool {
-        #[cfg(feature = "models")]
-        return self.models().next().is_some();
-        #[cfg(not(feature = "models"))]
-        return false;
     }
 }

@@ -2,7 +2,6 @@
 
 mod inner;
 mod json;
-#[cfg(feature = "models")]
 mod models;
 mod rows;
 

@@ -2,7 +2,7 @@
 //!
 //! A new step is one file that implements [`Operator`] and one line in the list below.
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 pub use pushdown_core::step::{
     InnerPipeline, OpenTable, Operator, Pixels, RowSelection, RowTransform, RowwiseStep, Scope, StageValue,
@@ -15,7 +15,7 @@ pub use pushdown_model as model;
 pub use pushdown_table as table;
 
 use pushdown_core::{
-    language::{Args, Call, Param, Resolver, Value, excerpt},
+    language::{Args, Call, NamedModel, Param, Resolver, Value, excerpt},
     step::{distance, operator},
 };
 
@@ -107,6 +107,21 @@ macro_rules! steps {
             /// Loads what the step needs to run.
             pub(crate) fn prepare(&self) -> Result<()> {
                 match self { $($(#[$feature])? Self::$name(step) => step.prepare()),+ }
+            }
+
+            /// The model that the step itself runs, if there is one.
+            pub(crate) fn own_model(&self) -> Option<Arc<dyn NamedModel>> {
+                match self { $($(#[$feature])? Self::$name(step) => Operator::model(step)),+ }
+            }
+
+            /// The normalization that the input of the step has to have, if there is one.
+            pub(crate) fn input_normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+                match self { $($(#[$feature])? Self::$name(step) => step.input_normalization()),+ }
+            }
+
+            /// Expected CPU time of [`prepare`](Self::prepare) for a step with a model; `None` if it is not known.
+            pub(crate) fn expected_prepare_time(&self) -> Option<Duration> {
+                match self { $($(#[$feature])? Self::$name(step) => step.expected_prepare_time()),+ }
             }
 
             /// Multiply-accumulate operations for one sample; 0 for steps other than `model`.

@@ -17,6 +17,8 @@ impl ErrorDocument {
     pub fn parse(document: &[u8]) -> Self {
         let document = String::from_utf8_lossy(document);
         let mut reader = Reader::from_str(&document);
+        // Proxies quote addresses without escapes.
+        reader.config_mut().allow_dangling_amp = true;
         let mut found = Self::default();
         // The element that is being read, and its text so far.
         let mut element: Option<(String, String)> = None;

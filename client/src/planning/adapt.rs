@@ -17,7 +17,7 @@ mod unlisted_sizes;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use parking_lot::Mutex;
-use pushdown::{Pipeline, plan::Replanner, step::model::Model, wire::CpuTime};
+use pushdown::{Pipeline, pipeline::NamedModel, plan::Replanner, wire::CpuTime};
 use tokio::{sync::watch, time::Instant};
 
 pub(crate) use assignment::Assignment;
@@ -42,7 +42,7 @@ pub(crate) const EXPLORATION_BATCHES: usize = 2;
 #[derive(Debug)]
 pub(crate) struct Adapter {
     pipeline: Pipeline,
-    models: Vec<Arc<Model>>,
+    models: Vec<Arc<dyn NamedModel>>,
     context: Arc<PlanContext>,
     /// Whether the size of every object was known when the reader was built.
     has_all_sizes: bool,

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use http::HeaderValue;
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample, engine_of,
+    pipeline::NamedModel,
     plan::Candidate,
-    step::model::Model,
     wire::{Split, header},
 };
 use tokio::sync::oneshot;
@@ -170,7 +170,7 @@ impl Store {
         key: &Arc<str>,
         stored: &Bytes,
         request: &ProfileRequest<'_>,
-        missing: &[Arc<Model>],
+        missing: &[Arc<dyn NamedModel>],
     ) -> Result<MeasuredSample> {
         let limits = Limits::default();
         let &ProfileRequest {

@@ -2,6 +2,7 @@
 
 mod build;
 mod open;
+#[cfg(feature = "tables")]
 mod table;
 
 use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc};
@@ -132,6 +133,7 @@ impl PushdownReaderBuilder {
         /// When to retry.
         retry(retry: RetryPolicy) => |builder| builder.store = builder.store.retry(retry);
         /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
+        #[cfg(feature = "models")]
         model_cache(folder: impl Into<PathBuf>) => |builder| builder.store = builder.store.model_cache(folder);
         /// Bucket of all samples.
         bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());

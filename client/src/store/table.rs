@@ -8,8 +8,7 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use http::HeaderValue;
-use pushdown::{Context, Description, Limits, Pipeline, Scan, Source, Suffix};
+use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix};
 
 use super::{Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
 use crate::{
@@ -38,7 +37,8 @@ impl StoredTable {
     ///
     /// # Errors
     /// [`ErrorKind::Sample`] for an object that is not a table; errors of reading it.
-    pub async fn describe(&self) -> Result<Description> {
+    #[cfg(feature = "tables")]
+    pub async fn describe(&self) -> Result<pushdown::Description> {
         let source = Arc::new(self.clone());
         let described = pushdown::describe(source, &self.context()).await;
         described.map_err(|error| self.map_error(error))
@@ -77,7 +77,8 @@ impl StoredTable {
     }
 
     /// Whether `etag` is that of the version that is read, as far as both are known.
-    pub(crate) fn matches_etag(&self, etag: Option<&HeaderValue>) -> bool {
+    #[cfg(feature = "tables")]
+    pub(crate) fn matches_etag(&self, etag: Option<&http::HeaderValue>) -> bool {
         let known = self.0.etag();
         known
             .as_ref()

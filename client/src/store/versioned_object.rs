@@ -66,6 +66,7 @@ impl VersionedObject {
     }
 
     /// The ETag of the version that is read, once it is known.
+    #[cfg(feature = "tables")]
     pub(super) fn etag(&self) -> Option<HeaderValue> {
         match &*self.version.lock() {
             Some(Version::Ranges { etag, .. }) => Some(etag.clone()),

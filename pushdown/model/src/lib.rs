@@ -37,7 +37,7 @@ pub use weight_source::WeightSource;
 use pushdown_core::step::{Operator, Scope};
 use pushdown_core::{
     DType, Layout, Result, Tensor, TensorKind,
-    language::{Args, Param, Value},
+    language::{Args, NamedModel, Param, Value},
 };
 
 /// `model`: the layers of a model between its input, or a cut point, and a cut point or its output. The step adds the batch
@@ -200,6 +200,22 @@ impl Operator for ModelStep {
         self.model.load_layers(self.range.from, self.range.to)
     }
 
+    fn model(&self) -> Option<Arc<dyn NamedModel>> {
+        let model: Arc<dyn NamedModel> = Arc::<Model>::clone(&self.model);
+        Some(model)
+    }
+
+    /// From the card of the model, if these layers start at its input.
+    fn input_normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+        self.model
+            .normalization()
+            .filter(|_| self.range.from == Boundary::Input)
+    }
+
+    fn expected_prepare_time(&self) -> Option<Duration> {
+        self.model.expected_load_time(self.range.from, self.range.to)
+    }
+
     /// Multiply-accumulate operations of these layers, for one sample.
     fn macs(&self) -> u64 {
         let cuts = &self.model.description().cut_points;
@@ -224,18 +240,6 @@ impl ModelStep {
     /// The layers that the step runs.
     pub const fn range(&self) -> LayerRange {
         self.range
-    }
-
-    /// Mean and standard deviation from the model's card, if these layers start at its input.
-    pub fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
-        let card = self.model.description().card.as_ref()?;
-        card.normalization()
-            .filter(|_| self.range.from == Boundary::Input)
-    }
-
-    /// Expected CPU time to load the layers; see [`Model::expected_load_time`].
-    pub fn expected_load_time(&self) -> Option<Duration> {
-        self.model.expected_load_time(self.range.from, self.range.to)
     }
 
     /// Runs the layers on one value.

@@ -13,7 +13,7 @@ use super::{
     WeightSource, files::FileDigests, loaded_model::LoadedModel, outline::Outline,
     weight_source::lock_loading,
 };
-use pushdown_core::{Error, Result, Tensor, language::NamedModel};
+use pushdown_core::{Error, Result, RuntimeIdentity, Tensor, language::NamedModel};
 
 /// A model. Models are equal if their digests are.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Model {
     ///
     /// # Errors
     /// The reason, for a resolver of other models.
-    pub(super) fn downcast(model: Arc<dyn NamedModel>) -> Result<Arc<Self>, &'static str> {
+    pub fn downcast(model: Arc<dyn NamedModel>) -> Result<Arc<Self>, &'static str> {
         let model: Arc<dyn Any + Send + Sync> = model;
         model
             .downcast()
@@ -233,6 +233,38 @@ impl Model {
 }
 
 impl NamedModel for Model {
+    fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    fn is_batched(&self) -> bool {
+        self.description.batched
+    }
+
+    fn digest(&self) -> &str {
+        &self.description.digest
+    }
+
+    fn bytes(&self) -> u64 {
+        self.description.bytes
+    }
+
+    fn is_local(&self) -> bool {
+        self.is_local()
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.is_loaded()
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.prepare()
+    }
+
+    fn runtime_identity(&self) -> Result<RuntimeIdentity> {
+        self.runtime().map(|runtime| runtime.identity())
+    }
+
     fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
         self.description.card.as_ref()?.normalization()
     }

@@ -2,22 +2,21 @@
 
 use std::{any::Any, ops::Range, sync::Arc, time::Duration};
 
-use pushdown_model::{Model, ModelStep};
+#[cfg(feature = "models")]
+use pushdown_model::ModelStep;
 
+use super::NamedModel;
 use crate::{Pipeline, Step, fuse::joined};
 
 impl Step {
     /// The models that the step runs, including those of an inner pipeline.
-    pub fn models(&self) -> Box<dyn Iterator<Item = &Arc<Model>> + '_> {
-        let own = match self {
-            Self::Model(model) => Some(model.model()),
-            _ => None,
-        };
+    pub fn models(&self) -> Vec<Arc<dyn NamedModel>> {
         let inner = self
             .inner_pipeline()
             .and_then(|inner| (inner as &dyn Any).downcast_ref());
         let inner = inner.into_iter().flat_map(Pipeline::steps);
-        Box::new(own.into_iter().chain(inner.flat_map(Self::models)))
+        let own = self.own_model().into_iter();
+        own.chain(inner.flat_map(Self::models)).collect()
     }
 }
 
@@ -26,14 +25,14 @@ impl Pipeline {
     /// batch axis. One ASCII sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |(index, step): (usize, &Step)| {
-            let Step::Model(model) = step else { return None };
-            let (mean, std) = model.normalization()?;
+            let (mean, std) = step.input_normalization()?;
+            let model = step.own_model()?;
             let before = self.steps[..index].iter().rev();
             let normalize = before.into_iter().find_map(|step| match step {
                 Step::Normalize(normalize) => Some(normalize),
                 _ => None,
             });
-            let name = &model.model().description().name;
+            let name = model.name();
             match normalize {
                 Some(normalize) if normalize.is_close_to(&mean, &std) => None,
                 Some(_) => Some(format!(
@@ -49,14 +48,11 @@ impl Pipeline {
         let mut warnings: Vec<String> = self.steps.iter().enumerate().filter_map(warning).collect();
         let mut models: Vec<_> = self.steps.iter().flat_map(Step::models).collect();
         models.dedup();
-        let unbatched = models
-            .iter()
-            .map(|model| model.description())
-            .filter(|model| !model.batched);
+        let unbatched = models.iter().filter(|model| !model.is_batched());
         warnings.extend(unbatched.map(|model| {
             format!(
                 "the model {} runs on one sample at a time: its results in a batch differ from those of single samples",
-                model.name
+                model.name()
             )
         }));
         warnings
@@ -64,6 +60,7 @@ impl Pipeline {
 
     /// The first model in `stretch`: the range of its consecutive steps, and all of them as one step. For callers that run a
     /// model on many samples at once.
+    #[cfg(feature = "models")]
     pub fn first_model(&self, stretch: Range<usize>) -> Option<(Range<usize>, ModelStep)> {
         let (start, count, model) = first_model(&self.steps[stretch.clone()])?;
         let start = stretch.start + start;
@@ -74,22 +71,27 @@ impl Pipeline {
     /// part of each model that was loaded in this process; zero for models without one.
     pub fn loading_time(&self, stretch: Range<usize>) -> Duration {
         let mut total = Duration::ZERO;
-        let mut rest = stretch;
-        while let Some((steps, model)) = self.first_model(rest.clone()) {
-            total += model.expected_load_time().unwrap_or_default();
-            rest.start = steps.end;
+        let mut rest = &self.steps[stretch];
+        while let Some((first, following)) = rest.split_first() {
+            let (count, time) = match joined(first, following) {
+                Some((count, step)) => (count, step.expected_prepare_time()),
+                None => (1, first.expected_prepare_time()),
+            };
+            total += time.unwrap_or_default();
+            rest = &rest[count..];
         }
         total
     }
 }
 
 /// The first model in `steps`: the index of its first step, the number of its consecutive steps, and all of them as one.
+#[cfg(feature = "models")]
 fn first_model(steps: &[Step]) -> Option<(usize, usize, ModelStep)> {
     steps.iter().enumerate().find_map(|(start, step)| {
-        let (count, step) = joined(step, &steps[start + 1..]).unwrap_or_else(|| (1, step.clone()));
-        match step {
-            Step::Model(model) => Some((start, count, model)),
-            _ => None,
+        let Step::Model(first) = step else { return None };
+        match joined(step, &steps[start + 1..]) {
+            Some((count, Step::Model(all))) => Some((start, count, all)),
+            _ => Some((start, 1, first.clone())),
         }
     })
 }

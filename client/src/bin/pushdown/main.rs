@@ -12,6 +12,7 @@ mod print;
 mod progress;
 mod read;
 mod report;
+#[cfg(feature = "tables")]
 mod schema;
 mod steps;
 
@@ -55,6 +56,7 @@ enum Command {
     /// Get the value that a pipeline computes from one object
     Get(get::Get),
     /// Show the columns and the row count of a table
+    #[cfg(feature = "tables")]
     Schema(schema::Schema),
     /// Read all objects under a prefix, and report the throughput
     Read(read::Read),
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
     log(cli.verbose);
     let done = match cli.command {
         Command::Get(get) => block_on(Box::pin(get.run())),
+        #[cfg(feature = "tables")]
         Command::Schema(schema) => block_on(Box::pin(schema.run())),
         Command::Read(read) => block_on(Box::pin(read.run())),
         Command::Explain(explain) => block_on(Box::pin(explain.run())),

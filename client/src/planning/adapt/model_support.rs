@@ -12,13 +12,13 @@ use crate::models::models_of;
 pub(crate) fn stages_after_models(pipeline: &Pipeline) -> Option<(usize, usize)> {
     let error = models_of(pipeline.steps())
         .iter()
-        .find_map(|model| model.runtime().err())?;
+        .find_map(|model| model.runtime_identity().err())?;
     tracing::warn!(%error, "this host cannot run models: they run at the gateway only");
     Some(fewest_bytes(pipeline))
 }
 
 fn fewest_bytes(pipeline: &Pipeline) -> (usize, usize) {
-    let model = |step: &Step| step.models().next().is_some();
+    let model = |step: &Step| !step.models().is_empty();
     let first = pipeline
         .steps()
         .iter()

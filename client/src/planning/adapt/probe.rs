@@ -38,7 +38,7 @@ impl Adapter {
         if objects.is_empty() {
             return Ok(());
         }
-        let is_missing = |step: &Step| step.models().any(|model| !model.is_local());
+        let is_missing = |step: &Step| step.models().iter().any(|model| !model.is_local());
         let Some(host_steps) = self.pipeline.steps().iter().position(is_missing) else {
             preload(self.pipeline.steps());
             return Ok(());

@@ -46,7 +46,7 @@ impl Adapter {
             host_seconds: self.pipeline.loading_time(stage..all).as_secs_f64(),
         });
         SetupCosts {
-            weights_bytes: missing.map(|model| float(model.description().bytes)).sum(),
+            weights_bytes: missing.map(|model| float(model.bytes())).sum(),
             loading: loading.collect(),
         }
     }

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderMap;
 use pushdown::{
     Context, Pipeline, Sample, Step,
+    pipeline::NamedModel,
     plan::{Candidate, LoadingCost},
-    step::model::Model,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -85,7 +85,7 @@ pub(super) fn candidates(
     bytes: &[Option<u64>],
     host_groups: &[StepGroup],
     gateway_groups: &[StepGroup],
-    missing: &[Arc<Model>],
+    missing: &[Arc<dyn NamedModel>],
 ) -> Result<Vec<Candidate>> {
     let same_steps = |(a, b): (&StepGroup, &StepGroup)| (a.first, a.steps) == (b.first, b.steps);
     if host_groups.len() > gateway_groups.len() || !host_groups.iter().zip(gateway_groups).all(same_steps) {
@@ -149,11 +149,11 @@ pub(super) fn candidates(
 }
 
 /// Bytes of the `missing` models that `steps` need.
-fn weights(steps: &[Step], missing: &[Arc<Model>]) -> f64 {
+fn weights(steps: &[Step], missing: &[Arc<dyn NamedModel>]) -> f64 {
     let needed = models_of(steps)
         .into_iter()
         .filter(|model| missing.contains(model));
-    needed.map(|model| float(model.description().bytes)).sum()
+    needed.map(|model| float(model.bytes())).sum()
 }
 
 #[expect(

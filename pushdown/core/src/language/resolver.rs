@@ -2,13 +2,50 @@
 
 use std::{any::Any, fmt, sync::Arc};
 
-use crate::{Error, Result};
+use crate::{Error, Result, RuntimeIdentity};
 
-/// A model that a pipeline can name.
+/// A model that a pipeline can name. Equal to another one if their digests are.
 pub trait NamedModel: Any + fmt::Debug + Send + Sync {
+    /// The name in pipelines.
+    fn name(&self) -> &str;
+
+    /// Whether it runs many samples at a time with the results of single ones.
+    fn is_batched(&self) -> bool;
+
+    /// SHA-256 of the model, in hex digits.
+    fn digest(&self) -> &str;
+
+    /// Bytes of its files.
+    fn bytes(&self) -> u64;
+
+    /// Whether its files are on this host.
+    fn is_local(&self) -> bool;
+
+    /// Whether its weights are in memory.
+    fn is_loaded(&self) -> bool;
+
+    /// Fetches and loads the weights.
+    ///
+    /// # Errors
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why the model cannot run here, or its files cannot be
+    /// fetched.
+    fn prepare(&self) -> Result<()>;
+
+    /// What runs the model.
+    ///
+    /// # Errors
+    /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why no model can run here.
+    fn runtime_identity(&self) -> Result<RuntimeIdentity>;
+
     /// The mean and the standard deviation that inputs of the model are normalized with, if they are known: one value for all
     /// channels, or one per channel.
     fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)>;
+}
+
+impl PartialEq for dyn NamedModel {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
+    }
 }
 
 /// Models by name. A gateway resolves the models of its folder, a reader those of its gateway.

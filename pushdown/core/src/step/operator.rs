@@ -1,6 +1,6 @@
 //! The interface of steps, and the conversion between typed operators and untyped samples.
 
-use std::{fmt::Debug, ops::Range};
+use std::{fmt::Debug, ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
@@ -8,7 +8,7 @@ use super::{Draws, InnerPipeline, RowwiseStep, TableReader};
 use crate::{
     BytesKind, Cancellation, Error, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind, Tensor,
     TensorKind,
-    language::{Args, Param, Value},
+    language::{Args, NamedModel, Param, Value},
 };
 
 /// A pure function on the value of one sample. `apply` returns the same value on every host and in every batch.
@@ -86,6 +86,21 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
     /// Multiply-accumulate operations for one sample; 0 for steps other than `model`.
     fn macs(&self) -> u64 {
         0
+    }
+
+    /// The model that the step runs, if there is one.
+    fn model(&self) -> Option<Arc<dyn NamedModel>> {
+        None
+    }
+
+    /// The mean and the standard deviation that the input of the step has to be normalized with, if there are any.
+    fn input_normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+        None
+    }
+
+    /// Expected CPU time of [`prepare`](Self::prepare) for a step with a model; `None` if it is not known.
+    fn expected_prepare_time(&self) -> Option<Duration> {
+        None
     }
 
     /// The pipeline that the step runs over each of many values, if there is one.

@@ -6,7 +6,6 @@ use indicatif::DecimalBytes;
 use pushdown::{
     Kind, Step,
     plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
-    step::model::Boundary,
 };
 use pushdown_client::Profile;
 use serde_json::json;
@@ -48,8 +47,11 @@ fn bound(load: &Load) -> &'static str {
 /// A step's name; for a model, the tensor at which it ends.
 pub(crate) fn name(step: &Step) -> String {
     match step {
+        #[cfg(feature = "models")]
         Step::Model(model) => {
-            let (tensor, _) = model.model().tensor(Boundary::Cut(model.range().to));
+            let (tensor, _) = model
+                .model()
+                .tensor(pushdown::step::model::Boundary::Cut(model.range().to));
             format!("model until {tensor}")
         }
         step => step.name().to_owned(),

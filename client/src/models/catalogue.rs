@@ -1,0 +1,146 @@
+//! The models of a gateway, whose weights are downloaded when layers run on this host, and those of a folder.
+
+mod download;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use pushdown::{
+    Pipeline,
+    pipeline::{NamedModel, Resolver},
+    step::{
+        model::{Model, ModelDescription, ModelFolder, Runtime},
+        nearest,
+    },
+};
+use serde::Deserialize;
+use tokio::runtime::Handle;
+
+use self::download::Download;
+use crate::{
+    error::{Error, ErrorKind, Result},
+    store::Store,
+};
+
+const PATH: &str = "/_pushdown/v1/models";
+/// The most bytes of a list of models.
+const LIST_BYTES: u64 = 64 << 20;
+/// The most model names in an error.
+const NEAREST: usize = 8;
+
+/// The models that a gateway serves.
+#[derive(Debug)]
+struct GatewayModels {
+    models: BTreeMap<String, Arc<Model>>,
+    endpoint: String,
+}
+
+#[derive(Deserialize)]
+struct List {
+    models: Vec<ModelDescription>,
+}
+
+impl Store {
+    /// Parses a pipeline. Its models are those of the gateway at this endpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::NotAGateway`] if the pipeline names a model and the
+    /// endpoint serves no models.
+    pub async fn pipeline(&self, text: &str) -> Result<Pipeline> {
+        match Pipeline::parse(text) {
+            Err(error) if error.kind() == pushdown::ErrorKind::ModelRuntime => {
+                Ok(Pipeline::parse_with(text, &self.models().await?)?)
+            }
+            parsed => Ok(parsed?),
+        }
+    }
+
+    async fn models(&self) -> Result<GatewayModels> {
+        let answer = self
+            .transport()
+            .send(Method::GET, PATH, HeaderMap::new(), Bytes::new())
+            .await?;
+        let status = answer.status;
+        let body = answer
+            .collect(LIST_BYTES)
+            .await?
+            .filter(|_| status == StatusCode::OK);
+        let list: List = body
+            .and_then(|body| serde_json::from_slice(&body).ok())
+            .ok_or_else(|| {
+                let text = format!(
+                    "{} serves no models ({status}): use a pushdown gateway as the endpoint, or set a folder of models",
+                    self.endpoint()
+                );
+                Error::new(ErrorKind::NotAGateway, text)
+            })?;
+        let models = list.models.into_iter().map(|description| {
+            let weights = Download::new(self.clone(), description.clone(), Handle::current());
+            let name = description.name.clone();
+            Ok((name, Arc::new(Model::from_description(description, weights)?)))
+        });
+        Ok(GatewayModels {
+            models: models.collect::<Result<_>>()?,
+            endpoint: self.endpoint(),
+        })
+    }
+}
+
+/// Parses a pipeline whose models are those of a folder.
+///
+/// # Errors
+/// [`ErrorKind::Pipeline`] with the position; [`ErrorKind::Config`] if the folder cannot be read.
+pub fn parse_with_model_folder(text: &str, folder: &Path) -> Result<Pipeline> {
+    let unreadable = |error: io::Error| {
+        let text = format!("cannot read the folder of models {}", folder.display());
+        Error::config(text).with_source(error)
+    };
+    let folder = ModelFolder::open(folder, host_runtime()).map_err(unreadable)?;
+    Ok(Pipeline::parse_with(text, &folder)?)
+}
+
+impl Resolver for GatewayModels {
+    fn resolve(&self, name: &str) -> pushdown::Result<Arc<dyn NamedModel>> {
+        let model = self.models.get(name).cloned().ok_or_else(|| {
+            let mut known = nearest(self.models.keys().map(String::as_str), name);
+            known.truncate(NEAREST);
+            let known = if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            };
+            pushdown::Error::new(
+                pushdown::ErrorKind::InvalidPipeline,
+                format!(
+                    "unknown model `{name}`: expected one of those that {} serves: {known}",
+                    self.endpoint
+                ),
+            )
+        })?;
+        Ok(model)
+    }
+}
+
+/// ONNX Runtime of this host, loaded once: the library that `ORT_DYLIB_PATH` names, or the system's.
+fn host_runtime() -> pushdown::Result<Runtime> {
+    static HOST: OnceLock<pushdown::Result<Runtime>> = OnceLock::new();
+    HOST.get_or_init(|| {
+        let library = std::env::var_os("ORT_DYLIB_PATH").unwrap_or_else(|| "libonnxruntime.so".into());
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        Runtime::load(Path::new(&library), threads)
+    })
+    .clone()
+}
+
+/// Default folder of weights: `pushdown/models` in the user's cache.
+pub(crate) fn default_model_cache() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("pushdown/models"))
+}

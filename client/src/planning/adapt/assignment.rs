@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use pushdown::{
-    Kind, Pipeline,
-    plan::{Class, Decision, Plan},
-};
+use pushdown::plan::{Class, Decision, Plan};
 
-use super::float;
+use super::{float, plan_context::PlanContext};
 use crate::order::SampleRef;
 
 /// One object in this many takes a route other than the planned one, in turn each route that is worth a trial. That is
@@ -17,19 +14,6 @@ const TRIAL_STRIDE: u64 = 100;
 /// The longest stride, for trials that take far longer than planned routes. Without them a link that becomes faster would
 /// go unnoticed.
 const MAX_TRIAL_STRIDE: u64 = 1024;
-
-/// What all plans of a data set have in common.
-#[derive(Debug)]
-pub(super) struct PlanContext {
-    /// The most bytes of an object of each class; any number for the last.
-    pub(super) bounds: Vec<u64>,
-    /// What is known in advance of a value's bytes, by stage.
-    values: Vec<ValueSize>,
-    /// The stages that trials use, the last one first: the last stage, and the last one before any model.
-    trial_stages: Vec<u8>,
-    /// The most bytes of a value, as a multiple of its object's bytes.
-    pub(super) max_expand: f64,
-}
 
 /// The stage up to which the gateway runs each object of a batch.
 #[derive(Debug, Clone)]
@@ -42,16 +26,6 @@ pub(crate) struct Assignment {
     trial_stages: Vec<u8>,
     /// One object in this many is a trial.
     stride: u64,
-}
-
-/// What is known in advance of the bytes of a stage's values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ValueSize {
-    Known(u64),
-    /// Unknown. The request states a maximum, and the gateway sends the object in place of a larger value.
-    Bounded,
-    /// Unknown, and the gateway streams rows from an object that it never holds whole.
-    Table,
 }
 
 #[derive(Debug, Clone)]
@@ -70,58 +44,6 @@ struct StageShare {
     stage: u8,
     /// The share of the class's objects at this and all earlier entries.
     cumulative_share: f64,
-}
-
-impl PlanContext {
-    /// `None` if all values are tables, so that the gateway cannot help.
-    pub(super) fn new(pipeline: &Pipeline, bounds: Vec<u64>, max_expand: f64) -> Option<Self> {
-        let size = |kind: &Kind| match (kind, kind.bytes()) {
-            (_, Some(bytes)) => ValueSize::Known(bytes),
-            (Kind::Table(_), None) => ValueSize::Table,
-            _ => ValueSize::Bounded,
-        };
-        let values: Vec<_> = pipeline.kinds().iter().map(size).collect();
-        let model = pipeline.steps().iter().position(|step| !step.models().is_empty());
-        let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != ValueSize::Table);
-        let mut stages = vec![last(pipeline.len())?];
-        stages.extend(model.and_then(last));
-        stages.dedup();
-        let stages = stages.into_iter().filter_map(|stage| u8::try_from(stage).ok());
-        Some(Self {
-            bounds,
-            trial_stages: stages.collect(),
-            values,
-            max_expand,
-        })
-    }
-
-    /// The class of an object of `stored` bytes; the last one if that is unknown.
-    pub(super) fn class(&self, stored: Option<u64>) -> usize {
-        let last = self.bounds.len().saturating_sub(1);
-        let fits = |stored: u64| self.bounds.iter().position(|bound| stored <= *bound);
-        stored.and_then(fits).unwrap_or(last)
-    }
-
-    /// Whether a value of that stage is within its maximum, or can be kept within it.
-    fn fits(&self, stage: u8, stored: u64) -> bool {
-        match self.values.get(usize::from(stage)) {
-            _ if stage == 0 => true,
-            Some(ValueSize::Known(value)) => float(*value) <= float(stored) * self.max_expand,
-            Some(ValueSize::Bounded) => true,
-            Some(ValueSize::Table) | None => false,
-        }
-    }
-
-    /// The most bytes that a value of that stage may have, if its size is not known in advance.
-    fn max_value_bytes(&self, stage: u8, stored: u64) -> Option<u64> {
-        let bounded = stage > 0 && self.values.get(usize::from(stage)) == Some(&ValueSize::Bounded);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a size, rounded down"
-        )]
-        bounded.then(|| (float(stored) * self.max_expand) as u64)
-    }
 }
 
 impl Assignment {

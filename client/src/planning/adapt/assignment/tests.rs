@@ -1,4 +1,7 @@
-use pushdown::plan::{Candidate, Class, LoadingCost, Plan, Rules, Tiers};
+use pushdown::{
+    Pipeline,
+    plan::{Candidate, LoadingCost, Rules, Tiers},
+};
 
 use super::*;
 

@@ -1,0 +1,83 @@
+//! What is known of a data set before any plan.
+
+use pushdown::{Kind, Pipeline};
+
+use super::float;
+
+/// What all plans of a data set have in common.
+#[derive(Debug)]
+pub(super) struct PlanContext {
+    /// The most bytes of an object of each class; any number for the last.
+    pub(super) bounds: Vec<u64>,
+    /// What is known in advance of a value's bytes, by stage.
+    pub(super) values: Vec<ValueSize>,
+    /// The stages that trials use, the last one first: the last stage, and the last one before any model.
+    pub(super) trial_stages: Vec<u8>,
+    /// The most bytes of a value, as a multiple of its object's bytes.
+    pub(super) max_expand: f64,
+}
+
+/// What is known in advance of the bytes of a stage's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueSize {
+    Known(u64),
+    /// Unknown. The request states a maximum, and the gateway sends the object in place of a larger value.
+    Bounded,
+    /// Unknown, and the gateway streams rows from an object that it never holds whole.
+    Table,
+}
+
+impl PlanContext {
+    /// `None` if all values are tables, so that the gateway cannot help.
+    pub(super) fn new(pipeline: &Pipeline, bounds: Vec<u64>, max_expand: f64) -> Option<Self> {
+        let size = |kind: &Kind| match (kind, kind.bytes()) {
+            (_, Some(bytes)) => ValueSize::Known(bytes),
+            (Kind::Table(_), None) => ValueSize::Table,
+            _ => ValueSize::Bounded,
+        };
+        let values: Vec<_> = pipeline.kinds().iter().map(size).collect();
+        let model = pipeline
+            .steps()
+            .iter()
+            .position(|step| !step.models().is_empty());
+        let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != ValueSize::Table);
+        let mut stages = vec![last(pipeline.len())?];
+        stages.extend(model.and_then(last));
+        stages.dedup();
+        let stages = stages.into_iter().filter_map(|stage| u8::try_from(stage).ok());
+        Some(Self {
+            bounds,
+            trial_stages: stages.collect(),
+            values,
+            max_expand,
+        })
+    }
+
+    /// The class of an object of `stored` bytes; the last one if that is unknown.
+    pub(super) fn class(&self, stored: Option<u64>) -> usize {
+        let last = self.bounds.len().saturating_sub(1);
+        let fits = |stored: u64| self.bounds.iter().position(|bound| stored <= *bound);
+        stored.and_then(fits).unwrap_or(last)
+    }
+
+    /// Whether a value of that stage is within its maximum, or can be kept within it.
+    pub(super) fn fits(&self, stage: u8, stored: u64) -> bool {
+        match self.values.get(usize::from(stage)) {
+            _ if stage == 0 => true,
+            Some(ValueSize::Known(value)) => float(*value) <= float(stored) * self.max_expand,
+            Some(ValueSize::Bounded) => true,
+            Some(ValueSize::Table) | None => false,
+        }
+    }
+
+    /// The most bytes that a value of that stage may have, if its size is not known in advance.
+    pub(super) fn max_value_bytes(&self, stage: u8, stored: u64) -> Option<u64> {
+        let bounded = stage > 0 && self.values.get(usize::from(stage)) == Some(&ValueSize::Bounded);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a size, rounded down"
+        )]
+        bounded.then(|| (float(stored) * self.max_expand) as u64)
+    }
+}

@@ -1,5 +1,7 @@
 //! `DuckDB`'s semantics for SQL operators and types where DataFusion's differ.
 
+pub(crate) mod comparison;
+pub(crate) mod uuid_text;
 mod arithmetic;
 mod cast;
 mod number;
@@ -26,7 +28,7 @@ pub(super) use semantics::with_duckdb_semantics;
 pub(super) use types::{EXTENSION, UUID};
 
 /// Replaces the functions whose `DuckDB` namesakes differ.
-pub(super) fn with_duckdb_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
+pub(crate) fn with_duckdb_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<ScalarUDF>> {
     let substring = substring::function();
     let others = functions
         .into_iter()
@@ -36,7 +38,7 @@ pub(super) fn with_duckdb_functions(functions: Vec<Arc<ScalarUDF>>) -> Vec<Arc<S
 
 /// Plans SQL expressions and types as `DuckDB` does.
 #[derive(Debug)]
-pub(super) struct DuckDb;
+pub(crate) struct DuckDb;
 
 impl ExprPlanner for DuckDb {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {

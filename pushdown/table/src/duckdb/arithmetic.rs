@@ -11,7 +11,7 @@ use datafusion::{
     },
 };
 
-use super::super::{functions, overflow};
+use crate::guard::{functions, overflow};
 
 /// `/`: a double for integers and decimals, a float for floats. DataFusion divides intervals.
 pub(super) fn division(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {

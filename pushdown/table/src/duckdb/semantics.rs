@@ -11,7 +11,7 @@ use datafusion::{
 };
 
 use super::{cast as casts, pattern};
-use crate::rewrite::rewrite_expressions;
+use crate::guard::rewrite::rewrite_expressions;
 
 /// Rewrites a plan to `DuckDB`'s semantics, before types are coerced. Columns keep their names.
 pub(crate) fn with_duckdb_semantics(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -1,0 +1,5 @@
+//! The formats of objects: Parquet, CSV, JSON lines, Arrow IPC.
+
+pub(crate) mod format;
+pub(crate) mod parquet;
+pub(crate) mod stream;

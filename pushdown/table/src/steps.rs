@@ -1,0 +1,8 @@
+//! The steps `select`, `sql`, `sample` and `each`, and the description of a table.
+
+pub(crate) mod describe;
+pub(crate) mod each;
+pub(crate) mod read_options;
+pub(crate) mod sample;
+pub(crate) mod select;
+pub(crate) mod sql;

@@ -10,8 +10,6 @@ use std::sync::Arc;
 use pushdown::{Step, pipeline::NamedModel};
 
 #[cfg(feature = "models")]
-pub(crate) use catalogue::default_model_cache;
-#[cfg(feature = "models")]
 pub use catalogue::parse_with_model_folder;
 #[cfg(not(feature = "models"))]
 pub use no_models::parse_with_model_folder;

@@ -22,8 +22,6 @@ pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
 pub use table::StoredTable;
 
-#[cfg(feature = "models")]
-use crate::models;
 use crate::{
     error::{Error, ErrorKind, Result},
     outage::Outages,
@@ -150,7 +148,7 @@ impl StoreBuilder {
                 credentials: Mutex::default(),
                 retry: self.retry,
                 #[cfg(feature = "models")]
-                model_cache: self.model_cache.or_else(models::default_model_cache),
+                model_cache: self.model_cache.or_else(default_model_cache),
             }),
         })
     }
@@ -247,4 +245,12 @@ impl std::fmt::Debug for Credentials {
             .field("access_key", &self.access_key)
             .finish_non_exhaustive()
     }
+}
+
+/// Default folder of weights: `pushdown/models` in the user's cache.
+#[cfg(feature = "models")]
+fn default_model_cache() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("pushdown/models"))
 }

@@ -5,7 +5,7 @@ mod download;
 use std::{
     collections::BTreeMap,
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, OnceLock},
 };
 
@@ -136,11 +136,4 @@ fn host_runtime() -> pushdown::Result<Runtime> {
         Runtime::load(Path::new(&library), threads)
     })
     .clone()
-}
-
-/// Default folder of weights: `pushdown/models` in the user's cache.
-pub(crate) fn default_model_cache() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
-    Some(cache.join("pushdown/models"))
 }

@@ -1,15 +1,15 @@
 //! `DuckDB`'s semantics for SQL operators and types where DataFusion's differ.
 
-pub(crate) mod comparison;
-pub(crate) mod uuid_text;
 mod arithmetic;
 mod cast;
+pub(crate) mod comparison;
 mod number;
 mod pattern;
 mod semantics;
 mod substring;
 mod text;
 mod types;
+pub(crate) mod uuid_text;
 
 use std::sync::Arc;
 

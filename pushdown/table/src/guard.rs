@@ -1,12 +1,12 @@
 //! What a query may do: clauses, functions, memory, overflow.
 
+pub(crate) mod checks;
 pub(crate) mod duplicate;
 pub(crate) mod extremes;
 pub(crate) mod function_memory;
 pub(crate) mod functions;
 pub(crate) mod overflow;
 pub(crate) mod pattern;
-pub(crate) mod plan;
 pub(crate) mod rewrite;
 pub(crate) mod syntax;
 pub(crate) mod window_memory;

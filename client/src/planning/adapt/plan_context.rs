@@ -36,10 +36,7 @@ impl PlanContext {
             _ => ValueSize::Bounded,
         };
         let values: Vec<_> = pipeline.kinds().iter().map(size).collect();
-        let model = pipeline
-            .steps()
-            .iter()
-            .position(|step| !step.models().is_empty());
+        let model = pipeline.steps().iter().position(|step| !step.models().is_empty());
         let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != ValueSize::Table);
         let mut stages = vec![last(pipeline.len())?];
         stages.extend(model.and_then(last));

@@ -14,7 +14,18 @@ use datafusion::{
 };
 use parking_lot::Mutex;
 
-use crate::{engine::{fault, partition::{ObjectPartition, ScanInput}, row_numbers, row_range::RowRange}, formats::format::TableFile, guard::duplicate::first_duplicate, pruning::prune::{self, PrunedScan}, steps::read_options::ReadOptions};
+use crate::{
+    engine::{
+        fault,
+        partition::{ObjectPartition, ScanInput},
+        row_numbers,
+        row_range::RowRange,
+    },
+    formats::format::TableFile,
+    guard::duplicate::first_duplicate,
+    pruning::prune::{self, PrunedScan},
+    steps::read_options::ReadOptions,
+};
 use pushdown_core::{Error, ErrorKind, Result, language::excerpt, limits::BATCH_ROWS};
 
 /// The table, and the scans planned over it.

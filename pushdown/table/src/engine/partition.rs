@@ -13,7 +13,13 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use crate::{engine::{fault, row_numbers::RowNumbers, row_range::RowRange}, formats::{parquet::{ParquetFile, ParquetScan}, stream::StreamFile}};
+use crate::{
+    engine::{fault, row_numbers::RowNumbers, row_range::RowRange},
+    formats::{
+        parquet::{ParquetFile, ParquetScan},
+        stream::StreamFile,
+    },
+};
 use pushdown_core::{Error, Result};
 
 /// Some columns of an object.

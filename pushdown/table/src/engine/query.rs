@@ -18,7 +18,20 @@ use datafusion::{
 };
 use futures::{FutureExt as _, StreamExt as _};
 
-use crate::{duckdb::{self, comparison, DuckDb}, engine::{fault, filter_batches::limit_filter_batches, object::ObjectTable, ordered_partitions::concatenate_partitions, output}, formats::format::TableFile, guard::{extremes, function_memory::limit_function_memory, functions, overflow, plan, window_memory::reserve_window_memory}, pruning::estimate, steps::read_options::ReadOptions};
+use crate::{
+    duckdb::{self, DuckDb, comparison},
+    engine::{
+        fault, filter_batches::limit_filter_batches, object::ObjectTable,
+        ordered_partitions::concatenate_partitions, output,
+    },
+    formats::format::TableFile,
+    guard::{
+        checks, extremes, function_memory::limit_function_memory, functions, overflow,
+        window_memory::reserve_window_memory,
+    },
+    pruning::estimate,
+    steps::read_options::ReadOptions,
+};
 use pushdown_core::{
     Error, Limits, Result, Source, Table, TableBuilder,
     limits::{BATCH_ROWS, TableLimits},
@@ -133,7 +146,7 @@ async fn plan<Q: TableQuery>(
 
 /// Checks a plan and applies all rewrites. A separate function, so that its stack frame is gone while deep plans are planned.
 fn rewrite_plan(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
-    guard::check(&plan)?;
+    checks::check(&plan)?;
     // DuckDB's semantics are applied first, because `compare_by_value` evaluates constant expressions.
     duckdb::with_duckdb_semantics(plan)
         .and_then(|plan| comparison::compare_by_value(plan, state))

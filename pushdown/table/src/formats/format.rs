@@ -4,7 +4,13 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use crate::{formats::{parquet::ParquetFile, stream::{self, StreamFile}}, steps::read_options::ReadOptions};
+use crate::{
+    formats::{
+        parquet::ParquetFile,
+        stream::{self, StreamFile},
+    },
+    steps::read_options::ReadOptions,
+};
 use pushdown_core::{Error, ErrorKind, Result, Source, choice, limits::TableLimits};
 
 /// Size of the first read, at the end of the object: most footers fit in it, and so do many small objects.

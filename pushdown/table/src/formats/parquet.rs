@@ -27,7 +27,7 @@ use parquet::arrow::{
 use crate::engine::fault;
 use arrow_array::RecordBatch;
 use prefetch::Prefetch;
-pub(super) use prefetch::row_groups_ahead;
+pub(crate) use prefetch::row_groups_ahead;
 use pushdown_core::{
     Result, Source, Suffix,
     limits::{BATCH_BYTES, BATCH_ROWS, TableLimits},

@@ -22,7 +22,11 @@ use futures::{
 };
 use parking_lot::Mutex;
 
-use crate::{formats::format, steps::read_options::{Delimiter, ReadOptions}, Format};
+use crate::{
+    Format,
+    formats::format,
+    steps::read_options::{Delimiter, ReadOptions},
+};
 use csv::CsvTable;
 use decompress::{Codec, decompress};
 use ipc::{ArrowTable, StoredFooter};

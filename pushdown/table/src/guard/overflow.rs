@@ -17,7 +17,7 @@ use datafusion::{
 };
 
 use crate::guard::rewrite::rewrite_expressions;
-pub(super) use sum::with_checked_sum;
+pub(crate) use sum::with_checked_sum;
 
 /// Replaces wrapping integer arithmetic in a plan by checked arithmetic. Columns keep their names and types.
 pub(crate) fn check_overflow(plan: LogicalPlan) -> Result<LogicalPlan> {

@@ -10,7 +10,11 @@ use parquet::{
     file::metadata::{ColumnChunkMetaData, RowGroupMetaData},
 };
 
-use crate::{engine::object::ObjectTable, formats::{format::TableFile, parquet::ParquetFile}, pruning::prune::{PrunedScan, RowGroupRows}};
+use crate::{
+    engine::object::ObjectTable,
+    formats::{format::TableFile, parquet::ParquetFile},
+    pruning::prune::{PrunedScan, RowGroupRows},
+};
 use pushdown_core::Estimate;
 
 /// Assumed size in Arrow of a string or a list of unknown length.

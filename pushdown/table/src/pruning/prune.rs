@@ -24,7 +24,11 @@ use datafusion::{
 
 use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::OffsetIndexMetaData};
 
-use crate::{engine::{fault, row_range::RowRange}, formats::parquet::{coalesce, row_groups_ahead, ParquetFile, ParquetScan}, pruning::{bloom, selectivity}};
+use crate::{
+    engine::{fault, row_range::RowRange},
+    formats::parquet::{ParquetFile, ParquetScan, coalesce, row_groups_ahead},
+    pruning::{bloom, selectivity},
+};
 use pushdown_core::Result;
 
 /// A page index up to this size is always worth reading; a larger one only if it is small relative to the data.
@@ -110,7 +114,11 @@ pub(crate) async fn prune(
 
 /// Metrics that nobody reads; the pruning functions require them.
 pub(crate) fn unused_metrics() -> ParquetFileMetrics {
-    ParquetFileMetrics::new(0, crate::engine::query::OBJECT_TABLE, &ExecutionPlanMetricsSet::new())
+    ParquetFileMetrics::new(
+        0,
+        crate::engine::query::OBJECT_TABLE,
+        &ExecutionPlanMetricsSet::new(),
+    )
 }
 
 /// The condition as a predicate on statistics.

@@ -5,7 +5,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use arrow_schema::SchemaRef;
 use futures::FutureExt as _;
 
-use crate::{engine::query::decoder_panicked, formats::format::TableFile, steps::read_options::ReadOptions, Format};
+use crate::{
+    Format, engine::query::decoder_panicked, formats::format::TableFile, steps::read_options::ReadOptions,
+};
 use pushdown_core::{Context, Result, Source};
 
 /// The metadata of a stored table.

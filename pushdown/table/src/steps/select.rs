@@ -13,7 +13,14 @@ use datafusion::{
 };
 use futures::{FutureExt as _, future::BoxFuture};
 
-use crate::{engine::{fault, query}, guard::{duplicate::first_duplicate, plan, syntax}, steps::read_options::ReadOptions, TableQuery};
+use crate::{
+    engine::{
+        fault,
+        query::{self, TableQuery},
+    },
+    guard::{checks, duplicate::first_duplicate, syntax},
+    steps::read_options::ReadOptions,
+};
 use pushdown_core::{
     BytesKind, Error, ErrorKind, Limits, Result, Source, Table, TableKind,
     language::{Args, Param, Value},
@@ -116,7 +123,7 @@ impl Operator for Select {
     }
 
     fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Table> {
-        engine::run(self, input, scope)
+        query::run(self, input, scope)
     }
 }
 
@@ -127,7 +134,7 @@ impl TableReader for Select {
         sample_id: &'a [u8],
         limits: &'a Limits,
     ) -> BoxFuture<'a, Result<OpenTable>> {
-        engine::open(self, source, sample_id, limits).boxed()
+        query::open(self, source, sample_id, limits).boxed()
     }
 
     fn row_selection(&self) -> Option<RowSelection<'_>> {
@@ -146,7 +153,7 @@ impl TableQuery for Select {
 
     async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
         let schema = object.schema();
-        let mut plan = LogicalPlanBuilder::scan(engine::OBJECT_TABLE, provider_as_source(object), None)
+        let mut plan = LogicalPlanBuilder::scan(query::OBJECT_TABLE, provider_as_source(object), None)
             .map_err(fault::query)?;
         if let Some(condition) = &self.condition {
             let condition = expression(condition, state, plan.schema())?;
@@ -158,7 +165,7 @@ impl TableQuery for Select {
                     let names = schema.fields().iter().map(|field| field.name().as_str());
                     return Err(fault::unknown_column(name, names));
                 }
-                let table = TableReference::bare(engine::OBJECT_TABLE);
+                let table = TableReference::bare(query::OBJECT_TABLE);
                 Ok(Expr::Column(Column::new(Some(table), name)))
             };
             let row_number = self
@@ -192,6 +199,6 @@ fn expression(sql: &str, state: &SessionState, schema: &DFSchema) -> Result<Expr
     let expr = state
         .create_logical_expr_from_sql_expr(unaliased, schema)
         .map_err(fault::query)?;
-    guard::check_expression(&expr, schema)?;
+    checks::check_expression(&expr, schema)?;
     Ok(expr)
 }

@@ -11,7 +11,14 @@ use datafusion::{
 };
 use futures::{FutureExt as _, future::BoxFuture};
 
-use crate::{engine::{fault, query}, guard::syntax, steps::read_options::ReadOptions, TableQuery};
+use crate::{
+    engine::{
+        fault,
+        query::{self, TableQuery},
+    },
+    guard::syntax,
+    steps::read_options::ReadOptions,
+};
 use pushdown_core::{
     BytesKind, Error, ErrorKind, Limits, Result, Source, Table, TableKind,
     language::{Args, Param, Value},
@@ -76,7 +83,7 @@ impl Operator for Sql {
     }
 
     fn apply(&self, input: Bytes, scope: &Scope<'_>) -> Result<Table> {
-        engine::run(self, input, scope)
+        query::run(self, input, scope)
     }
 }
 
@@ -87,7 +94,7 @@ impl TableReader for Sql {
         sample_id: &'a [u8],
         limits: &'a Limits,
     ) -> BoxFuture<'a, Result<OpenTable>> {
-        engine::open(self, source, sample_id, limits).boxed()
+        query::open(self, source, sample_id, limits).boxed()
     }
 
     fn row_selection(&self) -> Option<RowSelection<'_>> {
@@ -113,8 +120,8 @@ impl TableQuery for Sql {
             )));
         }
         state
-            .schema_for_ref(engine::OBJECT_TABLE)
-            .and_then(|schema| schema.register_table(engine::OBJECT_TABLE.to_owned(), object))
+            .schema_for_ref(query::OBJECT_TABLE)
+            .and_then(|schema| schema.register_table(query::OBJECT_TABLE.to_owned(), object))
             .map_err(fault::query)?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         state.statement_to_plan(statement).await.map_err(fault::sql)

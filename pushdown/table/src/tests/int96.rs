@@ -231,7 +231,7 @@ fn an_arrow_schema_in_the_footer_changes_only_the_zone() {
     group.close().unwrap();
     let object: Bytes = writer.into_inner().unwrap().into();
     let microseconds = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
-    let described = block_on(crate::steps::describe(
+    let described = block_on(crate::describe(
         Arc::new(object.clone()),
         &Context::new(b"t.parquet"),
     ))

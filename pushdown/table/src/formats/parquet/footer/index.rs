@@ -12,7 +12,15 @@ use parquet::{
 };
 
 use super::{check_within, decode};
-use crate::{engine::fault, formats::parquet::{columns::with_decoded_types, statistics::without_nan_bounds, structures::{skip_struct, COLUMN_INDEX, OFFSET_INDEX}, thrift::CompactReader}};
+use crate::{
+    engine::fault,
+    formats::parquet::{
+        columns::with_decoded_types,
+        statistics::without_nan_bounds,
+        structures::{COLUMN_INDEX, OFFSET_INDEX, skip_struct},
+        thrift::CompactReader,
+    },
+};
 use pushdown_core::{Result, Source, limits::TableLimits};
 
 /// The footer with the page index of the file, if it has one.

@@ -1,7 +1,10 @@
 //! Checks a footer before Parquet's decoder reads it. The decoder recurses into each group of the schema and allocates memory
 //! for the number of children that the group claims, both without a limit.
 
-use crate::formats::parquet::{structures::{skip_field, FILE_METADATA, SCHEMA_ELEMENT}, thrift::{malformed, CompactReader, I32, LIST, STRUCT}};
+use crate::formats::parquet::{
+    structures::{FILE_METADATA, SCHEMA_ELEMENT, skip_field},
+    thrift::{CompactReader, I32, LIST, STRUCT, malformed},
+};
 use pushdown_core::{Error, Result, limits::TableLimits};
 
 /// Maximum nesting depth of groups. Readers recurse into them, on threads with stacks of 2 MiB. The same limit applies to the

@@ -10,6 +10,7 @@ pub mod body;
 pub mod cli;
 pub mod compute;
 pub mod config;
+#[cfg_attr(not(feature = "embedded-store"), path = "no_embedded.rs")]
 pub mod embedded;
 pub mod error;
 pub mod models;

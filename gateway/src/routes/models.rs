@@ -115,3 +115,23 @@ fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: 
     }
     response
 }
+
+#[cfg(all(test, not(feature = "models")))]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_list_is_empty_without_the_feature() {
+        let models = ModelRegistry::new(None, 0).unwrap();
+        let route = ModelsRoute::new(models, Duration::ZERO);
+        let get = |path: &str| Request::get(path).body(()).unwrap();
+        let list = route.answer(get(MODELS_PATH)).await.unwrap();
+        assert_eq!(list.status(), StatusCode::OK);
+        let list = list.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(list, r#"{"models":[]}"#);
+        let weights = route.answer(get(&format!("{MODELS_PATH}/0a"))).await;
+        assert_eq!(weights.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+}

@@ -41,3 +41,18 @@ impl StoreFolder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Settings};
+
+    #[test]
+    fn the_embedded_store_requires_keys() {
+        let keyless = Config::validate(&Settings {
+            store: Some("data".into()),
+            ..Settings::default()
+        })
+        .unwrap_err();
+        assert!(keyless.to_string().contains("requires access-key"), "{keyless}");
+    }
+}

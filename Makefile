@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-rust test-features test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
@@ -33,6 +33,15 @@ test-rust: setup ## Run unit, property, golden and integration tests
 	@scripts/models.sh
 	@$(CARGO) test $(ALL)
 	@$(CARGO) test --locked --workspace --doc
+	@$(MAKE) --no-print-directory test-features
+
+# Not the gateway's integration tests: they would replace its binary, with which the client's tests run.
+test-features: ## Compile and test the gateway and the client without models and tables
+	@$(CARGO) check --locked -p pushdown-gateway --no-default-features
+	@$(CARGO) check --locked -p pushdown-gateway --no-default-features --features models
+	@$(CARGO) test --locked -p pushdown-gateway --no-default-features --lib
+	@$(CARGO) test $(ALL) --no-run --quiet
+	@$(CARGO) test --locked -p pushdown-client --no-default-features --test it
 
 test-clients: setup ## Test boto3, aws-cli, s3fs and pyarrow against the gateway in front of two stores
 	@$(CARGO) test $(ALL) --no-run --quiet

@@ -5,6 +5,7 @@
 //! - `rows`: rows of Parquet objects as samples
 //! - `errors`: bad samples, endpoints that are not gateways
 //! - `faults`: restarts, overload, truncated answers, another engine
+//! - `features`: steps that a client without models or tables refuses
 //! - `engines`: a gateway with another version of ONNX Runtime
 //! - `outages`: what the command line logs about outages
 //! - `listing`: listings of many pages
@@ -27,37 +28,66 @@
 //! - `demo`: the demonstrations of the binary
 //! - `demo_model`: the demonstration with the features of a real model
 //!
+//! Without the features `models` and `tables`, only those tests are compiled that need neither of them.
+//!
 //! Support modules: `world` (a gateway with objects), `relay` (a faulty proxy), `throttle` (a link of limited rate).
 
 #[cfg(test)]
 mod it {
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod auto;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod cli;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod demo;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod demo_model;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod engines;
     mod errors;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod explain;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod external_models;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod faults;
+    #[cfg(not(all(feature = "models", feature = "tables")))]
+    mod features;
     mod listing;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod models;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod order;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod outages;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod output_files;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod placement;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod quantized_features;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod relay;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
     mod splits;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod table_faults;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod tables;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod throttle;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache_reasons;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod warnings;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod weights;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod wide_models;
     mod world;
 }

@@ -20,7 +20,7 @@ use crate::admin::{self, Admin};
 use crate::body::{self, Body};
 use crate::compute::{CpuPool, Ledger, Memory};
 use crate::config::{Config, Store};
-use crate::embedded::{self, EmbeddedStore};
+use crate::embedded::EmbeddedStore;
 use crate::error::{Error, ErrorChain};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
@@ -66,17 +66,10 @@ impl App {
 
         let (url, ca, embedded) = match &config.store {
             Store::Upstream { url, ca } => (url.clone(), ca.clone(), None),
-            Store::Embedded {
-                directory,
-                access_key,
-                secret_key,
-            } => {
-                let store = embedded::Config {
-                    directory: directory.clone(),
-                    access_key: access_key.clone(),
-                    secret_key: secret_key.clone(),
-                };
-                let store = store.build().await.map_err(anyhow::Error::from_boxed)?;
+            Store::Embedded(folder) => {
+                let store = EmbeddedStore::start(folder)
+                    .await
+                    .map_err(anyhow::Error::from_boxed)?;
                 (store.url()?, None, Some(store))
             }
         };

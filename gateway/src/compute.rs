@@ -1,5 +1,6 @@
 //! Runs work: a pool of CPU threads and a memory budget, both shared fairly between tenants.
 
+#[cfg(feature = "models")]
 mod batch_size;
 mod cooperative_task;
 mod cpu;
@@ -8,8 +9,10 @@ mod fair_lock;
 mod fair_queue;
 mod ledger;
 mod memory;
+#[cfg_attr(not(feature = "models"), path = "compute/no_micro_batch.rs")]
 mod micro_batch;
 mod tenant;
+#[cfg(feature = "models")]
 mod thread_budget;
 
 pub use cooperative_task::{CooperativeTask, ScanWaker};

@@ -2,8 +2,10 @@
 
 mod faults;
 mod limits;
+#[cfg_attr(not(feature = "models"), path = "config/no_models.rs")]
 mod models;
 mod settings;
+mod store;
 pub mod values;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,15 +14,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::Uri;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 pub use faults::Faults;
 pub use limits::Limits;
 pub use models::Models;
 pub use settings::{LimitSettings, Settings};
+pub use store::{Store, StoreFolder};
 
 use crate::telemetry::logs::{self, LogFormat};
-use values::{Secret, Text, duration, size};
+use values::{Text, duration, size};
 
 /// A validated configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,29 +59,6 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// The object store of the gateway.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Store {
-    /// An S3 store, accessed path style.
-    Upstream {
-        /// Scheme and authority. Never a path: it would break every signature.
-        #[serde(serialize_with = "uri")]
-        url: Uri,
-        /// Certificate authorities to trust instead of the system's.
-        ca: Option<PathBuf>,
-    },
-    /// The embedded store on a local folder.
-    Embedded {
-        /// The folder.
-        directory: PathBuf,
-        /// Its only access key.
-        access_key: String,
-        /// The secret of that key.
-        secret_key: Secret,
-    },
-}
-
 /// Files of a TLS server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tls {
@@ -98,7 +78,7 @@ impl Config {
     /// Validates the settings, and reports all faults at once.
     pub fn validate(settings: &Settings) -> Result<Self, Faults> {
         let mut faults = Faults::default();
-        let store = store(settings, &mut faults);
+        let store = Store::validate(settings, &mut faults);
         let config = Self {
             models: Models::validate(settings, &mut faults),
             listen: faults.address("listen", settings.listen.as_ref(), loopback(9900)),
@@ -150,76 +130,6 @@ impl Config {
     }
 }
 
-/// The store, if exactly one is configured without faults.
-fn store(settings: &Settings, faults: &mut Faults) -> Option<Store> {
-    match (&settings.upstream, &settings.store) {
-        (Some(_), Some(_)) => {
-            faults.add("upstream and store: expected one of them, found both");
-            None
-        }
-        (None, None) => {
-            faults.add("no store: set upstream to a URL, or store to a folder");
-            None
-        }
-        (Some(Text(url)), None) => {
-            if settings.access_key.is_some() || settings.secret_key.is_some() {
-                faults.add(
-                    "access-key and secret-key require store: an upstream authorizes its callers itself",
-                );
-            }
-            let ca = settings.upstream_ca.as_ref().map(path);
-            match upstream(url) {
-                Ok(url) => {
-                    if ca.is_some() && url.scheme_str() != Some("https") {
-                        faults.add("upstream-ca: requires an https upstream");
-                    }
-                    Some(Store::Upstream { url, ca })
-                }
-                Err(fault) => {
-                    faults.add(format!("upstream: {fault}"));
-                    None
-                }
-            }
-        }
-        (None, Some(directory)) => {
-            if settings.upstream_ca.is_some() {
-                faults.add("upstream-ca: requires upstream; the embedded store has no TLS");
-            }
-            match (&settings.access_key, &settings.secret_key) {
-                (Some(Text(access)), Some(Text(secret))) if !access.is_empty() && !secret.is_empty() => {
-                    Some(Store::Embedded {
-                        directory: path(directory),
-                        access_key: access.clone(),
-                        secret_key: Secret::new(secret.clone()),
-                    })
-                }
-                _ => {
-                    faults.add("store: requires access-key and secret-key, both not empty");
-                    None
-                }
-            }
-        }
-    }
-}
-
-fn upstream(text: &str) -> Result<Uri, String> {
-    let fault = |expected: &str| format!("expected {expected}, found `{text}`");
-    let url: Uri = text.parse().map_err(|_| fault("a URL"))?;
-    if !matches!(url.scheme_str(), Some("http" | "https")) {
-        return Err(fault("a URL that begins with http:// or https://"));
-    }
-    if url
-        .authority()
-        .is_some_and(|authority| authority.as_str().contains('@'))
-    {
-        return Err("expected a URL without a user name: callers sign with their own keys".to_owned());
-    }
-    if url.path() != "/" || url.query().is_some() {
-        return Err(fault("a URL without a path (a path would break every signature)"));
-    }
-    Ok(url)
-}
-
 fn tls(settings: &Settings, faults: &mut Faults) -> Option<Tls> {
     match (&settings.tls_cert, &settings.tls_key) {
         (Some(certificate), Some(key)) => Some(Tls {
@@ -252,10 +162,6 @@ fn cpus() -> NonZeroUsize {
 
 fn path(Text(text): &Text) -> PathBuf {
     PathBuf::from(text)
-}
-
-fn uri<S: Serializer>(uri: &Uri, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(uri)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 mod folder_access;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
 
 use http::Uri;
@@ -21,52 +21,15 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
 use crate::body::BoxError;
-use crate::config::values::Secret;
+use crate::config::StoreFolder;
 use crate::error::Escaped;
 use folder_access::FolderAccess;
-
-/// The folder to serve, and its credentials.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The folder; created if it is missing.
-    pub directory: PathBuf,
-    /// The one access key.
-    pub access_key: String,
-    /// The secret of that key.
-    pub secret_key: Secret,
-}
 
 /// A running store. Dropping it stops it.
 #[derive(Debug)]
 pub struct EmbeddedStore {
     address: SocketAddr,
     _running: AbortOnDropHandle<()>,
-}
-
-impl Config {
-    /// Starts the store.
-    pub async fn build(self) -> Result<EmbeddedStore, BoxError> {
-        ensure_folder(&self.directory)?;
-        // The error is not shown: it has no `Display`, and `ensure_folder` has already checked the usual causes.
-        let files = FileSystem::new(&self.directory)
-            .map_err(|_error| not_a_folder(&self.directory, "one that cannot be opened"))?;
-        let mut service = S3ServiceBuilder::new(files);
-        service.set_auth(SimpleAuth::from_single(
-            self.access_key,
-            self.secret_key.reveal().to_owned(),
-        ));
-        service.set_access(
-            FolderAccess::new(&self.directory)
-                .map_err(|error| not_a_folder(&self.directory, &error.to_string().to_lowercase()))?,
-        );
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
-        let running = AbortOnDropHandle::new(tokio::spawn(accept(listener, service.build())));
-        Ok(EmbeddedStore {
-            address,
-            _running: running,
-        })
-    }
 }
 
 /// Creates the folder if it is missing, and checks that it is readable.
@@ -103,6 +66,31 @@ fn not_a_folder(directory: &Path, found: &str) -> String {
 // === impl EmbeddedStore ===
 
 impl EmbeddedStore {
+    /// Starts the store.
+    pub async fn start(folder: &StoreFolder) -> Result<Self, BoxError> {
+        let directory = &folder.directory;
+        ensure_folder(directory)?;
+        // The error is not shown: it has no `Display`, and `ensure_folder` has already checked the usual causes.
+        let files = FileSystem::new(directory)
+            .map_err(|_error| not_a_folder(directory, "one that cannot be opened"))?;
+        let mut service = S3ServiceBuilder::new(files);
+        service.set_auth(SimpleAuth::from_single(
+            folder.access_key.clone(),
+            folder.secret_key.reveal().to_owned(),
+        ));
+        service.set_access(
+            FolderAccess::new(directory)
+                .map_err(|error| not_a_folder(directory, &error.to_string().to_lowercase()))?,
+        );
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let running = AbortOnDropHandle::new(tokio::spawn(accept(listener, service.build())));
+        Ok(Self {
+            address,
+            _running: running,
+        })
+    }
+
     /// The address that the store listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -141,15 +129,18 @@ async fn accept(listener: TcpListener, service: S3Service) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::config::values::Secret;
 
     async fn fault(directory: PathBuf) -> String {
-        let config = Config {
+        let folder = StoreFolder {
             directory,
             access_key: "key".to_owned(),
             secret_key: Secret::new("secret".to_owned()),
         };
-        config.build().await.unwrap_err().to_string()
+        EmbeddedStore::start(&folder).await.unwrap_err().to_string()
     }
 
     #[tokio::test]

@@ -10,8 +10,10 @@ pub mod body;
 pub mod cli;
 pub mod compute;
 pub mod config;
+#[cfg_attr(not(feature = "embedded-store"), path = "no_embedded.rs")]
 pub mod embedded;
 pub mod error;
+#[cfg_attr(not(feature = "models"), path = "no_models.rs")]
 pub mod models;
 pub mod origin;
 pub mod routes;

@@ -1,13 +1,15 @@
 //! The models that pipelines can use: inspected after start, described to clients, and kept in memory while in use.
 
-use std::{fs, num::NonZeroUsize, sync::Arc, time::Duration};
+mod status;
+
+use std::{fs, io, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use parking_lot::Mutex;
 use pushdown::{
     Step,
     pipeline::{NamedModel, NoModels, Resolver},
-    step::model::{Model, ModelFolder, Provider, Runtime},
+    step::model::{Model, ModelDescription, ModelFolder, Provider, Runtime},
 };
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -16,6 +18,7 @@ use crate::{
     config::Models,
     error::{Error, ErrorKind, Result},
 };
+pub use status::ModelStatus;
 
 /// The models of a folder, if one is configured. Clones share it.
 #[derive(Debug, Clone)]
@@ -92,9 +95,20 @@ impl ModelRegistry {
     }
 
     /// All usable models.
-    pub fn all(&self) -> Vec<Arc<Model>> {
+    fn all(&self) -> Vec<Arc<Model>> {
         let folder = self.folder();
         folder.iter().flat_map(|folder| folder.iter()).cloned().collect()
+    }
+
+    /// The descriptions of all usable models, for clients.
+    pub fn descriptions(&self) -> Vec<ModelDescription> {
+        let models = self.all();
+        models.iter().map(|model| model.description().clone()).collect()
+    }
+
+    /// The current state of all usable models.
+    pub fn statuses(&self) -> Vec<ModelStatus> {
+        self.all().iter().map(|model| ModelStatus::new(model)).collect()
     }
 
     /// Whether clients may download the models' weights.
@@ -103,8 +117,16 @@ impl ModelRegistry {
     }
 
     /// All models of the folder, usable or not; `None` until all have been inspected, and if no models are served.
-    pub fn folder(&self) -> Option<Arc<ModelFolder>> {
+    fn folder(&self) -> Option<Arc<ModelFolder>> {
         self.0.folder.borrow().clone()
+    }
+
+    /// Opens a model's ONNX file or file of external weights by its digest. Blocks. `None` for an unknown digest.
+    ///
+    /// # Errors
+    /// If the file was deleted.
+    pub fn open_file(&self, digest: &str) -> Option<io::Result<fs::File>> {
+        self.folder()?.open_file(digest)
     }
 
     /// Marks the models of `steps` as used, and evicts the weights of the least recently used models if all weights
@@ -185,46 +207,4 @@ fn with_provider(provider: Provider, on_cpu: Runtime) -> Runtime {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::*;
-
-    fn models(folder: PathBuf) -> Models {
-        Models {
-            folder,
-            onnxruntime: PathBuf::from("/nowhere/libonnxruntime.so"),
-            serve_weights: true,
-            execution_provider: Provider::Cpu,
-        }
-    }
-
-    #[tokio::test]
-    async fn requests_for_a_model_wait_until_all_models_are_inspected() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("broken.onnx"), b"no model").unwrap();
-        let models = ModelRegistry::new(Some(models(folder.path().to_owned())), 1 << 20).unwrap();
-        assert!(!models.is_ready());
-        let refused = models
-            .wait_until_ready(Duration::from_millis(1))
-            .await
-            .unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::SlowDown);
-        let waiting = models.clone();
-        let waiting = tokio::spawn(async move { waiting.wait_until_ready(Duration::from_mins(1)).await });
-        models.clone().load(NonZeroUsize::MIN).await.unwrap();
-        waiting.await.unwrap().unwrap();
-        assert!(models.is_ready() && models.all().is_empty());
-        let error = models.resolve("broken").unwrap_err().to_string();
-        assert!(error.contains("the model `broken` cannot be used"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn a_missing_folder_is_an_error_at_start() {
-        let error = ModelRegistry::new(Some(models("/nowhere".into())), 1 << 20).unwrap_err();
-        assert!(error.to_string().contains("/nowhere"), "{error}");
-        let none = ModelRegistry::new(None, 0).unwrap();
-        none.wait_until_ready(Duration::ZERO).await.unwrap();
-        assert!(none.resolve("any").is_err());
-    }
-}
+mod tests;

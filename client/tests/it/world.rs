@@ -24,6 +24,13 @@ pub(super) type Objects = BTreeMap<String, Vec<u8>>;
 pub(super) struct World {
     pub(super) gateway: Gateway,
     pub(super) objects: Objects,
+    #[cfg_attr(
+        not(all(feature = "models", feature = "tables")),
+        expect(
+            dead_code,
+            reason = "read by tests of other features; the folder lives as long as the gateway"
+        )
+    )]
     folder: TempDir,
 }
 
@@ -89,11 +96,6 @@ impl World {
         Self::with_objects(photos().into_iter().take(count).collect())
     }
 
-    /// A folder for the files of a test.
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     pub(super) fn endpoint(&self) -> String {
         format!("http://{}", self.gateway.listen())
     }
@@ -101,23 +103,6 @@ impl World {
     /// A reader of the whole bucket.
     pub(super) fn reader(&self, pipeline: &str) -> PushdownReaderBuilder {
         reader(&self.endpoint(), pipeline)
-    }
-
-    /// Kills the gateway, waits for `pause`, and starts it again at the same address.
-    pub(super) fn restart(self, pause: std::time::Duration) -> Self {
-        let Self {
-            gateway,
-            objects,
-            folder,
-        } = self;
-        let listen = gateway.listen();
-        drop(gateway);
-        std::thread::sleep(pause);
-        Self {
-            gateway: launch(&folder.path().join("store"), listen, &[]),
-            objects,
-            folder,
-        }
     }
 
     /// Runs the pipeline on an object in this process and returns the value.
@@ -154,6 +139,31 @@ impl World {
             .send(self.gateway.listen())
             .unwrap();
         assert_eq!(answer.status, 200, "{key}: {}", answer.text());
+    }
+}
+
+#[cfg(all(feature = "models", feature = "tables"))]
+impl World {
+    /// A folder for the files of a test.
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Kills the gateway, waits for `pause`, and starts it again at the same address.
+    pub(super) fn restart(self, pause: std::time::Duration) -> Self {
+        let Self {
+            gateway,
+            objects,
+            folder,
+        } = self;
+        let listen = gateway.listen();
+        drop(gateway);
+        std::thread::sleep(pause);
+        Self {
+            gateway: launch(&folder.path().join("store"), listen, &[]),
+            objects,
+            folder,
+        }
     }
 }
 

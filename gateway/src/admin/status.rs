@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use pushdown::step::model::{Model, Provider};
 use serde::Serialize;
 
 use super::PageSources;
 use crate::config::Limits;
+use crate::models::ModelStatus;
 
 /// The current state of the gateway.
 #[derive(Debug, Serialize)]
@@ -29,18 +29,6 @@ pub(super) struct Status<'a> {
     memory: Memory,
     models: Vec<ModelStatus>,
     limits: &'a Limits,
-}
-
-/// A model that pipelines can use.
-#[derive(Debug, Serialize)]
-struct ModelStatus {
-    name: String,
-    digest: String,
-    bytes: u64,
-    /// Its weights are in memory.
-    loaded: bool,
-    /// The provider in use. It may differ from the configured one.
-    execution_provider: Provider,
 }
 
 /// The memory budget, in bytes.
@@ -69,26 +57,8 @@ impl<'a> Status<'a> {
                 budget: config.memory_budget,
                 promised: metrics.memory_reserved_bytes(),
             },
-            models: sources
-                .models
-                .all()
-                .iter()
-                .map(|model| ModelStatus::new(model))
-                .collect(),
+            models: sources.models.statuses(),
             limits: &config.limits,
-        }
-    }
-}
-
-impl ModelStatus {
-    fn new(model: &Model) -> Self {
-        let description = model.description();
-        Self {
-            name: description.name.clone(),
-            digest: description.digest.clone(),
-            bytes: description.bytes,
-            loaded: model.is_loaded(),
-            execution_provider: model.provider(),
         }
     }
 }

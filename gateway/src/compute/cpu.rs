@@ -123,7 +123,7 @@ impl CpuPool {
 
     /// Runs `work` of several tenants: it waits in the queue of each, and runs once, when the first of them is scheduled.
     /// `work` charges the tenants itself.
-    pub(super) fn run_shared(
+    pub fn run_shared(
         &self,
         positions: impl IntoIterator<Item = QueuePosition>,
         work: impl FnOnce() + Send + 'static,

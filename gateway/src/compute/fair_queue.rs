@@ -72,6 +72,7 @@ impl<T> FairQueue<T> {
     }
 
     /// The number of waiting items.
+    #[cfg(any(test, feature = "models"))]
     pub(super) fn len(&self) -> usize {
         self.0.lock().len
     }

@@ -1,18 +1,20 @@
 //! Micro-batches: runs model layers on several samples of any requests at once.
 
+mod release;
 mod run;
 
 use std::{
     collections::{HashMap, hash_map::Entry},
     iter,
+    ops::Range,
     sync::Arc,
     time::Duration,
 };
 
 use parking_lot::Mutex;
 use pushdown::{
-    Tensor,
-    step::model::{Boundary, Concurrency, LayerRange, ModelStep, Provider, trim_heap},
+    Pipeline, Tensor,
+    step::model::{Boundary, Concurrency, LayerRange, ModelStep, Provider},
 };
 use rustix::time::{ClockId, clock_gettime};
 use tokio::{
@@ -30,13 +32,12 @@ use crate::{
     error::{Error, ErrorKind, Result},
     telemetry::Metrics,
 };
+use release::release_memory;
 pub(super) use run::ModelOutput;
 use run::run_batch;
 
 /// How long the first sample of a batch waits for others.
 const MAX_BATCH_WAIT: Duration = Duration::from_millis(2);
-/// Interval at which freed memory is returned to the system. Long enough that allocating it again costs almost nothing.
-const RELEASE_INTERVAL: Duration = Duration::from_millis(100);
 /// Lifetime of an empty queue.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -83,6 +84,11 @@ impl MicroBatcher {
             queues: Arc::default(),
             memory_released_at: Arc::new(Mutex::new(Instant::now())),
         }
+    }
+
+    /// The first steps in `stretch` that run in micro-batches: their range, and the layers of a model that they are together.
+    pub fn first_layers(pipeline: &Pipeline, stretch: &Range<usize>) -> Option<(Range<usize>, ModelStep)> {
+        pipeline.first_model(stretch.clone())
     }
 
     /// Runs `layers` on one sample, in a batch with other samples that wait for the same layers, and charges the tenant for
@@ -235,16 +241,6 @@ fn oldest_positions(batch: &[WaitingSample]) -> Vec<QueuePosition> {
 /// CPU time of this thread.
 fn cpu_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
-}
-
-/// Returns freed memory to the system, unless that was done recently or another thread does it now.
-fn release_memory(released_at: &Mutex<Instant>) {
-    if let Some(mut last) = released_at.try_lock()
-        && last.elapsed() >= RELEASE_INTERVAL
-    {
-        trim_heap();
-        *last = Instant::now();
-    }
 }
 
 #[cfg(test)]

@@ -57,9 +57,8 @@ impl ModelsRoute {
     }
 
     fn list(&self) -> Result<Response<Body>> {
-        let models = self.models.all();
-        let models: Vec<_> = models.iter().map(|model| model.description()).collect();
-        let json = serde_json::to_vec(&json!({ "models": models })).map_err(|error| {
+        let list = json!({ "models": self.models.descriptions() });
+        let json = serde_json::to_vec(&list).map_err(|error| {
             Error::new(ErrorKind::Internal, "cannot write the list of models as JSON").with_source(error)
         })?;
         Ok(respond(
@@ -80,13 +79,12 @@ impl ModelsRoute {
         let unreadable = |error: std::io::Error| {
             Error::new(ErrorKind::Internal, "cannot read the model's file").with_source(error)
         };
-        let (folder, wanted) = (self.models.folder(), digest.to_owned());
+        let (models, wanted) = (self.models.clone(), digest.to_owned());
         #[expect(
             clippy::disallowed_methods,
             reason = "opens a file, as `tokio::fs` does, and computes nothing"
         )]
-        let opening =
-            tokio::task::spawn_blocking(move || folder.and_then(|folder| folder.open_file(&wanted)));
+        let opening = tokio::task::spawn_blocking(move || models.open_file(&wanted));
         let opened = opening.await.map_err(|error| unreadable(error.into()))?;
         let file = opened.ok_or_else(|| {
             Error::new(
@@ -116,4 +114,24 @@ fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: 
         headers.insert(header::ETAG, etag);
     }
     response
+}
+
+#[cfg(all(test, not(feature = "models")))]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_list_is_empty_without_the_feature() {
+        let models = ModelRegistry::new(None, 0).unwrap();
+        let route = ModelsRoute::new(models, Duration::ZERO);
+        let get = |path: &str| Request::get(path).body(()).unwrap();
+        let list = route.answer(get(MODELS_PATH)).await.unwrap();
+        assert_eq!(list.status(), StatusCode::OK);
+        let list = list.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(list, r#"{"models":[]}"#);
+        let weights = route.answer(get(&format!("{MODELS_PATH}/0a"))).await;
+        assert_eq!(weights.unwrap_err().kind(), ErrorKind::NotFound);
+    }
 }

@@ -123,6 +123,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "tables")]
     #[test]
     fn the_etag_of_rows_is_weak_and_depends_on_their_form() {
         let rows = |compression| AnswerForm::Rows(TableForm::ArrowStream(compression));

@@ -51,7 +51,7 @@ pub(super) fn working_bytes(estimate: &Estimate, steps: &[Step], max_query_bytes
         .saturating_add(computing)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tables"))]
 mod tests {
     use pushdown::{Pipeline, limits::EACH_BYTES};
 

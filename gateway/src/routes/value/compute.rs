@@ -10,7 +10,7 @@ use pushdown::{Cancellation, Context, Kind, Sample, Step};
 
 use super::sample::AdmittedSample;
 use crate::{
-    compute::Permit,
+    compute::{MicroBatcher, Permit},
     error::{Error, ErrorKind, Result},
     routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
 };
@@ -40,7 +40,7 @@ impl AdmittedSample {
         let fallback = job.max_bytes.is_some().then(|| source.clone());
         let (mut sample, mut done, mut times) = (Sample::Bytes(source), 0, Vec::new());
         while done < stage {
-            let layers = job.pipeline.first_model(done..stage);
+            let layers = MicroBatcher::first_layers(&job.pipeline, &(done..stage));
             let next = layers.as_ref().map_or(stage, |(steps, _)| steps.start);
             if done < next {
                 let work = steps_to_run(sample, job, done..next, limits);

@@ -9,9 +9,9 @@ allowed='
   pushdown-table>pushdown-core pushdown-table>pushdown-wire
   pushdown>pushdown-core pushdown>pushdown-image pushdown>pushdown-model pushdown>pushdown-plan pushdown>pushdown-table pushdown>pushdown-wire
   pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit
-  pushdown-client>pushdown pushdown-client>pushdown-s3
+  pushdown-client>pushdown pushdown-client>pushdown-exec pushdown-client>pushdown-s3
   pushdown-fuzz>pushdown
-  pushdown-gateway>pushdown pushdown-gateway>pushdown-s3
+  pushdown-gateway>pushdown pushdown-gateway>pushdown-exec pushdown-gateway>pushdown-s3
 '
 allowed=$(tr -s ' \n' ' ' <<<"$allowed")
 edges=$(cargo metadata --format-version 1 --no-deps --locked | jq -r '

@@ -5,13 +5,13 @@ cd "$(dirname "$0")/.."
 
 # From -> to. The facade `pushdown` re-exports the crates below it, which gateway, client and bench use through it.
 allowed='
-  pushdown-image>pushdown-core pushdown-model>pushdown-core pushdown-plan>pushdown-core pushdown-wire>pushdown-core
+  pushdown-image>pushdown-core pushdown-model>pushdown-core pushdown-plan>pushdown-core pushdown-wire>pushdown-core pushdown-wire>pushdown-s3
   pushdown-table>pushdown-core pushdown-table>pushdown-wire
   pushdown>pushdown-core pushdown>pushdown-image pushdown>pushdown-model pushdown>pushdown-plan pushdown>pushdown-table pushdown>pushdown-wire
   pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit
-  pushdown-client>pushdown pushdown-client>pushdown-s3
+  pushdown-client>pushdown pushdown-client>pushdown-exec pushdown-client>pushdown-s3
   pushdown-fuzz>pushdown
-  pushdown-gateway>pushdown pushdown-gateway>pushdown-s3
+  pushdown-gateway>pushdown pushdown-gateway>pushdown-exec pushdown-gateway>pushdown-s3
 '
 allowed=$(tr -s ' \n' ' ' <<<"$allowed")
 edges=$(cargo metadata --format-version 1 --no-deps --locked | jq -r '

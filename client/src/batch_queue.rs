@@ -26,9 +26,9 @@ impl<T> BatchQueue<T> {
         self.waiting.pop_first().map(|(_, item)| item)
     }
 
-    /// Removes the item of a ticket, if it is still queued.
-    pub(crate) fn remove(&mut self, ticket: Ticket) {
-        self.waiting.remove(&ticket);
+    /// Removes and returns the item of a ticket, if it is still queued.
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<T> {
+        self.waiting.remove(&ticket)
     }
 }
 
@@ -52,8 +52,8 @@ mod tests {
             queue.push(batch, item);
         }
         let removed = queue.push(0, 'x');
-        queue.remove(removed);
-        queue.remove(removed);
+        assert_eq!(queue.remove(removed), Some('x'));
+        assert_eq!(queue.remove(removed), None);
         let order: String = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!(order, "abcde");
     }

@@ -3,56 +3,54 @@
 use std::{
     fmt,
     num::NonZeroUsize,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
+use pushdown_exec::{PendingWork, Task, TaskQueue};
 
 use crate::{
-    batch_queue::BatchQueue,
+    batch_queue::{BatchQueue, Ticket},
     error::{Error, Result},
 };
 
 /// A fixed number of threads for CPU work. Work of the oldest batch, the next one for the consumer, runs first. Clones share
 /// the threads.
 #[derive(Debug, Clone)]
-pub(crate) struct CpuPool {
-    threads: Arc<rayon::ThreadPool>,
-    waiting: Arc<Mutex<BatchQueue<PoolTask>>>,
-}
+pub(crate) struct CpuPool(pushdown_exec::CpuPool<BatchTasks>);
 
-/// A unit of work for a thread.
-struct PoolTask(Box<dyn FnOnce() + Send>);
+/// The tasks of the pool; the position of a task is its batch. Clones share the queue.
+#[derive(Clone, Default)]
+struct BatchTasks(Arc<Mutex<BatchQueue<Task>>>);
+
+/// A task's entry in the queue. Dropping it removes the task, if it still waits.
+#[derive(Debug)]
+struct BatchEntry {
+    tasks: BatchTasks,
+    ticket: Ticket,
+}
 
 /// Work on the pool. It runs whether or not this is polled; dropping it before it starts cancels it.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the work"]
-pub(crate) struct Work<T>(oneshot::Receiver<T>);
+pub(crate) struct Work<T>(PendingWork<T, BatchEntry>);
 
 impl CpuPool {
     /// A pool of `threads` threads; by default as many as CPUs that this process may use.
     pub(crate) fn build(threads: Option<NonZeroUsize>) -> Result<Self> {
         let threads = threads
             .or_else(|| std::thread::available_parallelism().ok())
-            .map_or(1, NonZeroUsize::get);
-        let threads = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|index| format!("pushdown-cpu-{index}"))
-            .build()
+            .unwrap_or(NonZeroUsize::MIN);
+        let pool = pushdown_exec::CpuPool::build(threads, BatchTasks::default())
             .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
-        Ok(Self {
-            threads: Arc::new(threads),
-            waiting: Arc::default(),
-        })
+        Ok(Self(pool))
     }
 
     /// Number of threads.
     pub(crate) fn threads(&self) -> usize {
-        self.threads.current_num_threads()
+        self.0.threads().get()
     }
 
     /// Starts `work` that is short, or that all batches wait for.
@@ -66,32 +64,37 @@ impl CpuPool {
         batch: usize,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Work<T> {
-        let (sender, receiver) = oneshot::channel();
-        let task = move || {
-            if sender.is_closed() {
-                return;
-            }
-            // A panic must not end the thread; the caller sees the closed channel.
-            if let Ok(done) = catch_unwind(AssertUnwindSafe(work)) {
-                drop(sender.send(done));
-            }
-        };
-        self.waiting.lock().push(batch, PoolTask(Box::new(task)));
-        let waiting = Arc::clone(&self.waiting);
-        // One wake-up per task: each runs the task that is first in the queue by then.
-        self.threads.spawn_fifo(move || {
-            let next = waiting.lock().pop();
-            if let Some(PoolTask(task)) = next {
-                task();
-            }
-        });
-        Work(receiver)
+        Work(self.0.run(&batch, work))
     }
 }
 
-impl fmt::Debug for PoolTask {
+impl TaskQueue for BatchTasks {
+    type Position = usize;
+    type Entry = BatchEntry;
+
+    fn push(&self, batch: &usize, task: Task) -> BatchEntry {
+        BatchEntry {
+            ticket: self.0.lock().push(*batch, task),
+            tasks: self.clone(),
+        }
+    }
+
+    fn pop(&self) -> Option<Task> {
+        self.0.lock().pop()
+    }
+}
+
+impl Drop for BatchEntry {
+    fn drop(&mut self) {
+        // The task is dropped after the queue is unlocked.
+        let task = self.tasks.0.lock().remove(self.ticket);
+        drop(task);
+    }
+}
+
+impl fmt::Debug for BatchTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoolTask").finish_non_exhaustive()
+        f.debug_struct("BatchTasks").finish_non_exhaustive()
     }
 }
 
@@ -100,7 +103,7 @@ impl<T> Future for Work<T> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T>> {
         let done = ready!(Pin::new(&mut self.0).poll(context));
-        Poll::Ready(done.map_err(|_closed| Error::internal("a step panicked")))
+        Poll::Ready(done.map_err(|_panic| Error::internal("a step panicked")))
     }
 }
 

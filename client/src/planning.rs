@@ -27,6 +27,6 @@ pub(crate) use placement::Placement;
 pub(crate) use profile::refined;
 pub use profile::{Profile, SampleProfile};
 pub(crate) use progress::BatchProgress;
-pub(crate) use rate::{RateSamples, ReadRate};
+pub(crate) use rate::{PendingRange, RateSamples, ReadRate};
 #[cfg(feature = "tables")]
 pub(crate) use table_stage::{RowGroupCosts, StageChoice};

@@ -12,6 +12,7 @@ use aws_sdk_s3::primitives::{DateTime, DateTimeFormat};
 use aws_sigv4::sign::v4::{calculate_signature, generate_signing_key};
 use percent_encoding::utf8_percent_encode;
 use pushdown::pipeline::Digest;
+use pushdown_s3::presign;
 
 use path::QUERY_VALUE;
 pub(crate) use path::object_path;
@@ -49,16 +50,20 @@ impl Presigner {
         let stamp = format!("{digits}Z");
         let scope = format!("{}/{region}/s3/aws4_request", &stamp[..8]);
         let encode = |value: &str| utf8_percent_encode(value, QUERY_VALUE).to_string();
-        let mut query = format!(
-            "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={}&X-Amz-Date={stamp}&X-Amz-Expires={}",
+        let token = credentials
+            .session_token()
+            .map(|token| format!("&{}={}", presign::SECURITY_TOKEN, encode(token)))
+            .unwrap_or_default();
+        let query = format!(
+            "{}=AWS4-HMAC-SHA256&{}={}&{}={stamp}&{}={}{token}&{}=host",
+            presign::ALGORITHM,
+            presign::CREDENTIAL,
             encode(&format!("{}/{scope}", credentials.access_key_id())),
+            presign::DATE,
+            presign::EXPIRES,
             EXPIRES.as_secs(),
+            presign::SIGNED_HEADERS,
         );
-        if let Some(token) = credentials.session_token() {
-            query.push_str("&X-Amz-Security-Token=");
-            query.push_str(&encode(token));
-        }
-        query.push_str("&X-Amz-SignedHeaders=host");
         let key = generate_signing_key(credentials.secret_access_key(), time, region, "s3")
             .as_ref()
             .to_vec();
@@ -90,7 +95,8 @@ impl Presigner {
 
     /// The signed request target for `GET path`.
     pub(crate) fn target(&self, path: &str) -> String {
-        format!("{path}?{}&X-Amz-Signature={}", self.query, self.signature(path))
+        let (query, signature) = (&self.query, self.signature(path));
+        format!("{path}?{query}&{}={signature}", presign::SIGNATURE)
     }
 }
 

@@ -22,7 +22,7 @@ pub use frames::{next_bytes, read_to_end};
 pub use headers::{strip_request, strip_response};
 pub use object::{OriginObject, OriginRequest};
 pub use progress::{Progress, StallTimeouts};
-pub use version::{FetchedTail, ObjectTail, ObjectVersion, TailPart};
+pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::Body;
 use crate::config::Limits;

@@ -27,9 +27,6 @@ use models::ModelsRoute;
 pub use services::Services;
 use value::ValueRoute;
 
-/// The path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
-pub const MODELS_PATH: &str = "/_pushdown/v1/models";
-
 /// What a request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Route {
@@ -58,7 +55,7 @@ impl Route {
         if path == header::BATCH_PATH {
             Self::Batch
         } else if path
-            .strip_prefix(MODELS_PATH)
+            .strip_prefix(header::MODELS_PATH)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         {
             Self::Models

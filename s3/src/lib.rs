@@ -1,9 +1,19 @@
-//! What the gateway and the reader both know of S3: answers to range requests, and error documents.
+//! What the gateway and the reader both know of S3: addresses, names of presigned URLs, ranges of one version of an object,
+//! and error documents.
 //!
 //! No network I/O, and nothing of pipelines.
 
+mod address;
 mod content_range;
 mod error_document;
+mod object_part;
+mod object_version;
+pub mod presign;
 
+pub use address::Address;
 pub use content_range::ContentRange;
 pub use error_document::ErrorDocument;
+pub use object_part::ObjectPart;
+pub use object_version::{
+    AnswerHead, ObjectVersion, RangeTransport, ReadError, ReadResult, SuffixAnswer, read_suffix,
+};

@@ -18,6 +18,7 @@ use pushdown::{
         model::{Model, ModelDescription, ModelFolder, Runtime},
         nearest,
     },
+    wire::header::MODELS_PATH,
 };
 use serde::Deserialize;
 use tokio::runtime::Handle;
@@ -28,7 +29,6 @@ use crate::{
     store::Store,
 };
 
-const PATH: &str = "/_pushdown/v1/models";
 /// The most bytes of a list of models.
 const LIST_BYTES: u64 = 64 << 20;
 /// The most model names in an error.
@@ -64,7 +64,7 @@ impl Store {
     async fn models(&self) -> Result<GatewayModels> {
         let answer = self
             .transport()
-            .send(Method::GET, PATH, HeaderMap::new(), Bytes::new())
+            .send(Method::GET, MODELS_PATH, HeaderMap::new(), Bytes::new())
             .await?;
         let status = answer.status;
         let body = answer

@@ -1,18 +1,16 @@
 //! An object read by ranges, all of them of one version.
 
+mod range_get;
 mod stream;
 
 use std::{fmt, ops::Range};
 
 use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, StatusCode,
-    header::{ETAG, IF_MATCH, RANGE},
-};
 use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
-use pushdown_s3::ContentRange;
+use pushdown_s3::{ObjectPart, ObjectVersion, ReadError, SuffixAnswer, read_suffix};
 
+use self::range_get::{RangeAnswer, RangeGet};
 use super::{Failure, Store, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -41,10 +39,9 @@ pub(super) struct VersionedObject {
 #[derive(Debug, Clone)]
 enum Version {
     Ranges {
-        etag: HeaderValue,
-        total: u64,
+        version: ObjectVersion,
         /// Its last bytes, so that a table's footer is read once.
-        end: Bytes,
+        tail: ObjectPart,
     },
     /// The endpoint does not support ranges, or the object is empty.
     Whole(Bytes),
@@ -67,9 +64,9 @@ impl VersionedObject {
 
     /// The ETag of the version that is read, once it is known.
     #[cfg(feature = "tables")]
-    pub(super) fn etag(&self) -> Option<HeaderValue> {
+    pub(super) fn etag(&self) -> Option<http::HeaderValue> {
         match &*self.version.lock() {
-            Some(Version::Ranges { etag, .. }) => Some(etag.clone()),
+            Some(Version::Ranges { version, .. }) => Some(version.etag.clone()),
             Some(Version::Whole(_)) | None => None,
         }
     }
@@ -105,7 +102,8 @@ impl VersionedObject {
         let version = self.version.lock().clone();
         match version {
             Some(Version::Whole(bytes)) => return Ok(end_of(&bytes, length)),
-            Some(Version::Ranges { total, .. }) => {
+            Some(Version::Ranges { version, .. }) => {
+                let total = version.total_bytes;
                 let bytes = self.range(total.saturating_sub(length)..total).await?;
                 return Ok(Suffix { bytes, total });
             }
@@ -125,25 +123,24 @@ impl VersionedObject {
 
     /// The first read. Its answer determines the version of all others.
     async fn first_suffix(&self, length: u64) -> Result<Suffix, Failure> {
-        let answer = self.send(Some(&format!("-{length}")), None).await?;
-        let status = answer.status;
-        let answer = match status {
-            StatusCode::PARTIAL_CONTENT => answer,
-            // An empty object has no satisfiable range.
-            StatusCode::RANGE_NOT_SATISFIABLE => {
-                return self.whole(self.send(None, None).await?, length).await;
+        match read_suffix(&self.get(), length).await {
+            Ok(SuffixAnswer::Part {
+                version,
+                range,
+                answer,
+            }) => {
+                let bytes = exactly(answer, range.length()).await?;
+                let (total, offset) = (version.total_bytes, range.range.start);
+                let tail = ObjectPart {
+                    offset,
+                    bytes: bytes.clone(),
+                };
+                *self.version.lock() = Some(Version::Ranges { version, tail });
+                Ok(Suffix { bytes, total })
             }
-            _ => return self.whole(answer, length).await,
-        };
-        let part = ContentRange::from_headers(&answer.headers).filter(ContentRange::is_suffix);
-        let part = part.ok_or_else(|| malformed("Content-Range does not match the requested suffix"))?;
-        let total = part.total_bytes;
-        let etag = answer.headers.get(ETAG).cloned();
-        let etag = etag.ok_or_else(|| malformed("expected an ETag"))?;
-        let bytes = exactly(answer, part.length()).await?;
-        let end = bytes.clone();
-        *self.version.lock() = Some(Version::Ranges { etag, total, end });
-        Ok(Suffix { bytes, total })
+            Ok(SuffixAnswer::Other(answer)) => self.whole(answer.answer, length).await,
+            Err(error) => Err(self.failure(error).await),
+        }
     }
 
     async fn whole(&self, answer: Answer, length: u64) -> Result<Suffix, Failure> {
@@ -159,22 +156,20 @@ impl VersionedObject {
 
     pub(super) async fn range(&self, range: Range<u64>) -> Result<Bytes> {
         let version = self.version.lock().clone();
-        let (etag, total) = match version {
-            Some(Version::Ranges { etag, total, end }) => {
-                match slice(&end, total - end.len() as u64, &range) {
-                    Some(part) => return Ok(part),
-                    None => (etag, total),
-                }
-            }
+        let version = match version {
+            Some(Version::Ranges { version, tail }) => match tail.slice(&range) {
+                Some(part) => return Ok(part),
+                None => version,
+            },
             Some(Version::Whole(bytes)) => {
-                let part = slice(&bytes, 0, &range);
+                let part = ObjectPart { offset: 0, bytes }.slice(&range);
                 return part.ok_or_else(|| malformed("a range lies beyond its end"));
             }
             None => return Err(Error::internal("the end of a table must be read first")),
         };
         let mut backoff = self.store.backoff();
         let bytes = loop {
-            match self.range_once(&range, &etag, total).await {
+            match self.range_once(&range, &version).await {
                 Ok(bytes) => break bytes,
                 Err(failure) => self.pause(failure, &mut backoff).await?,
             }
@@ -186,68 +181,62 @@ impl VersionedObject {
 
     /// Keeps a footer that is longer than the end that was read first: every row group needs it.
     fn extend_end(&self, range: &Range<u64>, bytes: &[u8]) {
-        if let Some(Version::Ranges { total, end, .. }) = &mut *self.version.lock() {
-            let start = *total - end.len() as u64;
-            let is_footer = range.start < start && range.end.saturating_add(TRAILER_BYTES) >= *total;
-            let known = range.end.checked_sub(start).map(usize::try_from);
+        if let Some(Version::Ranges { version, tail }) = &mut *self.version.lock() {
+            let is_footer =
+                range.start < tail.offset && range.end.saturating_add(TRAILER_BYTES) >= version.total_bytes;
+            let known = range.end.checked_sub(tail.offset).map(usize::try_from);
             if let (true, Some(Ok(known))) = (is_footer, known)
-                && let Some(rest) = end.get(known..)
+                && let Some(rest) = tail.bytes.get(known..)
             {
-                *end = [bytes, rest].concat().into();
+                *tail = ObjectPart {
+                    offset: range.start,
+                    bytes: [bytes, rest].concat().into(),
+                };
             }
         }
     }
 
-    async fn range_once(&self, range: &Range<u64>, etag: &HeaderValue, total: u64) -> Result<Bytes, Failure> {
-        let text = format!("{}-{}", range.start, range.end.saturating_sub(1));
-        let mut pending = self.rate.begin_read(self.store.traffic());
-        let answer = self.send(Some(&text), Some(etag)).await?;
-        pending.on_headers(answer.length());
-        if answer.status != StatusCode::PARTIAL_CONTENT {
-            return Err(self.unexpected_status(answer).await);
-        }
-        // Not every store supports If-Match.
-        if answer.headers.get(ETAG) != Some(etag) {
-            return Err(self.replaced().into());
-        }
-        match ContentRange::from_headers(&answer.headers) {
-            Some(found) if found.total_bytes != total => Err(self.replaced().into()),
-            Some(found) if found.range == *range => exactly(answer, found.length()).await,
-            _ => Err(malformed("Content-Range does not match the requested range").into()),
+    async fn range_once(&self, range: &Range<u64>, version: &ObjectVersion) -> Result<Bytes, Failure> {
+        let measured = RangeGet {
+            object: self,
+            is_measured: true,
+        };
+        match version.read_range(&measured, range).await {
+            Ok(answer) => exactly(answer, range.end - range.start).await,
+            Err(error) => Err(self.failure(error).await),
         }
     }
 
-    /// Sends a GET and returns its answer, with any status.
-    async fn send(&self, range: Option<&str>, etag: Option<&HeaderValue>) -> Result<Answer, Failure> {
-        let mut headers = HeaderMap::new();
-        if let Some(range) = range {
-            let value = HeaderValue::from_str(&format!("bytes={range}"));
-            let value =
-                value.map_err(|error| Error::internal("a range is not a header value").with_source(error))?;
-            headers.insert(RANGE, value);
+    /// GETs whose rate is not measured.
+    const fn get(&self) -> RangeGet<'_> {
+        RangeGet {
+            object: self,
+            is_measured: false,
         }
-        if let Some(etag) = etag {
-            headers.insert(IF_MATCH, etag.clone());
-        }
-        self.store.send_get(&self.path, headers).await
     }
 
-    /// The failure of a range request that was not answered with 206.
-    async fn unexpected_status(&self, answer: Answer) -> Failure {
-        match answer.status {
-            StatusCode::PRECONDITION_FAILED | StatusCode::RANGE_NOT_SATISFIABLE => self.replaced().into(),
-            status if status.is_success() => malformed(&format!(
+    async fn failure(&self, error: ReadError<RangeAnswer<'_>, Failure>) -> Failure {
+        match error {
+            ReadError::Transport(failure) => failure,
+            ReadError::Replaced => {
+                let text = format!("{} was replaced while it was read: read it again", self.name);
+                Error::new(ErrorKind::Sample, text).into()
+            }
+            ReadError::MissingEtag => malformed("expected an ETag").into(),
+            ReadError::Mismatch(reason) => malformed(reason).into(),
+            ReadError::UnexpectedStatus(RangeAnswer {
+                answer,
+                pending: _pending,
+            }) if !answer.status.is_success() => Failure::Refused(answer.refusal().await),
+            ReadError::UnexpectedStatus(RangeAnswer { answer, .. }) => malformed(&format!(
                 "the store answered a range request with {} and the whole object (expected 206)",
-                status.as_u16()
+                answer.status.as_u16()
             ))
             .into(),
-            _ => Failure::Refused(answer.refusal().await),
+            ReadError::Header(error) => Error::internal("a range is not a header value")
+                .with_source(error)
+                .into(),
         }
-    }
-
-    fn replaced(&self) -> Error {
-        let text = format!("{} was replaced while it was read: read it again", self.name);
-        Error::new(ErrorKind::Sample, text)
     }
 
     /// Waits before the next attempt. Returns the error if no attempt is left.
@@ -269,18 +258,16 @@ impl fmt::Debug for VersionedObject {
     }
 }
 
-async fn exactly(answer: Answer, length: u64) -> Result<Bytes, Failure> {
+/// Reads the body of an answer to a range request. The measurement ends with the body.
+async fn exactly(answer: RangeAnswer<'_>, length: u64) -> Result<Bytes, Failure> {
+    let RangeAnswer {
+        answer,
+        pending: _pending,
+    } = answer;
     match answer.collect(length).await? {
         Some(bytes) if bytes.len() as u64 == length => Ok(bytes),
         _ => Err(malformed("its length does not match its range").into()),
     }
-}
-
-/// A range of an object of which `bytes` is the part from `start` on; `None` if the range is not inside that part.
-fn slice(bytes: &Bytes, start: u64, range: &Range<u64>) -> Option<Bytes> {
-    let offset = |position: u64| usize::try_from(position.checked_sub(start)?).ok();
-    let (from, to) = (offset(range.start)?, offset(range.end)?);
-    (from <= to && to <= bytes.len()).then(|| bytes.slice(from..to))
 }
 
 fn end_of(bytes: &Bytes, length: u64) -> Suffix {

@@ -12,9 +12,12 @@ use std::{
 };
 
 use futures::{FutureExt as _, future::BoxFuture, task::AtomicWaker};
-use tokio::{runtime::Builder, sync::Notify};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::Notify,
+};
 
-use super::{CpuPool, Tenant, cpu::BackgroundRuntime};
+use super::{CpuPool, Tenant};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Maximum length of a slice, if the future yields. Other tasks, and a drop of the task, wait no longer than this.
@@ -50,6 +53,10 @@ struct Executor {
     runtime: BackgroundRuntime,
     signal: Arc<WakeSignal>,
 }
+
+/// A runtime that can be dropped on another runtime's threads, because it does not wait for its tasks.
+#[derive(Debug)]
+struct BackgroundRuntime(Option<Runtime>);
 
 /// Whether the future, or a task that it spawned, is ready to be polled.
 #[derive(Debug, Default)]
@@ -176,14 +183,14 @@ impl Executor {
                 Error::new(ErrorKind::Internal, "cannot start a runtime for a scan").with_source(error)
             })?;
         Ok(Self {
-            runtime: BackgroundRuntime::new(runtime),
+            runtime: BackgroundRuntime(Some(runtime)),
             signal,
         })
     }
 
     /// Polls until the future is done, or neither it nor its spawned tasks can continue, or the time is over.
     fn run_slice<T>(&self, mut future: BoxFuture<'static, T>) -> Slice<T> {
-        let Some(runtime) = self.runtime.get() else {
+        let Some(runtime) = &self.runtime.0 else {
             return Slice::Waiting(future);
         };
         let signal = &self.signal;
@@ -211,6 +218,14 @@ impl Executor {
             Ok(value) => Slice::Done(value),
             Err(SliceEnd::Waiting) => Slice::Waiting(future),
             Err(SliceEnd::Yielded) => Slice::Yielded(future),
+        }
+    }
+}
+
+impl Drop for BackgroundRuntime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
         }
     }
 }

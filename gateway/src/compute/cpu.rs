@@ -1,16 +1,9 @@
 //! The CPU pool: decoding and other computation never runs on the I/O threads.
 
-use std::{
-    num::NonZeroUsize,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{num::NonZeroUsize, sync::Arc, time::Instant};
 
 use parking_lot::Mutex;
-use tokio::{
-    runtime::{Builder, Handle, Runtime},
-    sync::oneshot,
-};
+use pushdown_exec::{Task, TaskQueue};
 
 use super::{
     Ledger, QueuePosition, Tenant,
@@ -19,24 +12,11 @@ use super::{
 use crate::error::{Error, ErrorKind, Result};
 
 /// A fixed number of threads for computation, shared fairly between tenants. Clones share the pool.
-///
-/// The threads are the blocking threads of a dedicated Tokio runtime. Each task that they are sent runs the next item
-/// of the fair queue. A thread without work sleeps. A work-stealing pool searches for work first: this search took 2 % of
-/// the CPU time of small photos.
 #[derive(Debug, Clone)]
 pub struct CpuPool {
-    threads: Handle,
-    count: NonZeroUsize,
-    queue: FairQueue<Work>,
+    pool: pushdown_exec::CpuPool<FairQueue<Task>>,
     ledger: Ledger,
-    _runtime: Arc<BackgroundRuntime>,
 }
-
-type Work = Box<dyn FnOnce() + Send>;
-
-/// A runtime that can be dropped on another runtime's threads, because it does not wait for its tasks.
-#[derive(Debug)]
-pub(super) struct BackgroundRuntime(Option<Runtime>);
 
 /// Charges a tenant for the time until it is dropped.
 ///
@@ -49,34 +29,24 @@ struct Meter<'a> {
 }
 
 /// Work that waits in the queues of several tenants, with its queue entries.
-type SharedWork = Mutex<Option<(Work, Vec<QueueEntry<Work>>)>>;
+type SharedWork = Mutex<Option<(Task, Vec<QueueEntry<Task>>)>>;
 
 impl CpuPool {
     /// A pool of `threads` threads that orders work by `ledger`.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`] if the runtime cannot be created.
+    /// [`ErrorKind::Internal`] if a thread cannot be started.
     pub fn build(threads: NonZeroUsize, ledger: Ledger) -> Result<Self> {
-        let runtime = Builder::new_current_thread()
-            .max_blocking_threads(threads.get())
-            .thread_name("pushdown-cpu")
-            .thread_keep_alive(Duration::MAX)
-            .build()
-            .map_err(|error| {
-                Error::new(ErrorKind::Internal, "cannot start the CPU pool").with_source(error)
-            })?;
-        Ok(Self {
-            threads: runtime.handle().clone(),
-            count: threads,
-            queue: FairQueue::new(ledger.clone()),
-            ledger,
-            _runtime: Arc::new(BackgroundRuntime::new(runtime)),
-        })
+        let queue = FairQueue::new(ledger.clone());
+        let pool = pushdown_exec::CpuPool::build(threads, queue).map_err(|error| {
+            Error::new(ErrorKind::Internal, "cannot start the CPU pool").with_source(error)
+        })?;
+        Ok(Self { pool, ledger })
     }
 
     /// The number of threads.
-    pub const fn threads(&self) -> NonZeroUsize {
-        self.count
+    pub fn threads(&self) -> NonZeroUsize {
+        self.pool.threads()
     }
 
     /// The ledger that orders the pool's work.
@@ -107,16 +77,13 @@ impl CpuPool {
         position: &QueuePosition,
         work: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> T + Send + 'static,
     ) -> Result<T> {
-        let (done, value) = oneshot::channel();
         let (ledger, payer) = (self.ledger.clone(), position.tenant().clone());
-        let _entry = self.enqueue(position, move || {
-            let meter = Meter::start(&ledger, &payer);
-            let value = work(&|| !done.is_closed());
-            drop(meter);
-            // Fails if the future was dropped.
-            drop(done.send(value));
-        });
-        value
+        let metered = move |is_awaited: &(dyn Fn() -> bool + Sync)| {
+            let _meter = Meter::start(&ledger, &payer);
+            work(is_awaited)
+        };
+        self.pool
+            .run_while_awaited(position, metered)
             .await
             .map_err(|_panic| Error::new(ErrorKind::Internal, "a step panicked"))
     }
@@ -131,7 +98,7 @@ impl CpuPool {
         let shared: Arc<SharedWork> = Arc::new(Mutex::new(Some((Box::new(work), Vec::new()))));
         for position in positions {
             let work = Arc::clone(&shared);
-            let entry = self.enqueue(&position, move || {
+            let entry = self.pool.spawn(&position, move || {
                 let taken = work.lock().take();
                 if let Some((work, entries)) = taken {
                     drop(entries);
@@ -145,18 +112,18 @@ impl CpuPool {
             }
         }
     }
+}
 
-    fn enqueue(&self, position: &QueuePosition, work: impl FnOnce() + Send + 'static) -> QueueEntry<Work> {
-        let entry = self.queue.push(position, Box::new(work));
-        let queue = self.queue.clone();
-        let next = move || {
-            // `None` if an item was cancelled.
-            if let Some(work) = queue.pop() {
-                work();
-            }
-        };
-        drop(self.threads.spawn_blocking(next));
-        entry
+impl TaskQueue for FairQueue<Task> {
+    type Position = QueuePosition;
+    type Entry = QueueEntry<Task>;
+
+    fn push(&self, position: &QueuePosition, task: Task) -> QueueEntry<Task> {
+        Self::push(self, position, task)
+    }
+
+    fn pop(&self) -> Option<Task> {
+        Self::pop(self)
     }
 }
 
@@ -173,24 +140,6 @@ impl<'a> Meter<'a> {
 impl Drop for Meter<'_> {
     fn drop(&mut self) {
         self.ledger.charge(self.tenant, self.start.elapsed());
-    }
-}
-
-impl BackgroundRuntime {
-    pub(super) const fn new(runtime: Runtime) -> Self {
-        Self(Some(runtime))
-    }
-
-    pub(super) const fn get(&self) -> Option<&Runtime> {
-        self.0.as_ref()
-    }
-}
-
-impl Drop for BackgroundRuntime {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 

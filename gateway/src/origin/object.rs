@@ -7,6 +7,8 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
+use pushdown::wire::header::PREFIX;
+
 use super::headers::strip_framing;
 use crate::body::Body;
 use crate::s3::sign::Signature;
@@ -91,7 +93,7 @@ impl OriginRequest {
 }
 
 fn is_for_gateway(name: &HeaderName) -> bool {
-    name.as_str().starts_with("x-pushdown-") || DERIVED_ANSWER_HEADERS.contains(name)
+    name.as_str().starts_with(PREFIX) || DERIVED_ANSWER_HEADERS.contains(name)
 }
 
 // === impl OriginObject ===

@@ -9,6 +9,7 @@ use pushdown::{
     pipeline::Resolver,
     wire::{self, BatchRequest, Split},
 };
+use pushdown_s3::Address;
 
 use crate::{
     compute::{QueuePosition, Tenant},
@@ -64,17 +65,12 @@ impl PipelineJob {
                 parts.method
             )));
         }
-        let key = parts
-            .uri
-            .path()
-            .strip_prefix('/')
-            .and_then(|path| path.split_once('/'))
-            .map(|(_, key)| key);
-        if key.is_none_or(str::is_empty) {
+        let address = Address::from_path(parts.uri.path()).filter(|address| !address.key.is_empty());
+        let Some(address) = address else {
             return Err(invalid(
                 "invalid path for a pipeline: expected /bucket/key, found no key",
             ));
-        }
+        };
         let query = parts.uri.query().unwrap_or_default();
         if let Some(name) = SUB_RESOURCES
             .into_iter()
@@ -101,7 +97,7 @@ impl PipelineJob {
             max_bytes: None,
             seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
-            sample_id: wire::sample_id(parts.uri.path(), None),
+            sample_id: address.key.into_owned(),
             position: Tenant::from_access_key(Signature::from_parts(parts).access_key()).position_now(),
         })
     }

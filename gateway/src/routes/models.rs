@@ -6,10 +6,10 @@ use futures::TryStreamExt as _;
 use http::{HeaderValue, Method, Request, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
+use pushdown::wire::header::MODELS_PATH;
 use serde_json::json;
 use tokio_util::io::ReaderStream;
 
-use super::MODELS_PATH;
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},

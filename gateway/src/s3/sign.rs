@@ -6,6 +6,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode_str;
+use pushdown_s3::presign;
 
 use super::query;
 
@@ -40,11 +41,11 @@ impl<'a> Signature<'a> {
             return Self::header(authorization);
         }
         let query = query.unwrap_or_default();
-        if let Some(credential) = parameter(query, "X-Amz-Credential") {
+        if let Some(credential) = parameter(query, presign::CREDENTIAL) {
             return Self {
                 carrier: Carrier::Query,
                 access_key: Some(access_key(credential)),
-                signed: parameter(query, "X-Amz-SignedHeaders").unwrap_or_default(),
+                signed: parameter(query, presign::SIGNED_HEADERS).unwrap_or_default(),
             };
         }
         match parameter(query, "AWSAccessKeyId") {

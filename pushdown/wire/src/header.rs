@@ -1,4 +1,4 @@
-//! Names of HTTP headers and query parameters in lower case, and the path of the batch endpoint.
+//! Names of HTTP headers and query parameters in lower case, and the paths of the endpoints.
 //!
 //! Request headers can also be sent as query parameters, so that presigned URLs can contain them.
 
@@ -48,6 +48,8 @@ pub const WARNING: &str = "x-pushdown-warning";
 
 /// Path of the batch endpoint.
 pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
+/// Path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
+pub const MODELS_PATH: &str = "/_pushdown/v1/models";
 
 /// Maximum number of headers of a request or an answer. S3 allows 2 KiB of metadata per object, which is at most 2,048
 /// headers.

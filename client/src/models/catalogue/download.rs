@@ -8,12 +8,13 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use pushdown::step::model::{
-    MAX_MODEL_BYTES, ModelDescription, ModelFiles, Runtime, WeightSource, read_file,
+use pushdown::{
+    step::model::{MAX_MODEL_BYTES, ModelDescription, ModelFiles, Runtime, WeightSource, read_file},
+    wire::header::MODELS_PATH,
 };
 use tokio::runtime::Handle;
 
-use super::{PATH, host_runtime};
+use super::host_runtime;
 use crate::{
     error::{Error, Result},
     store::Store,
@@ -146,7 +147,7 @@ impl Download {
     async fn download(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
         let ModelDescription { name, bytes, .. } = &self.description;
         tracing::info!(name, digest, bytes, "downloading the weights of a model");
-        let path = format!("{PATH}/{digest}");
+        let path = format!("{MODELS_PATH}/{digest}");
         let transport = self.store.transport();
         let answer = transport
             .send(Method::GET, &path, HeaderMap::new(), Bytes::new())

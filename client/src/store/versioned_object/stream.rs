@@ -7,7 +7,7 @@ use futures::{
     StreamExt as _,
     stream::{self, BoxStream},
 };
-use http::{HeaderValue, StatusCode, header::ETAG};
+use pushdown_s3::ObjectVersion;
 
 use super::{Failure, Version, VersionedObject};
 use crate::{
@@ -21,14 +21,14 @@ impl VersionedObject {
         self: &Arc<Self>,
     ) -> Result<BoxStream<'static, pushdown::Result<Bytes>>> {
         let version = self.version.lock().clone();
-        let (etag, total) = match version {
+        let version = match version {
             Some(Version::Whole(bytes)) => return Ok(stream::iter([Ok(bytes)]).boxed()),
-            Some(Version::Ranges { etag, total, .. }) => (etag, total),
+            Some(Version::Ranges { version, .. }) => version,
             None => return Err(Error::internal("the end of a table must be read first")),
         };
         let mut backoff = self.store.backoff();
         let answer = loop {
-            match self.open_whole(&etag, total).await {
+            match self.open_whole(&version).await {
                 Ok(answer) => break answer,
                 Err(failure) => self.pause(failure, &mut backoff).await?,
             }
@@ -41,14 +41,10 @@ impl VersionedObject {
         Ok(pieces.boxed())
     }
 
-    async fn open_whole(&self, etag: &HeaderValue, total: u64) -> Result<Answer, Failure> {
-        let answer = self.send(None, Some(etag)).await?;
-        if answer.status != StatusCode::OK {
-            return Err(self.unexpected_status(answer).await);
+    async fn open_whole(&self, version: &ObjectVersion) -> Result<Answer, Failure> {
+        match version.read_whole(&self.get()).await {
+            Ok(answer) => Ok(answer.answer),
+            Err(error) => Err(self.failure(error).await),
         }
-        if answer.headers.get(ETAG) != Some(etag) || answer.length() != Some(total) {
-            return Err(self.replaced().into());
-        }
-        Ok(answer)
     }
 }

@@ -1,5 +1,7 @@
 use std::sync::mpsc;
 
+use tokio::sync::oneshot;
+
 use super::*;
 
 fn pool() -> CpuPool {

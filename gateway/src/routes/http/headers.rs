@@ -15,7 +15,13 @@ use crate::{
 };
 
 /// Request headers that a derived answer depends on.
-const VARY: &str = "accept, x-pushdown-pipeline, x-pushdown-split, x-pushdown-seed, x-pushdown-epoch";
+const VARY: [&str; 5] = [
+    "accept",
+    wire::header::PIPELINE,
+    wire::header::SPLIT,
+    wire::header::SEED,
+    wire::header::EPOCH,
+];
 
 /// Headers of the source that also apply to the derived answer. Its ETag, checksums, length, type and encoding do not.
 const FORWARDED: [HeaderName; 6] = [
@@ -101,7 +107,7 @@ fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<&Prepare
         HeaderName::from_static(wire::header::CACHE),
         HeaderValue::from_static("none"),
     );
-    headers.insert(header::VARY, HeaderValue::from_static(VARY));
+    insert(&mut headers, header::VARY.as_str(), &VARY.join(", "));
     headers.insert(
         header::CACHE_CONTROL,
         HeaderValue::from_static("private, no-cache"),

@@ -10,6 +10,7 @@ use futures::{
 };
 use parking_lot::Mutex;
 use pushdown::{Source, Suffix};
+use pushdown_s3::ObjectPart;
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot},
@@ -19,7 +20,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     compute::{Memory, Permit, ScanWaker},
     error::{Error, ErrorKind},
-    origin::{ObjectVersion, TailPart, next_bytes},
+    origin::{TailPart, VersionedObject, next_bytes},
 };
 
 /// Ranges of one read that are in flight at a time.
@@ -35,9 +36,9 @@ pub(super) struct RangedSource(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    version: ObjectVersion,
-    /// The end of the object, already read, and its offset.
-    tail: (u64, Bytes),
+    object: VersionedObject,
+    /// The end of the object, already read.
+    tail: ObjectPart,
     io: Handle,
     waker: ScanWaker,
     footer: FooterMemory,
@@ -58,14 +59,14 @@ struct FooterUse {
 // === impl RangedSource ===
 
 impl RangedSource {
-    /// The object whose end is `part`. Must be called within the runtime of the I/O threads. `waker` wakes the scan when a
+    /// The object whose end is `tail`. Must be called within the runtime of the I/O threads. `waker` wakes the scan when a
     /// read is done.
-    pub(super) fn new(part: TailPart, footer: FooterMemory, waker: ScanWaker) -> Self {
-        let read = part.bytes.len() as u64;
-        footer.0.lock().bytes += read;
+    pub(super) fn new(tail: TailPart, footer: FooterMemory, waker: ScanWaker) -> Self {
+        let TailPart { part, object, .. } = tail;
+        footer.0.lock().bytes += part.bytes.len() as u64;
         Self(Arc::new(Inner {
-            tail: (part.version.total_bytes() - read, part.bytes),
-            version: part.version,
+            tail: part,
+            object,
             io: Handle::current(),
             waker,
             footer,
@@ -77,7 +78,7 @@ impl Source for RangedSource {
     fn suffix(&self, length: u64) -> BoxFuture<'static, pushdown::Result<Suffix>> {
         let inner = Arc::clone(&self.0);
         async move {
-            let total = inner.version.total_bytes();
+            let total = inner.object.total_bytes();
             let bytes = inner.range(total.saturating_sub(length)..total).await?;
             Ok(Suffix { bytes, total })
         }
@@ -108,40 +109,32 @@ impl Source for RangedSource {
 
 impl Inner {
     async fn range(&self, range: Range<u64>) -> pushdown::Result<Bytes> {
-        if let Some(bytes) = self.within_tail(&range) {
+        if let Some(bytes) = self.tail.slice(&range) {
             return Ok(bytes);
         }
         let length = range.end.saturating_sub(range.start);
         self.footer.reserve(length)?;
-        let (version, waker) = (self.version.clone(), self.waker.clone());
+        let (object, waker) = (self.object.clone(), self.waker.clone());
         let (done, read) = oneshot::channel();
         let _reading = AbortOnDropHandle::new(self.io.spawn(async move {
             // Locals are dropped in reverse order, after a panic too: the channel is closed before the scan wakes.
             let _wake_on_drop = waker.wake_on_drop();
             let done = done;
-            drop(done.send(version.read(range).await));
+            drop(done.send(object.read(range).await));
         }));
         let read = read.await.unwrap_or_else(|_| Err(interrupted_error()));
         Ok(read?)
     }
 
-    /// The bytes of a range that lies within the object's end.
-    fn within_tail(&self, range: &Range<u64>) -> Option<Bytes> {
-        let (offset, bytes) = &self.tail;
-        let index = |position: u64| usize::try_from(position.checked_sub(*offset)?).ok();
-        let (start, end) = (index(range.start)?, index(range.end)?);
-        (start <= end && end <= bytes.len()).then(|| bytes.slice(start..end))
-    }
-
     /// Streams the whole object. A task fetches it, at most [`PREFETCHED_PIECES`] pieces ahead.
     fn stream_object(self: Arc<Self>) -> impl futures::Stream<Item = pushdown::Result<Bytes>> + Send {
-        let total = self.version.total_bytes();
+        let total = self.object.total_bytes();
         let (sender, receiver) = mpsc::channel(PREFETCHED_PIECES);
-        let (version, waker) = (self.version.clone(), self.waker.clone());
+        let (object, waker) = (self.object.clone(), self.waker.clone());
         let task = AbortOnDropHandle::new(self.io.spawn(async move {
             let _wake_on_drop = waker.wake_on_drop();
             let sender = sender;
-            if let Err(error) = forward(&version, &sender, &waker).await {
+            if let Err(error) = forward(&object, &sender, &waker).await {
                 drop(sender.send(Err(error)).await);
             }
         }));
@@ -166,12 +159,12 @@ impl Inner {
 
 /// Sends the object's bytes as they arrive, until the receiver is dropped.
 async fn forward(
-    version: &ObjectVersion,
+    object: &VersionedObject,
     sender: &mpsc::Sender<Result<Bytes, Error>>,
     waker: &ScanWaker,
 ) -> Result<(), Error> {
-    let mut object = version.read_all().await?;
-    while let Some(data) = next_bytes(&mut object.body).await? {
+    let mut answer = object.read_all().await?;
+    while let Some(data) = next_bytes(&mut answer.body).await? {
         if sender.send(Ok(data)).await.is_err() {
             break;
         }

@@ -1,31 +1,33 @@
 //! The request target of a sample at the store, which its signature covers, and the id of a sample.
 
-use super::BatchSample;
 use pushdown_core::{Error, Result};
+use pushdown_s3::{Address, presign};
+
+use super::BatchSample;
 
 /// The parameters of a presigned query that the samples of a batch share. All but the last two are required.
 const SIGNING: [&str; 7] = [
-    "X-Amz-Algorithm",
-    "X-Amz-Credential",
-    "X-Amz-Date",
-    "X-Amz-Expires",
-    "X-Amz-SignedHeaders",
-    "X-Amz-Security-Token",
-    "X-Amz-Content-Sha256",
+    presign::ALGORITHM,
+    presign::CREDENTIAL,
+    presign::DATE,
+    presign::EXPIRES,
+    presign::SIGNED_HEADERS,
+    presign::SECURITY_TOKEN,
+    presign::CONTENT_SHA256,
 ];
 const REQUIRED: usize = 5;
 
 impl BatchSample {
-    /// The request target for the store: `path?presign[&versionId=version]&X-Amz-Signature=signature`. Equal to the signed
+    /// The request target for the store: `path?query[&versionId=version]&X-Amz-Signature=signature`. Equal to the signed
     /// target byte for byte, except for the order of the parameters, which the signature does not cover.
-    pub fn target(&self, presign: &str) -> String {
+    pub fn target(&self, query: &str) -> String {
         let (path, signature) = (&self.path, &self.signature);
         let version = self
             .version
             .as_deref()
             .map(|version| format!("&versionId={version}"))
             .unwrap_or_default();
-        format!("{path}?{presign}{version}&X-Amz-Signature={signature}")
+        format!("{path}?{query}{version}&{}={signature}", presign::SIGNATURE)
     }
 
     /// The id for random draws; see [`sample_id`].
@@ -63,20 +65,9 @@ impl BatchSample {
 /// `path` is the signed path of a path-style target, `/bucket/key`. `+` and `%` without two hex digits are literal. The id
 /// does not depend on bucket, endpoint and version.
 pub fn sample_id(path: &str, member: Option<&str>) -> Vec<u8> {
-    let key = path
-        .strip_prefix('/')
-        .and_then(|path| path.split_once('/'))
-        .map_or("", |(_, key)| key);
-    let mut id = Vec::with_capacity(key.len());
-    let mut rest = key.as_bytes();
-    while let Some((byte, tail)) = rest.split_first() {
-        let escaped = tail
-            .first_chunk::<2>()
-            .filter(|_| *byte == b'%')
-            .and_then(|digits| unhex(*digits));
-        id.push(escaped.unwrap_or(*byte));
-        rest = if escaped.is_some() { &tail[2..] } else { tail };
-    }
+    let mut id = Address::from_path(path)
+        .map(|address| address.key.into_owned())
+        .unwrap_or_default();
     if let Some(member) = member {
         id.push(0);
         id.extend_from_slice(member.as_bytes());
@@ -85,13 +76,13 @@ pub fn sample_id(path: &str, member: Option<&str>) -> Vec<u8> {
 }
 
 /// Checks the part of a presigned query that all samples share.
-pub fn check_presign(presign: &str) -> Result<()> {
+pub fn check_presign(query: &str) -> Result<()> {
     let mut seen = [false; SIGNING.len()];
-    for parameter in presign.split('&') {
+    for parameter in query.split('&') {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let Some(index) = SIGNING.iter().position(|known| *known == name) else {
             return Err(match name {
-                "X-Amz-Signature" => Error::wire("invalid presign: X-Amz-Signature belongs to each sample"),
+                presign::SIGNATURE => Error::wire("invalid presign: X-Amz-Signature belongs to each sample"),
                 _ => Error::wire(format!(
                     "invalid presign: expected only {}, found {name:?}",
                     SIGNING.join(", ")
@@ -106,7 +97,7 @@ pub fn check_presign(presign: &str) -> Result<()> {
                 "invalid presign: expected a percent-encoded value of {name}"
             )));
         }
-        if name == "X-Amz-SignedHeaders" && value != "host" {
+        if name == presign::SIGNED_HEADERS && value != "host" {
             return Err(Error::wire(format!(
                 "invalid presign: expected `host` as the only signed header, found {value:?}"
             )));
@@ -130,20 +121,14 @@ fn check_path(path: &str) -> Result<()> {
     {
         return fault("the signed, percent-encoded path without a query");
     }
-    match path.strip_prefix('/').and_then(|path| path.split_once('/')) {
-        Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(()),
+    match Address::from_path(path) {
+        Some(address) if address.is_object() => Ok(()),
         _ => fault("/bucket/key"),
     }
 }
 
 const fn is_query_value(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'&' | b'#' | b'?' | b'=' | b'+')
-}
-
-fn unhex(digits: [u8; 2]) -> Option<u8> {
-    let mut byte = [0];
-    hex::decode_to_slice(digits, &mut byte).ok()?;
-    Some(byte[0])
 }
 
 #[cfg(test)]

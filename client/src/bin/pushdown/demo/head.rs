@@ -3,11 +3,14 @@
 //! It minimises `l2 / 2 * |w|^2 + sum(log(1 + exp(-y * (w x + b))))` over standardised features; the bias is not
 //! penalised. The same rows result in the same head on every host, for any number of threads.
 
-use rayon::prelude::*;
+mod chunks;
 
+use std::{num::NonZeroUsize, thread};
+
+use self::chunks::map_chunks;
 use super::features::Features;
 
-/// Rows that one thread sums up.
+/// Rows of a chunk. A thread works on one chunk at a time.
 const ROWS: usize = 256;
 /// The gradient counts as zero once it has shrunk by this factor.
 const TOLERANCE: f64 = 1e-8;
@@ -29,6 +32,7 @@ struct Problem<'a> {
     width: usize,
     labels: &'a [bool],
     l2: f64,
+    threads: NonZeroUsize,
 }
 
 /// The objective function at some weights.
@@ -41,8 +45,13 @@ struct Evaluation {
 }
 
 impl Head {
-    /// Trains on rows with one label each.
+    /// Trains on rows with one label each, on all CPUs that this process may use.
     pub(crate) fn train(features: &Features, labels: &[bool], l2: f64) -> Self {
+        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        Self::train_on(threads, features, labels, l2)
+    }
+
+    fn train_on(threads: NonZeroUsize, features: &Features, labels: &[bool], l2: f64) -> Self {
         let (means, scales) = moments(features);
         let rows = features.rows().flat_map(|row| {
             let standardised = row.iter().zip(&means).zip(&scales);
@@ -53,6 +62,7 @@ impl Head {
             width: features.width(),
             labels,
             l2,
+            threads,
         };
         Self {
             weights: problem.solve(),
@@ -158,36 +168,32 @@ impl Problem<'_> {
 
     /// Each row times the weights, without the bias.
     fn margins(&self, weights: &[f64]) -> Vec<f64> {
-        self.rows
-            .par_chunks_exact(self.width.max(1))
-            .with_min_len(ROWS)
-            .map(|row| {
-                row.iter()
-                    .zip(weights)
-                    .map(|(x, weight)| f64::from(*x) * weight)
-                    .sum()
-            })
-            .collect()
+        let width = self.width.max(1);
+        let margin = |row: &[f32]| -> f64 {
+            row.iter()
+                .zip(weights)
+                .map(|(x, weight)| f64::from(*x) * weight)
+                .sum()
+        };
+        let chunks = map_chunks(self.threads, &self.rows, ROWS * width, |_, rows| -> Vec<f64> {
+            rows.chunks_exact(width).map(margin).collect()
+        });
+        chunks.concat()
     }
 
     /// The sum of all rows, each times its factor, and of the penalty. The rows of each partial sum do not depend on the
     /// number of threads.
     fn gather(&self, factors: &[f64], weights: &[f64]) -> Vec<f64> {
         let width = self.width.max(1);
-        let parts: Vec<Vec<f64>> = self
-            .rows
-            .par_chunks(ROWS * width)
-            .zip(factors.par_chunks(ROWS))
-            .map(|(rows, factors)| {
-                let mut sum = vec![0.0; self.width];
-                for (row, factor) in rows.chunks_exact(width).zip(factors) {
-                    for (sum, x) in sum.iter_mut().zip(row) {
-                        *sum += f64::from(*x) * factor;
-                    }
+        let parts = map_chunks(self.threads, &self.rows, ROWS * width, |index, rows| {
+            let mut sum = vec![0.0; self.width];
+            for (row, factor) in rows.chunks_exact(width).zip(&factors[index * ROWS..]) {
+                for (sum, x) in sum.iter_mut().zip(row) {
+                    *sum += f64::from(*x) * factor;
                 }
-                sum
-            })
-            .collect();
+            }
+            sum
+        });
         let mut sum: Vec<f64> = weights[..self.width]
             .iter()
             .map(|weight| self.l2 * weight)

@@ -42,6 +42,7 @@ fn problem<'a>(features: &Features, labels: &'a [bool], l2: f64) -> Problem<'a> 
         width: features.width(),
         labels,
         l2,
+        threads: NonZeroUsize::MIN,
     }
 }
 
@@ -125,11 +126,8 @@ fn one_feature_has_a_closed_form() {
 fn separable_classes_are_separated_for_any_number_of_threads() {
     let (features, labels) = rows(2_000, 6);
     let train = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .build()
-            .unwrap();
-        pool.install(|| Head::train(&features, &labels, 1.0).weights)
+        let threads = NonZeroUsize::new(threads).unwrap();
+        Head::train_on(threads, &features, &labels, 1.0).weights
     };
     let weights = train(1);
     assert_eq!(weights, train(3), "bit for bit");

@@ -6,6 +6,7 @@
 //! - `errors`: bad samples, endpoints that are not gateways
 //! - `faults`: restarts, overload, truncated answers, another engine
 //! - `engines`: a gateway with another version of ONNX Runtime
+//! - `families`: a gateway with older versions of some steps
 //! - `outages`: what the command line logs about outages
 //! - `listing`: listings of many pages
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
@@ -39,6 +40,7 @@ mod it {
     mod errors;
     mod explain;
     mod external_models;
+    mod families;
     mod faults;
     mod listing;
     mod models;

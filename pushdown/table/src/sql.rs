@@ -13,7 +13,7 @@ use futures::{FutureExt as _, future::BoxFuture};
 
 use super::{TableQuery, engine, fault, read_options::ReadOptions, syntax};
 use pushdown_core::{
-    BytesKind, Error, ErrorKind, Limits, Result, Source, Table, TableKind,
+    BytesKind, Error, ErrorKind, Family, Limits, Result, Source, Table, TableKind,
     language::{Args, Param, Value},
     limits::MAX_STAR_COLUMNS,
     step::{OpenTable, Operator, RowSelection, Scope, TableReader},
@@ -33,6 +33,7 @@ impl Operator for Sql {
     const NAME: &'static str = "sql";
     const SUMMARY: &'static str =
         "runs a read-only query over the one table `object`: Parquet, CSV, JSON lines, Arrow";
+    const FAMILIES: &'static [Family] = &[Family::Table];
     const PARAMS: &'static [Param] = &[
         Param::positional(
             "query",

@@ -20,7 +20,7 @@ fn a_get_with_a_pipeline_returns_the_value_and_describes_it() -> Result<()> {
         ("x-pushdown-stage", "3"),
         ("x-pushdown-dtype", "u8"),
         ("x-pushdown-shape", "48,48,3"),
-        ("x-pushdown-engine", &pushdown::ENGINE.to_string()),
+        ("x-pushdown-engine", "decode=4 resample=4"),
         ("x-pushdown-source-bytes", &format!("{stored}/{stored}")),
         ("cache-control", "private, no-cache"),
     ] {

@@ -208,7 +208,7 @@ async fn request(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Res
         request.epoch = Some(epoch);
         request.order = Order::Any;
         request.compression = session.compression;
-        request.to_json()
+        request.to_json_for(&session.store.transport().features())
     });
     Ok(json.await??.into())
 }

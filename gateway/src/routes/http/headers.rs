@@ -123,6 +123,15 @@ pub(in crate::routes) fn insert_engine(headers: &mut HeaderMap, engine: &Engine)
     insert(headers, wire::header::ENGINE, &engine.to_string());
 }
 
+/// Adds what this gateway can do beyond version 0.1.0.
+pub(crate) fn insert_features(headers: &mut HeaderMap) {
+    insert(
+        headers,
+        wire::header::FEATURES,
+        &wire::Features::all().to_string(),
+    );
+}
+
 /// Adds `Server-Timing`.
 pub(in crate::routes) fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
     insert(headers, "server-timing", &timing.to_string());

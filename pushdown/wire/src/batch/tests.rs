@@ -1,5 +1,6 @@
 //! Writing and reading of batch answers.
 
+mod extra_columns;
 mod generated;
 mod hostile;
 

@@ -29,9 +29,10 @@ fn read(world: &World, action: RelayAction, split: Split, mode: Mode) -> (Vec<Ro
 
 #[test]
 fn a_gateway_runs_the_longest_prefix_whose_families_agree() {
+    use RelayAction::{OlderFamily, OlderFamilyInStream};
+
     let world = World::with_photos(6);
     let (expected, ..) = read(&world, RelayAction::Forward, Split::Full, Mode::Plain);
-    use RelayAction::{OlderFamily, OlderFamilyInStream};
     // The split, the expected stage, and the number of batch requests.
     for (action, split, stage, batches) in [
         (OlderFamily("table"), Split::Full, 2, 2),

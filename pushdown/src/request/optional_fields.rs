@@ -19,7 +19,9 @@ pub(super) fn to_json(request: &impl Serialize, optional: &[&str], features: &Fe
     let mut json = serde_json::to_value(request)?;
     remove(&mut json, &unknown);
     if let Some(samples) = json.get_mut("samples").and_then(Value::as_array_mut) {
-        samples.iter_mut().for_each(|sample| remove(sample, &unknown));
+        for sample in samples {
+            remove(sample, &unknown);
+        }
     }
     serde_json::to_vec(&json)
 }

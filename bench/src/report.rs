@@ -183,7 +183,7 @@ pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
             "kernel": first_line("/proc/sys/kernel/osrelease", "").trim(),
             "load_at_the_end": first_line("/proc/loadavg", ""),
         },
-        "engine": pushdown::ENGINE,
+        "engine": pushdown::Engine::all().to_string(),
         "tables": tables,
     });
     fs::create_dir_all(folder)?;

@@ -14,7 +14,7 @@ mod steps;
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 use pushdown::{
@@ -85,10 +85,11 @@ pub(crate) struct Session {
     pub(crate) cpu: CpuPool,
     pub(crate) gets: GetPermits,
     pub(crate) counters: Counters,
-    /// The engine of this host.
+    /// The engine of this host: all families, and the model runtime if this host may run models.
     pub(crate) engine: Engine,
-    /// Set when the gateway turns out to have another engine.
-    pub(crate) fallen_back: AtomicBool,
+    /// The most steps that the gateway may run: fewer than all once its engine turns out to differ from this host's, 0 if
+    /// everything is to be read plainly. It only decreases.
+    pub(crate) max_stage: AtomicUsize,
     /// Whether the log has the warning that the gateway's models round differently.
     pub(crate) rounding_warning_logged: AtomicBool,
 }
@@ -102,11 +103,16 @@ struct RoutedSlots {
 impl Session {
     /// The mode in force: plain after the gateway turned out to have another engine.
     pub(crate) fn mode(&self) -> Mode {
-        if self.fallen_back.load(Relaxed) {
+        if self.max_stage() == 0 {
             Mode::Plain
         } else {
             self.mode
         }
+    }
+
+    /// The most steps that the gateway may run.
+    pub(crate) fn max_stage(&self) -> usize {
+        self.max_stage.load(Relaxed)
     }
 
     /// Reads one batch.
@@ -140,7 +146,7 @@ impl Session {
             Ok::<_, Error>(())
         };
         futures::try_join!(pushed_route, plain_route)?;
-        // The samples that the gateway did not deliver: all of them if the engines differ.
+        // The samples that the gateway did not deliver: all of them if the engines differ from the first step on.
         plain::fetch(self, job, &intake, &PlainQueue::new(intake.missing()), max_gets).await?;
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {
@@ -166,8 +172,8 @@ impl Session {
     fn divide(&self, job: &BatchJob, slots: Vec<usize>) -> RoutedSlots {
         let (pushed, plain) = match self.mode() {
             Mode::Plain => (Vec::new(), slots),
-            Mode::Pushdown => (slots, Vec::new()),
-            Mode::Auto => slots
+            Mode::Pushdown if self.max_stage() >= self.pipeline.len() => (slots, Vec::new()),
+            Mode::Pushdown | Mode::Auto => slots
                 .into_iter()
                 .partition(|slot| job.routes.get(*slot).split != Split::At(0)),
         };

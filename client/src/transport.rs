@@ -16,7 +16,11 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
-use pushdown::wire::header::MAX_COUNT;
+use parking_lot::RwLock;
+use pushdown::wire::{
+    Features,
+    header::{FEATURES, MAX_COUNT},
+};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 
@@ -69,6 +73,8 @@ pub(crate) struct Transport {
     endpoint: Endpoint,
     timeouts: Timeouts,
     traffic: Arc<Traffic>,
+    /// The features that the gateway listed last; none before its first answer.
+    features: RwLock<Features>,
 }
 
 // === impl Endpoint ===
@@ -158,6 +164,7 @@ impl Transport {
             endpoint,
             timeouts,
             traffic,
+            features: RwLock::default(),
         })
     }
 
@@ -167,6 +174,21 @@ impl Transport {
 
     pub(crate) fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
+    }
+
+    /// The features that the gateway listed last. None if it has not answered yet, or is older than these lists.
+    pub(crate) fn features(&self) -> Features {
+        self.features.read().clone()
+    }
+
+    /// Notes the features that an answer lists.
+    fn note_features(&self, headers: &HeaderMap) {
+        let listed = headers.get(FEATURES).and_then(|text| text.to_str().ok());
+        if let Some(listed) = listed.map(Features::parse)
+            && *self.features.read() != listed
+        {
+            *self.features.write() = listed;
+        }
     }
 
     /// Sends a request and waits for the head of its answer, with any status.
@@ -188,7 +210,10 @@ impl Transport {
         request.headers_mut().insert(header::HOST, host);
         let first_byte = self.timeouts.first_byte;
         match timeout(first_byte, self.client.request(request)).await {
-            Ok(Ok(response)) => Ok(Answer::new(response, self.timeouts.idle)),
+            Ok(Ok(response)) => {
+                self.note_features(response.headers());
+                Ok(Answer::new(response, self.timeouts.idle))
+            }
             Ok(Err(error)) if error.is_connect() => {
                 let text = format!("cannot connect to {}: {}", self.endpoint, root_cause(&error));
                 Err(Error::new(ErrorKind::Unreachable, text).with_source(error))
@@ -238,6 +263,25 @@ fn tls(endpoint: &Endpoint) -> Result<ClientConfig> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_features_are_those_that_the_gateway_listed_last() {
+        let endpoint = Endpoint::parse("http://127.0.0.1:1").unwrap();
+        let transport = Transport::new(endpoint, Timeouts::default()).unwrap();
+        assert_eq!(transport.features(), Features::default());
+        let note = |listed: &'static str| {
+            transport.note_features(&HeaderMap::from_iter([(
+                header::HeaderName::from_static(FEATURES),
+                HeaderValue::from_static(listed),
+            )]));
+        };
+        note("families, later");
+        // An answer of the store, which lists none.
+        transport.note_features(&HeaderMap::new());
+        assert!(transport.features().has("families") && transport.features().has("later"));
+        note("families");
+        assert!(!transport.features().has("later"), "the gateway was replaced");
+    }
 
     #[test]
     fn the_host_header_leaves_out_the_default_port() {

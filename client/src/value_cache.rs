@@ -9,7 +9,7 @@ mod reasons;
 use std::path::PathBuf;
 
 use pushdown::{
-    Kind, Limits, Pipeline, Sample, engine_of,
+    Kind, Limits, Pipeline, Sample, available_engine,
     pipeline::Digest,
     wire::{self, Form},
 };
@@ -67,9 +67,7 @@ impl ValueCache {
             stage: written_stage,
             bytes: pipeline.kinds()[written_stage].bytes(),
             prefix: pipeline.canonical(written_stage),
-            engine: engine_of(&pipeline.steps()[..written_stage])
-                .unwrap_or_default()
-                .compatibility_key(),
+            engine: available_engine(&pipeline.steps()[..written_stage]).compatibility_key(),
         };
         Ok(Self {
             folder,

@@ -7,6 +7,7 @@
 //! - `faults`: restarts, overload, truncated answers, another engine
 //! - `features`: steps that a client without models or tables refuses
 //! - `engines`: a gateway with another version of ONNX Runtime
+//! - `families`: a gateway with older versions of some steps
 //! - `outages`: what the command line logs about outages
 //! - `listing`: listings of many pages
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
@@ -49,6 +50,8 @@ mod it {
     mod explain;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod external_models;
+    #[cfg(all(feature = "models", feature = "tables"))]
+    mod families;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod faults;
     #[cfg(not(all(feature = "models", feature = "tables")))]

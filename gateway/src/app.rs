@@ -24,7 +24,7 @@ use crate::embedded::EmbeddedStore;
 use crate::error::{Error, ErrorChain};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
-use crate::routes::{Route, Routes, Services};
+use crate::routes::{Route, Routes, Services, insert_features};
 use crate::s3::errors::{self, RequestId};
 use crate::s3::request;
 use crate::server::{self, Handler, Server};
@@ -227,14 +227,17 @@ impl Handler for Gateway {
 /// Turns an error into its answer. This is the only place that logs it.
 fn refuse(error: &Error, route: Route, method: &Method, path: &str) -> Response<Body> {
     let id = RequestId::random();
-    let (route, code) = (route.name(), errors::code(error.kind()));
+    let (name, code) = (route.name(), errors::code(error.kind()));
     let cause = ErrorChain(error);
     if error.kind().is_fault() {
-        warn!(%id, route, code, %method, %cause, "request failed");
+        warn!(%id, route = name, code, %method, %cause, "request failed");
     } else {
-        info!(%id, route, code, %method, %cause, "request refused");
+        info!(%id, route = name, code, %method, %cause, "request refused");
     }
-    let response = errors::respond(error, path, id);
+    let mut response = errors::respond(error, path, id);
+    if route != Route::Forward {
+        insert_features(response.headers_mut());
+    }
     if method == Method::HEAD {
         response.map(|_| body::empty())
     } else {

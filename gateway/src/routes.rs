@@ -16,6 +16,7 @@ use ::http::{Request, Response};
 use hyper::body::Incoming;
 use pushdown::wire::header;
 
+pub(crate) use self::http::insert_features;
 use crate::{
     body::Body,
     error::Result,
@@ -108,12 +109,17 @@ impl Routes {
     /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
     pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
         s3::request::check(&request)?;
-        match route {
-            Route::Forward => self.forward.answer(request).await,
+        let mut answer = match route {
+            Route::Forward => return self.forward.answer(request).await,
             Route::Pipeline => self.value.answer(request).await,
             Route::Batch => self.batch.answer(request).await,
             Route::Models => self.models.answer(request).await,
+        }?;
+        // An answer to a pipeline without an engine is the store's, to which nothing is added.
+        if route != Route::Pipeline || answer.headers().contains_key(header::ENGINE) {
+            insert_features(answer.headers_mut());
         }
+        Ok(answer)
     }
 }
 

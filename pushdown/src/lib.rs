@@ -32,10 +32,10 @@ mod scan;
 mod split;
 pub mod step;
 
-pub use engine::engine_of;
+pub use engine::{available_engine, engine_of};
 pub use pipeline::Pipeline;
 pub use pushdown_core::{
-    BytesKind, Cancellation, Context, DType, ENGINE, Engine, Error, ErrorKind, Estimate, Image, ImageHeader,
+    BytesKind, Cancellation, Context, DType, Engine, Error, ErrorKind, Estimate, Family, Image, ImageHeader,
     ImageKind, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table, TableBuilder,
     TableKind, TableLimits, Tensor, TensorKind, limits,
 };

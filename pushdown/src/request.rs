@@ -1,9 +1,10 @@
 //! The JSON body of a batch request.
 
+mod optional_fields;
 #[cfg(test)]
 mod tests;
 
-use pushdown_wire::{BatchSample, Compression, OnError, Order, Split, check_presign};
+use pushdown_wire::{BatchSample, Compression, Features, OnError, Order, Split, check_presign};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -142,12 +143,21 @@ impl BatchRequest {
         })
     }
 
-    /// The request as JSON.
+    /// The request as JSON, with all fields.
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal) for a bug.
     pub fn to_json(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self)
+        self.to_json_for(&Features::all())
+    }
+
+    /// The request as JSON for a gateway with these features: without fields newer than version 0.1.0 that it does not know, which
+    /// it would refuse.
+    ///
+    /// # Errors
+    /// [`Internal`](crate::ErrorKind::Internal) for a bug.
+    pub fn to_json_for(&self, features: &Features) -> Result<Vec<u8>> {
+        optional_fields::to_json(self, optional_fields::OPTIONAL_FIELDS, features)
             .map_err(|error| Error::internal(format!("cannot write the batch request: {error}")))
     }
 

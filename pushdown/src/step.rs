@@ -19,7 +19,7 @@ use pushdown_core::{
     step::{distance, operator},
 };
 
-use crate::{Error, Kind, Pipeline, Result, Sample};
+use crate::{Error, Family, Kind, Pipeline, Result, Sample};
 
 /// Generates the [`Step`] enum and its dispatch from a list of operators.
 macro_rules! steps {
@@ -54,6 +54,11 @@ macro_rules! steps {
             /// The arguments by name, without those that have their default value: the canonical form.
             pub fn arguments(&self) -> Vec<(&'static str, Value)> {
                 match self { $($(#[$feature])? Self::$name(step) => step.arguments()),+ }
+            }
+
+            /// The families that the step names itself.
+            pub(crate) const fn own_families(&self) -> &'static [Family] {
+                match self { $($(#[$feature])? Self::$name(_) => <$operator>::FAMILIES),+ }
             }
 
             /// Whether the step is random.

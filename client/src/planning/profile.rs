@@ -9,7 +9,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 use bytes::Bytes;
 use http::HeaderValue;
 use pushdown::{
-    Context, Kind, Limits, Pipeline, Sample, engine_of,
+    Context, Kind, Limits, Pipeline, Sample, available_engine,
     pipeline::NamedModel,
     plan::Candidate,
     wire::{Split, header},
@@ -48,7 +48,8 @@ pub struct Profile {
     pub gateway_cores: Option<f64>,
     /// Whether the gateway and this process use the same CPUs, all of them on both, so that their work adds up.
     pub has_shared_cpus: bool,
-    /// Why values of the gateway do not agree with those of this host. A reader then reads plainly, even if it has a plan.
+    /// Why values of the gateway do not agree with those of this host. A reader then pushes only the steps before, even if
+    /// its plan pushes more.
     pub engine_mismatch: Option<String>,
 }
 
@@ -210,7 +211,7 @@ impl Store {
         }
         let cores = number(pushed.headers.get(header::CORES));
         // By now the layers have run on this host, or cannot.
-        let engine = engine_of(pipeline.steps()).unwrap_or_default();
+        let engine = available_engine(pipeline.steps());
         let text = |name: &str| pushed.headers.get(name).and_then(|value| value.to_str().ok());
         let gateway = text(header::ENGINE);
         Ok(MeasuredSample {

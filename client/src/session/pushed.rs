@@ -24,7 +24,7 @@ use crate::{
     stats::add,
     transport::Answer,
 };
-use refusals::{batch_refused, check_gateway_engine, fail_or_fall_back, not_a_gateway};
+use refusals::{batch_refused, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
 
 /// Content type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
@@ -41,8 +41,8 @@ enum Attempt {
     Complete,
     /// Some rows are missing.
     Partial(Error, Option<Duration>),
-    /// Everything is read plainly from now on.
-    FallBack,
+    /// The gateway may run fewer steps than it was asked for. Nothing of its answer was taken.
+    Limited,
 }
 
 /// Failed samples by slot.
@@ -54,7 +54,7 @@ struct RowFailures {
     left_to_host: BTreeSet<usize>,
 }
 
-/// Reads the values of these slots. Leaves them missing if everything is to be read plainly.
+/// Reads the values of these slots. Leaves those missing that are to be read plainly.
 pub(super) async fn fetch(
     session: &Arc<Session>,
     job: &BatchJob,
@@ -63,6 +63,7 @@ pub(super) async fn fetch(
 ) -> Result<()> {
     let mut backoff = session.store.backoff();
     loop {
+        session.limit_routes(job, intake, &mut slots);
         let before = slots.len();
         let wanted = request_slots(session, job, &slots);
         if wanted.is_empty() {
@@ -74,9 +75,9 @@ pub(super) async fn fetch(
         let mut failures = RowFailures::default();
         let attempt = attempt(session, job, &wanted, intake, &mut failures).await?;
         let failed = match attempt {
-            Attempt::FallBack => {
+            Attempt::Limited => {
                 backoff.succeeded();
-                return Ok(());
+                continue;
             }
             Attempt::Complete => None,
             Attempt::Partial(error, retry_after) => Some((error, retry_after)),
@@ -164,8 +165,8 @@ async fn attempt(
         adapter.observe(Event::RequestAnswered(GatewayCpus::from_headers(&answer.headers)));
     }
     let engine = answer.header(wire::header::ENGINE);
-    if let Some(fall_back) = engine.and_then(|engine| check_gateway_engine(session, engine)) {
-        return Ok(fall_back);
+    if engine.is_some_and(|engine| is_limited_by_engine(session, job, slots, engine)) {
+        return Ok(Attempt::Limited);
     }
     // A proxy may drop the engine header; the stream names the engine, too.
     if !is_arrow {
@@ -207,7 +208,7 @@ async fn request(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Res
         request.epoch = Some(epoch);
         request.order = Order::Any;
         request.compression = session.compression;
-        request.to_json()
+        request.to_json_for(&session.store.transport().features())
     });
     Ok(json.await??.into())
 }
@@ -233,9 +234,9 @@ async fn read_rows(
         if let Some(engine) = reader
             .engine()
             .filter(|_| !std::mem::replace(&mut engine_checked, true))
-            && let Some(fall_back) = check_gateway_engine(session, engine)
+            && is_limited_by_engine(session, job, slots, engine)
         {
-            return Ok(fall_back);
+            return Ok(Attempt::Limited);
         }
         for row in rows {
             let slot = *usize::try_from(row.row)

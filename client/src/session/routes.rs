@@ -1,11 +1,12 @@
-//! The route of each sample of a batch: decided when the batch is admitted, and changed only by [`Session::push_all`].
+//! The route of each sample of a batch: decided when the batch is admitted, and changed only by
+//! [`Session::push_all`] and [`Session::limit_routes`].
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pushdown::wire::Split;
 
-use super::Session;
+use super::{BatchJob, Session, intake::Intake};
 use crate::{
     order::SampleRef,
     planning::{Adapter, Assignment},
@@ -37,6 +38,16 @@ impl BatchRoutes {
     /// The splits of all samples.
     pub(super) fn splits(&self) -> Vec<Split> {
         self.by_slot.lock().iter().map(|route| route.split).collect()
+    }
+
+    /// The last stage that these slots may arrive at, of a pipeline with `steps` steps.
+    pub(super) fn last_stage(&self, slots: &[usize], steps: usize) -> usize {
+        let by_slot = self.by_slot.lock();
+        let stages = slots.iter().map(|slot| match by_slot[*slot].split {
+            Split::At(stage) => usize::from(stage),
+            Split::Full | Split::Smallest => steps,
+        });
+        stages.max().unwrap_or_default()
     }
 
     /// Whether the batch tries both routes, because nothing is known yet.
@@ -71,14 +82,60 @@ impl Session {
         }
     }
 
+    /// Limits the routes of these slots to the steps that the gateway may run, and keeps the slots that it still serves.
+    pub(super) fn limit_routes(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
+        if self.max_stage() >= self.pipeline.len() {
+            return;
+        }
+        let assignment = job.routes.assignment.as_deref();
+        slots.retain(|slot| {
+            let stored = self.objects[job.samples[*slot].index].bytes;
+            let route = job.routes.get(*slot);
+            let split = self.clamp_to_max_stage(route.split, |stage| {
+                assignment.is_none_or(|plan| plan.fits(stage, stored))
+            });
+            if split != route.split {
+                let max_bytes = max_bytes(assignment, split, stored);
+                job.routes.by_slot.lock()[*slot] = SampleRoute { split, max_bytes };
+                intake.reroute(*slot);
+            }
+            split != Split::At(0)
+        });
+    }
+
+    /// Limits a split to the steps that the gateway may run. Plain reading if the value at that stage does not fit, or if the
+    /// gateway was to choose the stage.
+    fn clamp_to_max_stage(&self, split: Split, fits: impl Fn(u8) -> bool) -> Split {
+        let max_stage = self.max_stage();
+        if max_stage >= self.pipeline.len() {
+            return split;
+        }
+        let max_stage = u8::try_from(max_stage).unwrap_or_default();
+        match split {
+            Split::At(stage) if stage <= max_stage => split,
+            Split::At(_) | Split::Full if fits(max_stage) => Split::At(max_stage),
+            Split::At(_) | Split::Full | Split::Smallest => Split::At(0),
+        }
+    }
+
     fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
         let stored = self.objects[sample.index].bytes;
         let split = assignment.map_or(self.split, |plan| Split::At(plan.stage(sample, stored)));
         let split = self.clamp_to_cached_stage(sample.index, split);
-        let max_bytes = match split {
-            Split::At(stage) => assignment.and_then(|plan| plan.max_value_bytes(stage, stored)),
-            Split::Full | Split::Smallest => None,
-        };
-        SampleRoute { split, max_bytes }
+        let split = self.clamp_to_max_stage(split, |stage| {
+            assignment.is_none_or(|plan| plan.fits(stage, stored))
+        });
+        SampleRoute {
+            split,
+            max_bytes: max_bytes(assignment, split, stored),
+        }
+    }
+}
+
+/// The most bytes of the value of an object with `stored` bytes, if a plan limits them.
+fn max_bytes(assignment: Option<&Assignment>, split: Split, stored: Option<u64>) -> Option<u64> {
+    match split {
+        Split::At(stage) => assignment.and_then(|plan| plan.max_value_bytes(stage, stored)),
+        Split::Full | Split::Smallest => None,
     }
 }

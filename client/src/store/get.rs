@@ -162,7 +162,7 @@ impl Store {
         };
         let content_type = text("content-type").unwrap_or_default().to_owned();
         // Engines of models are not compared: this host runs none on the value.
-        let (host, gateway) = (Engine::default(), text(wire::header::ENGINE).unwrap_or("none"));
+        let (host, gateway) = (Engine::all(), text(wire::header::ENGINE).unwrap_or("missing"));
         if let Err(why) = check_engine(&host, gateway) {
             tracing::warn!("{why}: values may differ from those computed on this host");
         }

@@ -94,7 +94,11 @@ impl StoredTables {
         request.seed = value.seed;
         request.epoch = value.epoch;
         request.table = Some(self.rule);
-        let body = Bytes::from(request.to_json().map_err(Error::from)?);
+        let body = Bytes::from(
+            request
+                .to_json_for(&self.store.transport().features())
+                .map_err(Error::from)?,
+        );
         let headers = value.accept_header()?;
         let answer = self
             .store

@@ -75,7 +75,11 @@ fn everything_that_changes_a_value_changes_its_digest() {
         "another stage of it"
     );
     let mut engine = cache.stages[0].clone();
-    assert_eq!(engine.engine, pushdown::ENGINE.to_string());
+    assert_eq!(engine.engine, "decode=4 resample=4 tensor=4");
+    assert_eq!(
+        cache.stages[1].engine, "decode=4 resample=4",
+        "a stage has the families of its prefix"
+    );
     engine.engine += "; onnxruntime=1.30.0";
     assert_ne!(cache.digest(&object, &engine), first, "another engine");
     let changed = [

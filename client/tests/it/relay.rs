@@ -23,6 +23,10 @@ pub(super) enum RelayAction {
     Truncate(usize),
     /// Replaces the engine in the answer by another one.
     OtherEngine,
+    /// Replaces the version of a step family by the one before, in the header and in the stream.
+    OlderFamily(&'static str),
+    /// As `OlderFamily`, with a proxy in between that drops the header.
+    OlderFamilyInStream(&'static str),
     /// Answers 404, as a plain store does that reads the path as a bucket.
     NotFound,
 }
@@ -143,6 +147,20 @@ fn forward(exchange: &mut Exchange, answer: &Response, action: RelayAction) -> i
             "x-pushdown-engine" if action == RelayAction::OtherEngine => {
                 head.push_str("x-pushdown-engine: 4000000000\r\n");
             }
+            "x-pushdown-engine" => match action {
+                RelayAction::OlderFamily(family) => {
+                    let other = value.replace(&format!("{family}=4"), &format!("{family}=3"));
+                    // A gateway may state families that the pipeline does not use.
+                    let unused = if other == *value {
+                        format!(" {family}=3")
+                    } else {
+                        String::new()
+                    };
+                    head.extend([name.as_str(), ": ", &other, &unused, "\r\n"]);
+                }
+                RelayAction::OlderFamilyInStream(_) => {}
+                _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
+            },
             _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
         }
     }
@@ -152,6 +170,22 @@ fn forward(exchange: &mut Exchange, answer: &Response, action: RelayAction) -> i
             exchange.close();
             exchange.send(&answer.body[..answer.body.len() * percent / 100])
         }
+        RelayAction::OlderFamily(family) | RelayAction::OlderFamilyInStream(family) => {
+            exchange.send(with_older_family(&answer.body, family))
+        }
         _ => exchange.send(&answer.body),
     }
+}
+
+/// An Arrow stream whose schema has another version of a family. Both texts are equally long.
+fn with_older_family(stream: &[u8], family: &str) -> Vec<u8> {
+    let (found, other) = (format!("{family}=4"), format!("{family}=3"));
+    let mut stream = stream.to_vec();
+    let position = stream
+        .windows(found.len())
+        .position(|window| window == found.as_bytes());
+    if let Some(position) = position {
+        stream[position..][..other.len()].copy_from_slice(other.as_bytes());
+    }
+    stream
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use pushdown::Engine;
 use serde::Serialize;
 
 use super::PageSources;
@@ -13,8 +14,8 @@ use crate::models::ModelStatus;
 #[derive(Debug, Serialize)]
 pub(super) struct Status<'a> {
     version: &'static str,
-    /// Clients with another `ENGINE` read plain objects.
-    engine: u32,
+    /// The version of each step family.
+    engine: String,
     draining: bool,
     uptime_seconds: u64,
     /// CPUs that this process may use.
@@ -44,7 +45,7 @@ impl<'a> Status<'a> {
         let (config, metrics) = (&sources.config, &sources.metrics);
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            engine: pushdown::ENGINE,
+            engine: Engine::all().to_string(),
             draining: sources.drain.is_cancelled(),
             uptime_seconds: uptime.as_secs(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),

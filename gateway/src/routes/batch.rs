@@ -13,7 +13,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use pushdown::{
-    engine_of,
+    Pipeline, available_engine,
     wire::{self, BatchRequest, BatchWriter, ValueType},
 };
 
@@ -92,9 +92,11 @@ impl BatchRoute {
         let pipeline = &batch.pipeline;
         let mut headers = HeaderMap::new();
         insert_warnings(&mut headers, pipeline);
-        let engine = engine_of(pipeline.steps()).unwrap_or_default();
+        let stages = stages(&batch.request)?;
+        let last_stage = stages.last().copied().unwrap_or_default();
+        let engine = available_engine(&pipeline.steps()[..last_stage]);
         let writer = BatchWriter::new(
-            value_type(&batch.request)?,
+            value_type(pipeline, &stages),
             batch.request.compression,
             &engine,
             &pipeline.digest(),
@@ -112,7 +114,7 @@ impl BatchRoute {
             header::CACHE_CONTROL,
             HeaderValue::from_static("private, no-store"),
         );
-        insert_engine(&mut headers, pipeline.steps());
+        insert_engine(&mut headers, &engine);
         headers.extend(self.share_headers(&batch.tenant));
         Ok(respond(StatusCode::OK, headers, body))
     }
@@ -138,24 +140,25 @@ impl BatchRoute {
     }
 }
 
-/// The type of the value column: it covers all stages that the samples' splits can resolve to.
-fn value_type(request: &BatchRequest) -> Result<ValueType> {
-    let kinds = request.pipeline.kinds();
+/// All stages that the samples' splits can resolve to, in ascending order.
+fn stages(request: &BatchRequest) -> Result<Vec<usize>> {
+    let pipeline = &request.pipeline;
     let mut stages = Vec::new();
     for sample in &request.samples {
-        match sample.split.unwrap_or(request.split) {
-            wire::Split::Smallest => return Ok(ValueType::for_kinds(kinds)),
-            split => stages.push(
-                request
-                    .pipeline
-                    .stage_of(split, &pushdown::BytesKind::default())?,
-            ),
+        match request.split_of(sample) {
+            wire::Split::Smallest => return Ok((0..=pipeline.len()).collect()),
+            split => stages.push(pipeline.stage_of(split, &pushdown::BytesKind::default())?),
         }
         // A value that is too large is replaced by the object.
         stages.extend(sample.max_bytes.map(|_| 0));
     }
     stages.sort_unstable();
     stages.dedup();
-    let used: Vec<_> = stages.into_iter().map(|stage| kinds[stage].clone()).collect();
-    Ok(ValueType::for_kinds(&used))
+    Ok(stages)
+}
+
+/// The type of the value column for values of these stages.
+fn value_type(pipeline: &Pipeline, stages: &[usize]) -> ValueType {
+    let kinds = pipeline.kinds();
+    ValueType::for_kinds(stages.iter().map(|stage| &kinds[*stage]))
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
 use pushdown::{
-    MergeRule, SchemaMerger,
+    MergeRule, SchemaMerger, available_engine,
     wire::{self, Compression, TableEncoder, TableForm},
 };
 use tokio::time::timeout;
@@ -76,7 +76,10 @@ impl BatchTableRoute {
             header::CACHE_CONTROL,
             HeaderValue::from_static("private, no-store"),
         );
-        insert_engine(&mut headers, objects.pipeline().steps());
+        insert_engine(
+            &mut headers,
+            &available_engine(&objects.pipeline().steps()[..objects.stage()]),
+        );
         insert(&mut headers, wire::header::SOURCE_BYTES, &source_bytes);
         insert(&mut headers, wire::header::KIND, "table");
         insert(&mut headers, wire::header::STAGE, &objects.stage().to_string());

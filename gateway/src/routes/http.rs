@@ -9,6 +9,7 @@ mod store_refusal;
 mod stream;
 mod timing;
 
+pub(crate) use headers::insert_features;
 pub(super) use {
     accept::AnswerForm,
     body::{ValueBody, next_frame},

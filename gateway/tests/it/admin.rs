@@ -17,7 +17,7 @@ fn admin_pages_report_health_readiness_and_status() -> Result<()> {
         "a store that refuses requests is reachable"
     );
     let status: Value = serde_json::from_slice(&gateway.page("/status.json")?.body)?;
-    assert_eq!(status["engine"], pushdown::ENGINE);
+    assert_eq!(status["engine"], pushdown::Engine::all().to_string());
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(status["limits"]["max_pixels"], 7_000_000);
     assert_eq!(

@@ -1,47 +1,74 @@
 //! The engine: versions of the steps and of the model runtime, which affect values besides object, pipeline and seed.
 
+mod family;
 mod identity;
+#[cfg(test)]
+mod tests;
 
 use std::{fmt, str::FromStr};
 
+pub use family::Family;
+use family::FamilyVersions;
 pub use identity::RuntimeIdentity;
 
 use crate::{Error, Result};
 
-/// Version of the steps. Incremented when the output of any step changes, by a decoder update for example, or the format of batch
-/// answers. The model runtime has a version of its own, since it is loaded at run time.
-pub const ENGINE: u32 = 4;
-
 /// Maximum length of the text of an engine, which is untrusted input.
-const MAX_BYTES: usize = 256;
+const MAX_BYTES: usize = 512;
 
-/// The versions that a value was computed with: [`ENGINE`] of the host, and its model runtime if the steps have models.
+/// The text of an engine without steps.
+const NONE: &str = "none";
+
+/// The versions that a value was computed with: those of the [families](Family) of its steps, and the model runtime if the steps
+/// have models.
 ///
-/// Part of every ETag and every answer, as text `4` or
-/// `4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`. A reader whose engine is not
-/// [compatible](Self::is_compatible_with) uses plain reading.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Part of every ETag and every answer, as text `decode=4 resample=4` or
+/// `decode=4 tensor=4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma`, and `none` for a value that no step computed. The
+/// text `4` of older gateways means that all families have this version.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Engine {
-    steps: u32,
+    versions: FamilyVersions,
     models: Option<RuntimeIdentity>,
 }
 
 impl Engine {
-    /// The engine of this host, for steps whose models run on `runtime`, or for steps without models.
-    pub const fn new(runtime: Option<RuntimeIdentity>) -> Self {
+    /// The engine of this host for steps of these families, whose models run on `runtime`, if they have any.
+    pub fn new(families: impl IntoIterator<Item = Family>, runtime: Option<RuntimeIdentity>) -> Self {
+        let mut versions = FamilyVersions::default();
+        for family in families {
+            versions.set(family, family.version());
+        }
         Self {
-            steps: ENGINE,
+            versions,
             models: runtime,
         }
     }
 
-    /// Whether values of both engines can be mixed: the versions of the steps are equal, and, if both run models, those of ONNX
-    /// Runtime.
+    /// The engine of this host for all families, without models.
+    pub fn all() -> Self {
+        Self::new(Family::ALL, None)
+    }
+
+    /// The version of a family, if a step of it ran.
+    pub const fn version(&self, family: Family) -> Option<u32> {
+        self.versions.get(family)
+    }
+
+    /// What ran the models, if there are any.
+    pub const fn runtime(&self) -> Option<&RuntimeIdentity> {
+        self.models.as_ref()
+    }
+
+    /// Whether values of both engines can be mixed: the families that both have agree in their versions, and, if both run models,
+    /// their versions of ONNX Runtime agree.
     ///
     /// Other providers or processors round differently, within the tolerance of law 1, and are compatible.
     pub fn is_compatible_with(&self, other: &Self) -> bool {
         let runtimes = self.models.as_ref().zip(other.models.as_ref());
-        self.steps == other.steps && runtimes.is_none_or(|(one, other)| one.onnxruntime == other.onnxruntime)
+        let agrees =
+            |(family, version): (Family, u32)| other.version(family).is_none_or(|other| other == version);
+        self.versions.iter().all(agrees)
+            && runtimes.is_none_or(|(one, other)| one.onnxruntime == other.onnxruntime)
     }
 
     /// Whether both engines run models, on different runtimes, providers or processors.
@@ -50,27 +77,31 @@ impl Engine {
         runtimes.is_some_and(|(one, other)| one != other)
     }
 
-    /// The part of the text that compatible engines have in common.
+    /// The part of the text that compatible engines of the same steps have in common.
     pub fn compatibility_key(&self) -> String {
-        let Self { steps, models } = self;
-        let version = models.as_ref().map(|models| &models.onnxruntime);
+        let families = self.families_text();
+        let version = self.models.as_ref().map(|models| &models.onnxruntime);
         version.map_or_else(
-            || steps.to_string(),
-            |version| format!("{steps}; onnxruntime={version}"),
+            || families.clone(),
+            |version| format!("{families}; onnxruntime={version}"),
         )
     }
-}
 
-/// The engine of steps without models.
-impl Default for Engine {
-    fn default() -> Self {
-        Self::new(None)
+    fn families_text(&self) -> String {
+        if self.versions.is_empty() {
+            return NONE.to_owned();
+        }
+        let versions = self.versions.iter();
+        let versions: Vec<_> = versions
+            .map(|(family, version)| format!("{}={version}", family.name()))
+            .collect();
+        versions.join(" ")
     }
 }
 
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.steps)?;
+        f.write_str(&self.families_text())?;
         self.models
             .as_ref()
             .map_or(Ok(()), |models| write!(f, "; {models}"))
@@ -81,101 +112,43 @@ impl FromStr for Engine {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let (steps, models) = match text.split_once("; ") {
+        let (versions, models) = match text.split_once("; ") {
             _ if text.len() > MAX_BYTES => ("", None),
-            Some((steps, models)) => (steps, Some(models.parse())),
+            Some((versions, models)) => (versions, Some(models.parse())),
             None => (text, None),
         };
-        let read = steps.parse().ok().zip(models.transpose().ok());
-        let (steps, models) = read.ok_or_else(|| {
+        let read = parse_versions(versions).zip(models.transpose().ok());
+        let (versions, models) = read.ok_or_else(|| {
             let found: String = text.chars().take(MAX_BYTES).flat_map(char::escape_default).collect();
             Error::wire(format!(
-                "invalid engine: expected text like `{ENGINE}; onnxruntime=1.31.1; provider=cpu; processor=avx2`, found `{found}`"
+                "invalid engine: expected text like `decode=4 resample=4; onnxruntime=1.31.1; provider=cpu; processor=avx2`, \
+                 found `{found}`"
             ))
         })?;
-        Ok(Self { steps, models })
+        Ok(Self { versions, models })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MODELS: &str = "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma";
-
-    fn engine(text: &str) -> Engine {
-        text.parse().unwrap()
+/// The versions of `decode=4 resample=4`, of `none`, or of a single number for all families. Families of later versions are
+/// ignored: this host has no step of them.
+fn parse_versions(text: &str) -> Option<FamilyVersions> {
+    if text == NONE {
+        return Some(FamilyVersions::default());
     }
-
-    #[test]
-    fn engines_parse_their_own_text() {
-        for text in ["4", MODELS] {
-            assert_eq!(engine(text).to_string(), text);
+    if let Ok(version) = text.parse() {
+        return Some(FamilyVersions::uniform(version));
+    }
+    let mut versions = FamilyVersions::default();
+    for part in text.split(' ') {
+        let (name, version) = part.split_once('=')?;
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+        if name.is_empty() || !name.bytes().all(is_name) {
+            return None;
         }
-        assert_eq!(engine(&ENGINE.to_string()), Engine::default());
-        for text in [
-            "",
-            "three",
-            "4;",
-            "4; avx2",
-            "-1",
-            "99999999999",
-            "4; onnxruntime=1",
-        ] {
-            let error = text.parse::<Engine>().unwrap_err().to_string();
-            assert!(error.contains(&format!("found `{text}`")), "{error}");
+        let version = version.parse().ok()?;
+        if let Some(family) = Family::ALL.into_iter().find(|family| family.name() == name) {
+            versions.set(family, version);
         }
     }
-
-    #[test]
-    fn errors_quote_invalid_engines_briefly() {
-        let long = format!("{MODELS}{}", "+avx".repeat(1 << 18));
-        for text in [long.as_str(), "4\u{1b}[2J"] {
-            let error = text.parse::<Engine>().unwrap_err().to_string();
-            assert!(error.len() < 1000 && !error.contains('\u{1b}'), "{error}");
-        }
-    }
-
-    #[test]
-    fn engines_of_equal_versions_are_compatible() {
-        let own = engine(MODELS);
-        // The expected compatibility, and whether the rounding differs.
-        let cases = [
-            (MODELS, true, false),
-            (
-                "4; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma+avx512f",
-                true,
-                true,
-            ),
-            (
-                "4; onnxruntime=1.31.1; provider=cuda; processor=avx2+fma",
-                true,
-                true,
-            ),
-            (
-                "4; onnxruntime=1.30.0; provider=cpu; processor=avx2+fma",
-                false,
-                true,
-            ),
-            (
-                "5; onnxruntime=1.31.1; provider=cpu; processor=avx2+fma",
-                false,
-                false,
-            ),
-            // An engine without models has no values of models.
-            ("4", true, false),
-            ("5", false, false),
-        ];
-        for (text, is_compatible, has_other_rounding) in cases {
-            let other = engine(text);
-            assert_eq!(
-                (own.is_compatible_with(&other), other.is_compatible_with(&own)),
-                (is_compatible, is_compatible),
-                "{text}"
-            );
-            assert_eq!(own.has_other_rounding(&other), has_other_rounding, "{text}");
-            let same = own.compatibility_key() == other.compatibility_key();
-            assert_eq!(same, is_compatible && text != "4", "{text}");
-        }
-    }
+    Some(versions)
 }

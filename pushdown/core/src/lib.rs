@@ -21,7 +21,7 @@ pub mod table;
 pub use cancellation::Cancellation;
 pub use context::Context;
 pub use dtype::{DType, Layout};
-pub use engine::{ENGINE, Engine, RuntimeIdentity};
+pub use engine::{Engine, Family, RuntimeIdentity};
 pub use error::{Error, ErrorKind, Result};
 pub use estimate::Estimate;
 pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};

@@ -36,7 +36,7 @@ pub use weight_source::WeightSource;
 
 use pushdown_core::step::{Operator, Scope};
 use pushdown_core::{
-    DType, Layout, Result, Tensor, TensorKind,
+    DType, Family, Layout, Result, Tensor, TensorKind,
     language::{Args, NamedModel, Param, Value},
 };
 
@@ -54,6 +54,8 @@ impl Operator for ModelStep {
 
     const NAME: &'static str = "model";
     const SUMMARY: &'static str = "frozen layers of a model";
+    // The runtime has a version of its own.
+    const FAMILIES: &'static [Family] = &[];
     const PARAMS: &'static [Param] = &[
         Param::positional(
             "network",

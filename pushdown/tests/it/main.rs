@@ -19,6 +19,7 @@ mod law1;
 mod law1_tables;
 mod model_parts;
 mod models;
+mod recorded;
 mod robustness;
 mod semantics_doc;
 mod small_models;

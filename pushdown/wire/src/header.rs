@@ -28,6 +28,8 @@ pub const LAYOUT: &str = "x-pushdown-layout";
 pub const SCALE: &str = "x-pushdown-scale";
 /// Answer: the [`Engine`](pushdown_core::Engine) that computed the value.
 pub const ENGINE: &str = "x-pushdown-engine";
+/// Answer: the [`Features`](super::Features) of the gateway.
+pub const FEATURES: &str = "x-pushdown-features";
 /// Answer: bytes read from the store and size of the object, as `read/stored`.
 pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";
 /// Answer: the `ETag` of the stored object.

@@ -13,6 +13,7 @@ mod batch;
 mod cpu_fingerprint;
 mod cpu_time;
 mod encode;
+mod features;
 mod fixed_shape;
 mod form;
 pub mod header;
@@ -32,6 +33,7 @@ pub use batch::{
 pub use cpu_fingerprint::cpu_fingerprint;
 pub use cpu_time::{CpuTime, InvalidCpuTime};
 pub use encode::{Encoded, decode, encode};
+pub use features::Features;
 pub use fixed_shape::FixedShape;
 pub use form::Form;
 pub use ipc::{Message, MessageReader};

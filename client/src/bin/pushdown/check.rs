@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use indicatif::HumanBytes;
-use pushdown::{BytesKind, ImageHeader, Kind, MediaType, Pipeline};
+use pushdown::{BytesKind, Engine, ImageHeader, Kind, MediaType, Pipeline, Step};
 use serde_json::json;
 
 use crate::{connection::Connection, errors::PipelineError, print::Format};
@@ -142,12 +142,14 @@ fn as_json(pipeline: &Pipeline, kinds: &[Kind], smallest: Option<usize>) -> serd
         json!({
             "stage": stage, "step": step.map(ToString::to_string), "kind": kind.name(), "dtype": dtype,
             "shape": shape, "bytes": kind.bytes(),
-            "random": step.is_some_and(pushdown::Step::is_random),
+            "random": step.is_some_and(Step::is_random),
         })
     };
     let stages: Vec<_> = kinds.iter().enumerate().map(stage).collect();
+    // Without the model runtime: a check loads no library.
+    let engine = Engine::new(pipeline.steps().iter().flat_map(Step::families), None);
     json!({
-        "pipeline": pipeline.to_string(), "digest": pipeline.digest().to_string(), "engine": pushdown::ENGINE,
+        "pipeline": pipeline.to_string(), "digest": pipeline.digest().to_string(), "engine": engine.to_string(),
         "stages": stages, "smallest": smallest,
     })
 }

@@ -84,7 +84,7 @@ impl Explain {
         if let Some(why) = &profile.engine_mismatch {
             writeln!(
                 io::stderr(),
-                "warning: {why}: readers fall back to plain reading, even with a plan"
+                "warning: {why}: readers run these steps and all later ones on this host, even if a plan pushes them"
             )?;
         }
         let tiers = self.tiers(&profile);

@@ -122,6 +122,11 @@ impl Assignment {
         }
     }
 
+    /// Whether the value of an object at a stage is within its maximum, or can be kept within it.
+    pub(crate) fn fits(&self, stage: u8, stored: Option<u64>) -> bool {
+        self.context.fits(stage, stored.unwrap_or(self.unlisted_bytes))
+    }
+
     /// The most bytes that the value of an object may have at a stage, if they are not known in advance.
     pub(crate) fn max_value_bytes(&self, stage: u8, stored: Option<u64>) -> Option<u64> {
         self.context

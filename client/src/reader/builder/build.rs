@@ -1,8 +1,12 @@
 //! Builds a reader from its settings.
 
-use std::{num::NonZeroUsize, sync::Arc, sync::atomic::AtomicBool};
+use std::{
+    num::NonZeroUsize,
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicUsize},
+};
 
-use pushdown::{engine_of, wire::Split};
+use pushdown::{Engine, Family, available_engine, wire::Split};
 use tokio::runtime::Handle;
 
 use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
@@ -104,14 +108,17 @@ impl PushdownReaderBuilder {
         };
         preload(&pipeline.steps()[first_host_step..]);
         let gets = GetPermits::new(NonZeroUsize::new(self.gets).unwrap_or(NonZeroUsize::MIN));
-        // The engine covers only steps that this host may run, so that no library is loaded in vain.
+        // The runtime covers only steps that this host may run, so that no library is loaded in vain.
         let first_possible_host_step = match (mode, self.split) {
             (Mode::Pushdown, Split::Full) => pipeline.len(),
             (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
             _ => 0,
         };
+        let runtime = available_engine(&pipeline.steps()[first_possible_host_step..])
+            .runtime()
+            .cloned();
         let session = Session {
-            engine: engine_of(&pipeline.steps()[first_possible_host_step..]).unwrap_or_default(),
+            engine: Engine::new(Family::ALL, runtime),
             rounding_warning_logged: AtomicBool::new(false),
             store,
             bucket,
@@ -129,7 +136,7 @@ impl PushdownReaderBuilder {
             cpu,
             gets,
             counters: Counters::default(),
-            fallen_back: AtomicBool::new(false),
+            max_stage: AtomicUsize::new(usize::MAX),
         };
         Ok(PushdownReader {
             session: Arc::new(session),

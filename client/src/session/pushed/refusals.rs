@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pushdown::wire;
+use pushdown::{Engine, Family, available_engine, wire};
 
 use super::Attempt;
 use crate::{
-    engine::check_engine,
+    engine::{Disagreement, check_steps, parse_engine},
     error::{Error, ErrorKind, Result},
-    session::Session,
+    session::{BatchJob, Session},
     transport::Refusal,
 };
 
@@ -55,28 +55,59 @@ pub(super) fn not_a_gateway(session: &Session, found: &str) -> Error {
     )
 }
 
-/// Compares the gateway's engine with this host's; `Some` if their values do not agree. If they agree only within the
-/// tolerance of models, that is logged once.
-pub(super) fn check_gateway_engine(session: &Session, engine: &str) -> Option<Attempt> {
+/// Compares the gateway's engine with this host's, over the steps that the gateway ran for these slots. Whether their values do
+/// not agree: from now on the gateway runs only the steps before. If they agree only within the tolerance of models, that is
+/// logged once.
+pub(super) fn is_limited_by_engine(session: &Session, job: &BatchJob, slots: &[usize], engine: &str) -> bool {
     let host = &session.engine;
-    match check_engine(host, engine) {
-        Ok(gateway) => {
-            if host.has_other_rounding(&gateway) && !session.rounding_warning_logged.swap(true, Relaxed) {
-                tracing::info!(%gateway, %host, "models round differently at the gateway: values agree to within 1e-5 of the largest");
-            }
-            None
+    let gateway = match parse_engine(host, engine) {
+        Ok(gateway) => gateway,
+        Err(reason) => {
+            limit_stage(session, 0, &reason);
+            return true;
         }
-        Err(why) => Some(fall_back(session, &why)),
+    };
+    let steps = &session.pipeline.steps()[..job.routes.last_stage(slots, session.pipeline.len())];
+    let Err(Disagreement { stage, reason }) = check_steps(steps, host, &gateway) else {
+        if host.has_other_rounding(&gateway) && !session.rounding_warning_logged.swap(true, Relaxed) {
+            tracing::info!(%gateway, %host, "models round differently at the gateway: values agree to within 1e-5 of the largest");
+        }
+        return false;
+    };
+    // This host runs the steps after that one, and may not have meant to run a model: then it counts as well.
+    let runtime = available_engine(&session.pipeline.steps()[stage..])
+        .runtime()
+        .cloned();
+    let host = Engine::new(Family::ALL, runtime);
+    match check_steps(&steps[..stage], &host, &gateway) {
+        Ok(()) => limit_stage(session, stage, &reason),
+        Err(earlier) => limit_stage(session, earlier.stage, &earlier.reason),
     }
+    true
 }
 
 /// Reads everything plainly from now on. Logged once.
 fn fall_back(session: &Session, why: &str) -> Attempt {
-    if !session.fallen_back.swap(true, Relaxed) {
+    limit_stage(session, 0, why);
+    Attempt::Limited
+}
+
+/// Lets the gateway run only the first `stage` steps from now on. Logged once.
+fn limit_stage(session: &Session, stage: usize, why: &str) {
+    let before = session.max_stage.fetch_min(stage, Relaxed);
+    if before <= stage {
+        return;
+    }
+    if stage == 0 {
         tracing::warn!(
             why,
             "falling back to plain reading: the whole pipeline runs on this host"
         );
+    } else {
+        tracing::warn!(
+            why,
+            stage,
+            "the gateway runs only the first steps: this host runs the rest"
+        );
     }
-    Attempt::FallBack
 }

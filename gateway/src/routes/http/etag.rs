@@ -110,17 +110,29 @@ mod tests {
             let form = AnswerForm::Value(Form::Npy);
             etag_for_engine(&source(), &job, 2, form, &engine.parse().unwrap()).unwrap()
         };
-        let found = etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2");
-        assert_eq!(found, etag("3; onnxruntime=1.24.0; provider=cpu; processor=avx2"));
+        let found = etag("decode=3; onnxruntime=1.24.0; provider=cpu; processor=avx2");
+        assert_eq!(
+            found,
+            etag("decode=3; onnxruntime=1.24.0; provider=cpu; processor=avx2")
+        );
         for other in [
-            "3",
-            "4; onnxruntime=1.24.0; provider=cpu; processor=avx2",
-            "3; onnxruntime=1.25.0; provider=cpu; processor=avx2",
-            "3; onnxruntime=1.24.0; provider=cuda; processor=avx2",
-            "3; onnxruntime=1.24.0; provider=cpu; processor=avx2+fma",
+            "decode=3",
+            "decode=4; onnxruntime=1.24.0; provider=cpu; processor=avx2",
+            "decode=3; onnxruntime=1.25.0; provider=cpu; processor=avx2",
+            "decode=3; onnxruntime=1.24.0; provider=cuda; processor=avx2",
+            "decode=3; onnxruntime=1.24.0; provider=cpu; processor=avx2+fma",
         ] {
             assert_ne!(found, etag(other), "{other:?}");
         }
+    }
+
+    /// A new version of a family that the prefix does not use changes no ETag.
+    #[test]
+    fn the_etag_covers_only_the_families_of_the_prefix() {
+        let job = job("decode | resize(8, 8) | to_float", 1, "a");
+        let form = AnswerForm::Value(Form::Npy);
+        let expected = etag_for_engine(&source(), &job, 2, form, &"decode=4 resample=4".parse().unwrap());
+        assert_eq!(derived(&source(), &job, 2, form), expected);
     }
 
     #[cfg(feature = "tables")]

@@ -1,7 +1,7 @@
 //! The heads of derived answers.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use pushdown::{Pipeline, Step, engine_of, wire};
+use pushdown::{Engine, Pipeline, available_engine, wire};
 
 use super::{
     Timing,
@@ -102,7 +102,8 @@ fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<&Prepare
     }
     // A value of unknown stage may be the result of all steps.
     let steps = job.pipeline.steps();
-    insert_engine(&mut headers, value.map_or(steps, |value| &steps[..value.stage]));
+    let steps = value.map_or(steps, |value| &steps[..value.stage]);
+    insert_engine(&mut headers, &available_engine(steps));
     headers.insert(
         HeaderName::from_static(wire::header::CACHE),
         HeaderValue::from_static("none"),
@@ -123,10 +124,18 @@ pub(in crate::routes) fn respond(status: StatusCode, headers: HeaderMap, body: B
     response
 }
 
-/// Adds the engine of these steps. If no runtime can run a model among them, no value after the model exists.
-pub(in crate::routes) fn insert_engine(headers: &mut HeaderMap, steps: &[Step]) {
-    let engine = engine_of(steps).unwrap_or_default();
+/// Adds the engine that computed the answer.
+pub(in crate::routes) fn insert_engine(headers: &mut HeaderMap, engine: &Engine) {
     insert(headers, wire::header::ENGINE, &engine.to_string());
+}
+
+/// Adds what this gateway can do beyond version 0.1.0.
+pub(crate) fn insert_features(headers: &mut HeaderMap) {
+    insert(
+        headers,
+        wire::header::FEATURES,
+        &wire::Features::all().to_string(),
+    );
 }
 
 /// Adds `Server-Timing`.

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use pushdown_testkit::{Backend, Payload, Request};
 
-use super::{Lab, SHORT, binary, expected, photo, pixels};
+use super::{Lab, SHORT, batch, binary, expected, photo, pixels};
 
 #[test]
 fn a_get_with_a_pipeline_returns_the_value_and_describes_it() -> Result<()> {
@@ -20,7 +20,8 @@ fn a_get_with_a_pipeline_returns_the_value_and_describes_it() -> Result<()> {
         ("x-pushdown-stage", "3"),
         ("x-pushdown-dtype", "u8"),
         ("x-pushdown-shape", "48,48,3"),
-        ("x-pushdown-engine", &pushdown::ENGINE.to_string()),
+        ("x-pushdown-engine", "decode=4 resample=4"),
+        ("x-pushdown-features", "families"),
         ("x-pushdown-source-bytes", &format!("{stored}/{stored}")),
         ("cache-control", "private, no-cache"),
     ] {
@@ -45,6 +46,35 @@ fn a_get_with_a_pipeline_returns_the_value_and_describes_it() -> Result<()> {
     for name in ["content-md5", "content-encoding", "x-amz-checksum-crc32"] {
         assert_eq!(answer.header(name), None, "{name}");
     }
+    Ok(())
+}
+
+#[test]
+fn every_answer_of_the_gateway_itself_lists_its_features() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    lab.put("cat.jpg", photo(100, 80, "jpeg"))?;
+    let features =
+        |answer: &pushdown_testkit::Response| answer.header("x-pushdown-features").map(str::to_owned);
+    let listed = Some(pushdown::wire::Features::all().to_string());
+    let refused = lab.get("cat.jpg", "decode | resiz(8, 8)", &[])?;
+    assert_eq!((refused.status, features(&refused)), (400, listed.clone()));
+    for path in ["/_pushdown/v1/models", "/_pushdown/v1/batch"] {
+        let answer = Request::new("GET", path)
+            .header("Host", &lab.address().to_string())
+            .send(lab.address())?;
+        assert_eq!(features(&answer), listed, "{path}: {}", answer.status);
+    }
+    let batch = batch::request(&lab, SHORT.parse()?, &["cat.jpg".to_owned()])?;
+    let batch = batch::send(&lab, &batch)?;
+    assert_eq!((batch.status, features(&batch)), (200, listed));
+    // These are the store's.
+    let missing = lab.get("dog.jpg", SHORT, &[])?;
+    assert_eq!((missing.status, features(&missing)), (404, None));
+    let plain = lab
+        .keys
+        .sign(lab.request("GET", "cat.jpg"), Payload::Signed)?
+        .send(lab.address())?;
+    assert_eq!((plain.status, features(&plain)), (200, None));
     Ok(())
 }
 

@@ -129,7 +129,7 @@ fn response_headers_describe_the_table() -> Result<()> {
         ("accept-ranges", "none"),
         ("x-pushdown-kind", "table"),
         ("x-pushdown-stage", "1"),
-        ("x-pushdown-engine", &pushdown::ENGINE.to_string()),
+        ("x-pushdown-engine", "table=4"),
         ("x-pushdown-source-bytes", &format!("{stored}/{stored}")),
         ("cache-control", "private, no-cache"),
     ] {

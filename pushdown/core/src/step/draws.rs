@@ -91,7 +91,7 @@ impl RowDraws {
 mod tests {
     use super::*;
 
-    /// A change of these values changes the draws of all recorded epochs: increase ENGINE with it.
+    /// A change of these values changes the draws of all recorded epochs: raise the version of the family with it.
     #[test]
     fn golden_draws() {
         let mut draws = Draws::new(7, 3, b"photos/cat.jpg", 1);

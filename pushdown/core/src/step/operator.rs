@@ -6,8 +6,8 @@ use bytes::Bytes;
 
 use super::{Draws, InnerPipeline, RowwiseStep, TableReader};
 use crate::{
-    BytesKind, Cancellation, Error, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind, Tensor,
-    TensorKind,
+    BytesKind, Cancellation, Error, Family, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind,
+    Tensor, TensorKind,
     language::{Args, NamedModel, Param, Value},
 };
 
@@ -22,6 +22,9 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
     const NAME: &'static str;
     /// One line of explanation.
     const SUMMARY: &'static str;
+    /// The families whose versions the output depends on, without those of an inner pipeline. A change of the output raises the
+    /// version of one of them. Empty if only the model runtime matters.
+    const FAMILIES: &'static [Family];
     /// Parameters, in the order of positional arguments.
     const PARAMS: &'static [Param];
     /// Whether the step is random.

@@ -5,7 +5,7 @@ mod pixels;
 use super::{SEED, seed_argument};
 use pushdown_core::step::Draws;
 use pushdown_core::{
-    Image, ImageKind, Result,
+    Family, Image, ImageKind, Result,
     language::{Args, FromValue, Param, Value},
     step::{Operator, Scope},
 };
@@ -51,6 +51,7 @@ impl Operator for ColorJitter {
 
     const NAME: &'static str = "color_jitter";
     const SUMMARY: &'static str = "brightness, contrast, saturation and hue, in random order";
+    const FAMILIES: &'static [Family] = &[Family::Random];
     const PARAMS: &'static [Param] = &[
         Param::positional(
             "brightness",

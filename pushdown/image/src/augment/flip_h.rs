@@ -2,7 +2,7 @@
 
 use super::{SEED, seed_argument};
 use pushdown_core::{
-    Image, ImageKind, Result,
+    Family, Image, ImageKind, Result,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -20,6 +20,7 @@ impl Operator for FlipH {
 
     const NAME: &'static str = "flip_h";
     const SUMMARY: &'static str = "mirror left and right, at random";
+    const FAMILIES: &'static [Family] = &[Family::Random];
     const PARAMS: &'static [Param] = &[Param::positional("p", "0..1 = 0.5", "probability"), SEED];
     const IS_RANDOM: bool = true;
 

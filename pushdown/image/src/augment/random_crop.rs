@@ -4,7 +4,7 @@ use super::{SEED, seed_argument};
 use crate::image::{Geometry, Window};
 use pushdown_core::step::Draws;
 use pushdown_core::{
-    Error, Image, ImageKind, Result,
+    Error, Family, Image, ImageKind, Result,
     language::{Args, Param, Side, Value},
     step::{Operator, Scope},
 };
@@ -25,6 +25,7 @@ impl Operator for RandomCrop {
 
     const NAME: &'static str = "random_crop";
     const SUMMARY: &'static str = "a rectangle at a random place";
+    const FAMILIES: &'static [Family] = &[Family::Random];
     const PARAMS: &'static [Param] = &[
         Param::positional("w", "pixels", "width"),
         Param::positional("h", "pixels = w", "height"),

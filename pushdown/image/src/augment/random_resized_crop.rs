@@ -4,7 +4,7 @@ use super::{SEED, seed_argument};
 use crate::image::{Filter, Geometry, Region, Window, resample_scratch_bytes};
 use pushdown_core::step::Draws;
 use pushdown_core::{
-    Image, ImageKind, Result,
+    Family, Image, ImageKind, Result,
     language::{Args, Param, Side, Value},
     step::{Operator, Scope},
 };
@@ -31,6 +31,7 @@ impl Operator for RandomResizedCrop {
 
     const NAME: &'static str = "random_resized_crop";
     const SUMMARY: &'static str = "a part of random area and aspect ratio, resized";
+    const FAMILIES: &'static [Family] = &[Family::Random, Family::Resample];
     const PARAMS: &'static [Param] = &[
         Param::positional("w", "pixels", "width"),
         Param::positional("h", "pixels = w", "height"),

@@ -2,7 +2,7 @@
 
 use super::{Geometry, Window};
 use pushdown_core::{
-    Image, ImageKind, Result,
+    Family, Image, ImageKind, Result,
     language::{Args, Param, Side, Value},
     step::{Operator, Scope},
 };
@@ -20,6 +20,7 @@ impl Operator for CenterCrop {
 
     const NAME: &'static str = "center_crop";
     const SUMMARY: &'static str = "the center of the image, padded with zeros if the image is smaller";
+    const FAMILIES: &'static [Family] = &[Family::Resample];
     const PARAMS: &'static [Param] = &[
         Param::positional("w", "pixels", "width"),
         Param::positional("h", "pixels = w", "height"),

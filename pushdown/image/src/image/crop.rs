@@ -2,7 +2,7 @@
 
 use super::{Geometry, Window};
 use pushdown_core::{
-    Image, ImageKind, Result,
+    Family, Image, ImageKind, Result,
     language::{Args, Param, Side, Value},
     step::{Operator, Scope},
 };
@@ -22,6 +22,7 @@ impl Operator for Crop {
 
     const NAME: &'static str = "crop";
     const SUMMARY: &'static str = "a rectangle, padded with zeros outside the image";
+    const FAMILIES: &'static [Family] = &[Family::Resample];
     const PARAMS: &'static [Param] = &[
         Param::positional("x", "pixels", "left edge"),
         Param::positional("y", "pixels", "top edge"),

@@ -13,7 +13,7 @@ use image::{RgbImage, metadata::Orientation};
 
 use super::{Region, Window};
 use pushdown_core::{
-    BytesKind, Error, Image, ImageHeader, ImageKind, MediaType, Result, choice,
+    BytesKind, Error, Family, Image, ImageHeader, ImageKind, MediaType, Result, choice,
     language::{Args, Param, Side, Value},
     media::{self, bmp::BmpHeader, gif::GifHeader},
     step::{Operator, Scope},
@@ -54,6 +54,7 @@ impl Operator for Decode {
 
     const NAME: &'static str = "decode";
     const SUMMARY: &'static str = "JPEG, PNG, WebP, GIF (first frame), BMP or TIFF to RGB";
+    const FAMILIES: &'static [Family] = &[Family::Decode];
     const PARAMS: &'static [Param] = &[
         Param::named(
             "orient",

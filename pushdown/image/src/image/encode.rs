@@ -6,7 +6,7 @@ use bytes::Bytes;
 use image::{ExtendedColorType, write_buffer_with_format};
 
 use pushdown_core::{
-    BytesKind, Error, Image, ImageHeader, ImageKind, MediaType, Result, choice,
+    BytesKind, Error, Family, Image, ImageHeader, ImageKind, MediaType, Result, choice,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -38,6 +38,7 @@ impl Operator for Encode {
 
     const NAME: &'static str = "encode";
     const SUMMARY: &'static str = "to JPEG (4:2:0), PNG or lossless WebP";
+    const FAMILIES: &'static [Family] = &[Family::Decode];
     const PARAMS: &'static [Param] = &[
         Param::positional("format", "jpeg | png | webp", "format"),
         Param::named("quality", "1..100 = 90", "JPEG quality"),

@@ -5,7 +5,7 @@ use super::{
     resample::{interpolate, resample_scratch_bytes},
 };
 use pushdown_core::{
-    Image, ImageKind, Result,
+    Family, Image, ImageKind, Result,
     language::{Args, Param, Side, Value},
     step::{Operator, Scope},
 };
@@ -36,6 +36,7 @@ impl Operator for Resize {
 
     const NAME: &'static str = "resize";
     const SUMMARY: &'static str = "resample to a size";
+    const FAMILIES: &'static [Family] = &[Family::Resample];
     const PARAMS: &'static [Param] = &[
         Param::positional("w", "pixels", "width; needs `h`"),
         Param::positional("h", "pixels", "height; needs `w`"),

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 
 use super::convert::{Element, convert};
 use pushdown_core::{
-    DType, Result, Tensor, TensorKind,
+    DType, Family, Result, Tensor, TensorKind,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -19,6 +19,7 @@ impl Operator for Cast {
 
     const NAME: &'static str = "cast";
     const SUMMARY: &'static str = "to another dtype; integers by ties to even, saturating, NaN to 0";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[Param::positional(
         "dtype",
         "u8 | i8 | i32 | i64 | f16 | bf16 | f32",

@@ -1,7 +1,7 @@
 //! `dequantize`: converts codes and their scale to floats.
 
 use pushdown_core::{
-    DType, Error, Result, Tensor, TensorKind,
+    DType, Error, Family, Result, Tensor, TensorKind,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -16,6 +16,7 @@ impl Operator for Dequantize {
 
     const NAME: &'static str = "dequantize";
     const SUMMARY: &'static str = "8-bit codes and their scale back to f32";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[];
 
     fn parse(_: &Args<'_>) -> Result<Self> {

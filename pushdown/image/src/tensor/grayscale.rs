@@ -2,7 +2,7 @@
 
 use super::to_float::chw_kind;
 use pushdown_core::{
-    DType, Image, ImageKind, Layout, Result, Tensor, TensorKind,
+    DType, Family, Image, ImageKind, Layout, Result, Tensor, TensorKind,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -17,6 +17,7 @@ impl Operator for Grayscale {
 
     const NAME: &'static str = "grayscale";
     const SUMMARY: &'static str = "to a u8 tensor of one channel, CHW, values 0 to 255";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[];
 
     fn parse(_: &Args<'_>) -> Result<Self> {

@@ -1,7 +1,7 @@
 //! `layout`: changes the order of an image tensor's axes.
 
 use pushdown_core::{
-    DType, Element, Layout, Result, Tensor, TensorKind,
+    DType, Element, Family, Layout, Result, Tensor, TensorKind,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -16,6 +16,7 @@ impl Operator for SetLayout {
 
     const NAME: &'static str = "layout";
     const SUMMARY: &'static str = "order the axes as channels first or last";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[Param::positional("order", "chw | hwc", "order of the axes")];
 
     fn parse(args: &Args<'_>) -> Result<Self> {

@@ -2,7 +2,7 @@
 
 use super::to_float::{to_planes, unit_float};
 use pushdown_core::{
-    DType, Error, Image, Layout, Result, Tensor, TensorKind,
+    DType, Error, Family, Image, Layout, Result, Tensor, TensorKind,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -27,6 +27,7 @@ impl Operator for Normalize {
 
     const NAME: &'static str = "normalize";
     const SUMMARY: &'static str = "(x - mean) / std";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[
         Param::positional("preset", "imagenet", "mean and std of a known data set"),
         Param::named("model", "name", "mean and std that a model was trained with"),

@@ -1,7 +1,7 @@
 //! `quantize`: converts floats to 8-bit codes and a scale.
 
 use pushdown_core::{
-    DType, Result, Tensor, TensorKind, choice,
+    DType, Family, Result, Tensor, TensorKind, choice,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -28,6 +28,7 @@ impl Operator for Quantize {
 
     const NAME: &'static str = "quantize";
     const SUMMARY: &'static str = "f32 to symmetric 8-bit codes and a scale";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[
         Param::positional("codes", "int8", "form of the codes"),
         Param::named("scale", "number = max|x| / 127", "value of code 1"),

@@ -2,7 +2,7 @@
 
 use super::convert::Element;
 use pushdown_core::{
-    DType, Image, ImageKind, Kind, Layout, Result, Tensor, TensorKind,
+    DType, Family, Image, ImageKind, Kind, Layout, Result, Tensor, TensorKind,
     language::{Args, Param, Value},
     step::{Operator, Pixels, Scope},
 };
@@ -18,6 +18,7 @@ impl Operator for ToFloat {
 
     const NAME: &'static str = "to_float";
     const SUMMARY: &'static str = "to an f32 tensor, values 0 to 1; an image becomes CHW";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[];
 
     fn parse(_: &Args<'_>) -> Result<Self> {

@@ -2,7 +2,7 @@
 
 use super::to_float::{chw_kind, to_planes};
 use pushdown_core::{
-    DType, Image, ImageKind, Result, Tensor, TensorKind,
+    DType, Family, Image, ImageKind, Result, Tensor, TensorKind,
     language::{Args, Param, Value},
     step::{Operator, Scope},
 };
@@ -17,6 +17,7 @@ impl Operator for ToTensor {
 
     const NAME: &'static str = "to_tensor";
     const SUMMARY: &'static str = "to a u8 tensor, CHW, values 0 to 255";
+    const FAMILIES: &'static [Family] = &[Family::Tensor];
     const PARAMS: &'static [Param] = &[];
 
     fn parse(_: &Args<'_>) -> Result<Self> {

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use self::transform::{BytesColumn, EachTransform, PendingOutput};
 use crate::engine::{fault, row_numbers};
 use pushdown_core::{
-    Error, ErrorKind, Result, Table, TableKind,
+    Error, ErrorKind, Family, Result, Table, TableKind,
     language::{Args, Param, Value, excerpt},
     limits::{BATCH_ROWS, EACH_BYTES},
     step::{InnerPipeline, Operator, RowTransform, RowwiseStep, Scope, rowwise::transform_table},
@@ -39,6 +39,7 @@ impl Operator for Each {
     const NAME: &'static str = "each";
     const SUMMARY: &'static str =
         "runs a pipeline over the values of a column of bytes: each(column: pipeline)";
+    const FAMILIES: &'static [Family] = &[Family::Table];
     const PARAMS: &'static [Param] = &[
         Param::positional(
             "column",

@@ -5,7 +5,7 @@ use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
 
 use pushdown_core::{
-    Error, Result, Table, TableKind,
+    Error, Family, Result, Table, TableKind,
     language::{Args, Param, Value},
     limits::BATCH_ROWS,
     step::{
@@ -27,6 +27,7 @@ impl Operator for SampleRows {
 
     const NAME: &'static str = "sample";
     const SUMMARY: &'static str = "keeps a random sample of the rows, the same one each time";
+    const FAMILIES: &'static [Family] = &[Family::Table, Family::Random];
     const PARAMS: &'static [Param] = &[
         Param::positional("fraction", "0..1", "the average fraction of rows to keep"),
         Param::positional(

@@ -22,7 +22,7 @@ use crate::{
     steps::read_options::ReadOptions,
 };
 use pushdown_core::{
-    BytesKind, Error, ErrorKind, Limits, Result, Source, Table, TableKind,
+    BytesKind, Error, ErrorKind, Family, Limits, Result, Source, Table, TableKind,
     language::{Args, Param, Value},
     step::{OpenTable, Operator, RowSelection, Scope, TableReader},
 };
@@ -42,6 +42,7 @@ impl Operator for Select {
 
     const NAME: &'static str = "select";
     const SUMMARY: &'static str = "reads columns and rows of a table: Parquet, CSV, JSON lines, Arrow";
+    const FAMILIES: &'static [Family] = &[Family::Table];
     const PARAMS: &'static [Param] = &[
         Param::positional("columns", "names = all", "the columns, in this order"),
         Param::named(

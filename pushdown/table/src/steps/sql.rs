@@ -20,7 +20,7 @@ use crate::{
     steps::read_options::ReadOptions,
 };
 use pushdown_core::{
-    BytesKind, Error, ErrorKind, Limits, Result, Source, Table, TableKind,
+    BytesKind, Error, ErrorKind, Family, Limits, Result, Source, Table, TableKind,
     language::{Args, Param, Value},
     limits::MAX_STAR_COLUMNS,
     step::{OpenTable, Operator, RowSelection, Scope, TableReader},
@@ -40,6 +40,7 @@ impl Operator for Sql {
     const NAME: &'static str = "sql";
     const SUMMARY: &'static str =
         "runs a read-only query over the one table `object`: Parquet, CSV, JSON lines, Arrow";
+    const FAMILIES: &'static [Family] = &[Family::Table];
     const PARAMS: &'static [Param] = &[
         Param::positional(
             "query",

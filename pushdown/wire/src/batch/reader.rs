@@ -21,12 +21,21 @@ use pushdown_core::{Error, Limits, Result};
 /// Maximum size of a record batch without its values: row numbers, errors, shapes and padding.
 const MAX_OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// Reads a batch answer from chunks with any boundaries. Values share the memory of the received bytes.
+/// The schema of an answer, as far as this version knows it.
+#[derive(Debug)]
+struct AnswerSchema {
+    schema: SchemaRef,
+    value_type: ValueType,
+    /// The known columns, in ascending order.
+    columns: Vec<usize>,
+}
+
+/// Reads a batch answer from chunks with any boundaries. Columns that this version does not know are ignored. Values share the memory of the received bytes.
 #[derive(Debug)]
 pub struct BatchReader {
     batches: ipc::RecordBatchReader,
     limits: Limits,
-    schema: Option<(SchemaRef, ValueType)>,
+    schema: Option<AnswerSchema>,
     /// Whether an error occurred, after which the start of the next message is unknown.
     is_failed: bool,
 }
@@ -60,25 +69,34 @@ impl BatchReader {
         loop {
             let batch = self.batches.next(&mut chunk)?;
             if let (None, Some(schema)) = (&self.schema, self.batches.schema()) {
-                self.schema = Some((Arc::clone(schema), ValueType::read(schema)?));
+                let (value_type, columns) = ValueType::read(schema)?;
+                self.schema = Some(AnswerSchema {
+                    schema: Arc::clone(schema),
+                    value_type,
+                    columns,
+                });
             }
-            let (Some(batch), Some((schema, value_type))) = (batch, &self.schema) else {
+            let (Some(batch), Some(schema)) = (batch, &self.schema) else {
                 return Ok(rows);
             };
-            read(&batch, schema.fields().len(), value_type, &self.limits, &mut rows)?;
+            read(&batch, schema, &self.limits, &mut rows)?;
         }
     }
 
     /// The type of the values; `None` until the start of the stream has been received.
     pub fn value_type(&self) -> Option<&ValueType> {
-        self.schema.as_ref().map(|(_, value_type)| value_type)
+        self.schema.as_ref().map(|schema| &schema.value_type)
     }
 
     /// The [`Engine`](pushdown_core::Engine) that computed the values, as text; `None` until the start of the stream has been
     /// received.
     pub fn engine(&self) -> Option<&str> {
-        let (schema, _) = self.schema.as_ref()?;
-        let engine = schema.metadata().get(&tensor::key(header::ENGINE))?;
+        let engine = self
+            .schema
+            .as_ref()?
+            .schema
+            .metadata()
+            .get(&tensor::key(header::ENGINE))?;
         Some(engine)
     }
 
@@ -103,13 +121,7 @@ impl BatchReader {
     }
 }
 
-fn read(
-    batch: &ipc::RawBatch,
-    columns: usize,
-    value_type: &ValueType,
-    limits: &Limits,
-    rows: &mut Vec<Row>,
-) -> Result<()> {
+fn read(batch: &ipc::RawBatch, schema: &AnswerSchema, limits: &Limits, rows: &mut Vec<Row>) -> Result<()> {
     if batch.rows() > MAX_ROWS {
         return Err(Error::too_large(format!(
             "the record batch is too long: expected at most {MAX_ROWS} rows, found {}",
@@ -133,14 +145,16 @@ fn read(
     let errors = head.column(ERROR).as_string_opt::<i32>().ok_or_else(missing)?;
     // The values of failed rows are zeros, and not read.
     let values: Option<RecordBatch> = if errors.null_count() > 0 {
-        Some(batch.read(&(0..columns).collect::<Vec<_>>())?)
+        Some(batch.read(&schema.columns)?)
     } else {
         None
     };
     rows.reserve(batch.rows());
     for row in 0..batch.rows() {
         let value = match &values {
-            Some(values) if errors.is_null(row) => Ok(column::sample(value_type, values, row, limits)?),
+            Some(values) if errors.is_null(row) => {
+                Ok(column::sample(&schema.value_type, values, row, limits)?)
+            }
             _ => {
                 let Ok(error) = errors.value(row).parse::<RowError>();
                 Err(error)

@@ -66,11 +66,12 @@ impl ValueType {
         Ok(Schema::new_with_metadata(fields, metadata))
     }
 
-    /// The type from the schema of an answer.
+    /// The type from the schema of an answer, and the columns of the schema that have its values, in ascending order. Columns that
+    /// this version does not know are not among them.
     ///
     /// # Errors
     /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for another schema.
-    pub(super) fn read(schema: &Schema) -> Result<Self> {
+    pub(super) fn read(schema: &Schema) -> Result<(Self, Vec<usize>)> {
         let invalid = || Error::wire(format!("invalid batch answer: unexpected columns {schema}"));
         let expected = [
             ("row", DataType::UInt32),
@@ -91,11 +92,14 @@ impl ValueType {
         if !expected.iter().enumerate().all(column) {
             return Err(invalid());
         }
-        let quantized = match fields.get(SCALE) {
-            None => false,
-            Some(scale) if scale.name() == "scale" && *scale.data_type() == DataType::Float32 => true,
-            Some(_) => return Err(invalid()),
-        };
+        let scale = fields
+            .iter()
+            .skip(SCALE)
+            .position(|field| field.name() == "scale");
+        let scale = scale.map(|position| SCALE + position);
+        if scale.is_some_and(|scale| *fields[scale].data_type() != DataType::Float32) {
+            return Err(invalid());
+        }
         let found = match value.data_type() {
             DataType::LargeBinary => Self::Bytes,
             DataType::Struct(fields) if *fields == any_fields() => Self::Any,
@@ -105,13 +109,13 @@ impl ValueType {
                     dtype: shape.dtype,
                     layout: shape.layout,
                     shape: shape.extents,
-                    quantized,
+                    quantized: scale.is_some(),
                     image: shape.image,
                 })
             }
         };
-        if quantized == found.is_quantized() && fields.len() <= SCALE + usize::from(quantized) {
-            Ok(found)
+        if scale.is_some() == found.is_quantized() {
+            Ok((found, (ROW..=VALUE).chain(scale).collect()))
         } else {
             Err(invalid())
         }

@@ -138,7 +138,7 @@ fn adjustments_match_torchvision() {
     assert_eq!(pixels("brightness=0", &photo), photo);
 }
 
-/// A change of these values changes the draws of all recorded epochs: increase ENGINE with it.
+/// A change of these values changes the draws of all recorded epochs: raise the version of the family with it.
 #[test]
 fn golden_adjustments() {
     let step = step("0.4, 0.4, 0.4, 0.1");

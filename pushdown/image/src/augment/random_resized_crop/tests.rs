@@ -84,7 +84,7 @@ fn the_fallback_is_the_largest_central_region() {
     assert_eq!(fallback(1, 1000), (0, 499, 1, 1));
 }
 
-/// A change of these values changes the draws of all recorded epochs: increase ENGINE with it.
+/// A change of these values changes the draws of all recorded epochs: raise the version of the family with it.
 #[test]
 fn golden_regions() {
     let step = step("224");

@@ -1,0 +1,67 @@
+//! Fields of a batch request that not every gateway knows.
+
+use pushdown_wire::Features;
+use serde::Serialize;
+use serde_json::{Result, Value};
+
+/// Names of the fields, of a request or of its samples, that are newer than version 0.1.0. Each is sent only to a gateway that lists
+/// the feature of the same name. A field may be added here if a request without it has the same values.
+pub(super) const OPTIONAL_FIELDS: &[&str] = &[];
+
+/// The request as JSON, without the `optional` fields that are not among the features.
+pub(super) fn to_json(request: &impl Serialize, optional: &[&str], features: &Features) -> Result<Vec<u8>> {
+    let unknown = optional.iter().filter(|name| !features.has(name));
+    let unknown: Vec<&str> = unknown.copied().collect();
+    // A value is a copy of all samples.
+    if unknown.is_empty() {
+        return serde_json::to_vec(request);
+    }
+    let mut json = serde_json::to_value(request)?;
+    remove(&mut json, &unknown);
+    if let Some(samples) = json.get_mut("samples").and_then(Value::as_array_mut) {
+        for sample in samples {
+            remove(sample, &unknown);
+        }
+    }
+    serde_json::to_vec(&json)
+}
+
+fn remove(json: &mut Value, names: &[&str]) {
+    if let Value::Object(fields) = json {
+        for name in names {
+            fields.remove(*name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_newer_field_is_sent_once_its_feature_is_listed() {
+        let request = json!({
+            "pipeline": "decode",
+            "priority": 3,
+            "samples": [{"path": "/b/k", "digest": "00"}, {"path": "/b/l"}]
+        });
+        let sent = |features: &str| -> Value {
+            let json = to_json(&request, &["priority", "digest"], &Features::parse(features)).unwrap();
+            serde_json::from_slice(&json).unwrap()
+        };
+        assert_eq!(sent("digest, families, priority"), request);
+        let old = json!({"pipeline": "decode", "samples": [{"path": "/b/k"}, {"path": "/b/l"}]});
+        assert_eq!(sent(""), old);
+        let some =
+            json!({"pipeline": "decode", "priority": 3, "samples": [{"path": "/b/k"}, {"path": "/b/l"}]});
+        assert_eq!(sent("priority"), some);
+    }
+
+    #[test]
+    fn a_gateway_of_this_version_knows_all_fields() {
+        let features = Features::all();
+        assert!(OPTIONAL_FIELDS.iter().all(|name| features.has(name)));
+    }
+}

@@ -1,0 +1,57 @@
+//! What a gateway can do beyond version 0.1.0, by name.
+
+use std::{collections::BTreeSet, fmt};
+
+/// The most names that are read from an answer, which is untrusted input.
+const MAX_NAMES: usize = 256;
+
+/// Names of abilities, and of fields of a batch request, that are newer than version 0.1.0. A gateway lists its own in each answer, as
+/// text `families, other`. A reader uses one only after it was listed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Features(BTreeSet<String>);
+
+impl Features {
+    /// The engine states a version for each step family.
+    pub const FAMILIES: &'static str = "families";
+
+    /// The features of this build.
+    pub fn all() -> Self {
+        Self(BTreeSet::from([Self::FAMILIES.to_owned()]))
+    }
+
+    /// The features in the text of an answer. Unknown names are retained; beyond 256 they are ignored.
+    pub fn parse(text: &str) -> Self {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Self(names.take(MAX_NAMES).map(str::to_owned).collect())
+    }
+
+    /// Whether a feature is listed.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+impl fmt::Display for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, name) in self.0.iter().enumerate() {
+            write!(f, "{}{name}", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_parse_their_own_text() {
+        let all = Features::all();
+        assert_eq!(Features::parse(&all.to_string()), all);
+        assert!(all.has(Features::FAMILIES) && !all.has("families, other"));
+        assert_eq!(Features::parse("b,  a,,b").to_string(), "a, b");
+        assert_eq!(Features::parse(""), Features::default());
+        let many: Vec<_> = (0..1000).map(|number| number.to_string()).collect();
+        assert_eq!(Features::parse(&many.join(",")).0.len(), MAX_NAMES);
+    }
+}

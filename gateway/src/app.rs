@@ -41,6 +41,7 @@ pub struct App {
     server: Server,
     admin: Admin,
     registry: Arc<Registry>,
+    /// Runs until the gateway is dropped.
     embedded: Option<EmbeddedStore>,
     /// Loads the models in the background, while all other routes are served.
     model_loading: JoinHandle<anyhow::Result<()>>,
@@ -166,7 +167,6 @@ impl App {
             cut => warn!(cut, "drain timeout expired: connections were cut"),
         }
         pages.abort();
-        drop(self.embedded);
         Ok(())
     }
 }

@@ -59,7 +59,7 @@ mod tests {
 
     use pushdown::{
         Pipeline,
-        wire::{Compression, Form, Split, TableForm},
+        wire::{Form, Split},
     };
 
     use super::*;
@@ -138,6 +138,8 @@ mod tests {
     #[cfg(feature = "tables")]
     #[test]
     fn the_etag_of_rows_is_weak_and_depends_on_their_form() {
+        use pushdown::wire::{Compression, TableForm};
+
         let rows = |compression| AnswerForm::Rows(TableForm::ArrowStream(compression));
         let plain = etag_in_form("select(columns=[a])", 1, "a", rows(Compression::None));
         assert!(plain.to_str().unwrap().starts_with("W/\""), "{plain:?}");

@@ -17,6 +17,7 @@ fn get(uri: &str) -> http::request::Builder {
     Request::get(uri).header("host", "gateway")
 }
 
+#[cfg(all(feature = "models", feature = "tables"))]
 fn message(builder: http::request::Builder) -> String {
     job(builder).unwrap_err().to_string()
 }

@@ -196,7 +196,7 @@ pub(crate) fn batch_request(
         presign: shared,
         samples,
     };
-    let request = Request::new("POST", "/_pushdown/v1/batch").header("host", &host);
+    let request = Request::new("POST", header::BATCH_PATH).header("host", &host);
     Ok(request
         .header("content-type", "application/json")
         .body(serde_json::to_vec(&body)?))

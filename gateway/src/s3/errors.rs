@@ -11,7 +11,8 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use crate::body::{self, Body};
 use crate::error::{Error, ErrorKind};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+/// Answer: the id of the request, of the store or of the gateway.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
 /// Identifies an error answer of the gateway, both in the answer and in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     routes::{job::PipelineJob, prepared::Prepared, request::PipelineRequest},
+    s3::errors::REQUEST_ID,
 };
 
 /// Request headers that a derived answer depends on.
@@ -27,7 +28,7 @@ const VARY: [&str; 5] = [
 const FORWARDED: [HeaderName; 6] = [
     header::DATE,
     header::LAST_MODIFIED,
-    HeaderName::from_static("x-amz-request-id"),
+    REQUEST_ID,
     HeaderName::from_static("x-amz-id-2"),
     HeaderName::from_static("x-amz-version-id"),
     HeaderName::from_static("x-amz-expiration"),

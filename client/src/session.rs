@@ -87,8 +87,8 @@ pub(crate) struct Session {
     pub(crate) counters: Counters,
     /// The engine of this host: all families, and the model runtime if this host may run models.
     pub(crate) engine: Engine,
-    /// The most steps that the gateway may run: fewer than all once its engine turns out to differ from this host's, 0 if
-    /// everything is to be read plainly. It only decreases.
+    /// The most steps that the gateway may run: `usize::MAX` at first, fewer than all once its engine turns out to differ from
+    /// this host's, 0 if everything is to be read plainly. It only decreases.
     pub(crate) max_stage: AtomicUsize,
     /// Whether the log has the warning that the gateway's models round differently.
     pub(crate) rounding_warning_logged: AtomicBool,
@@ -113,6 +113,11 @@ impl Session {
     /// The most steps that the gateway may run.
     pub(crate) fn max_stage(&self) -> usize {
         self.max_stage.load(Relaxed)
+    }
+
+    /// Whether the gateway may not run all steps.
+    fn is_limited(&self) -> bool {
+        self.max_stage() != usize::MAX
     }
 
     /// Reads one batch.
@@ -172,7 +177,7 @@ impl Session {
     fn divide(&self, job: &BatchJob, slots: Vec<usize>) -> RoutedSlots {
         let (pushed, plain) = match self.mode() {
             Mode::Plain => (Vec::new(), slots),
-            Mode::Pushdown if self.max_stage() >= self.pipeline.len() => (slots, Vec::new()),
+            Mode::Pushdown if !self.is_limited() => (slots, Vec::new()),
             Mode::Pushdown | Mode::Auto => slots
                 .into_iter()
                 .partition(|slot| job.routes.get(*slot).split != Split::At(0)),

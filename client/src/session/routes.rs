@@ -84,7 +84,7 @@ impl Session {
 
     /// Limits the routes of these slots to the steps that the gateway may run, and keeps the slots that it still serves.
     pub(super) fn limit_routes(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
-        if self.max_stage() >= self.pipeline.len() {
+        if !self.is_limited() {
             return;
         }
         let assignment = job.routes.assignment.as_deref();
@@ -106,11 +106,10 @@ impl Session {
     /// Limits a split to the steps that the gateway may run. Plain reading if the value at that stage does not fit, or if the
     /// gateway was to choose the stage.
     fn clamp_to_max_stage(&self, split: Split, fits: impl Fn(u8) -> bool) -> Split {
-        let max_stage = self.max_stage();
-        if max_stage >= self.pipeline.len() {
+        if !self.is_limited() {
             return split;
         }
-        let max_stage = u8::try_from(max_stage).unwrap_or_default();
+        let max_stage = u8::try_from(self.max_stage()).unwrap_or_default();
         match split {
             Split::At(stage) if stage <= max_stage => split,
             Split::At(_) | Split::Full if fits(max_stage) => Split::At(max_stage),

@@ -1,6 +1,5 @@
 //! The table `object` in DataFusion: one partition, rows in the order of the file.
 
-pub(crate) mod fault;
 pub(crate) mod filter_batches;
 pub(crate) mod object;
 pub(crate) mod ordered_partitions;
@@ -8,4 +7,3 @@ pub(crate) mod output;
 pub(crate) mod partition;
 pub(crate) mod query;
 pub(crate) mod row_numbers;
-pub(crate) mod row_range;

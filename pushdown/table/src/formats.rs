@@ -2,4 +2,5 @@
 
 pub(crate) mod format;
 pub(crate) mod parquet;
+pub(crate) mod read_options;
 pub(crate) mod stream;

@@ -6,9 +6,11 @@
 
 mod duckdb;
 mod engine;
+mod fault;
 mod formats;
 mod guard;
 mod pruning;
+mod row_range;
 mod steps;
 
 pub use formats::format::Format;
@@ -19,6 +21,9 @@ pub use steps::{
     select::Select,
     sql::Sql,
 };
+
+/// The name of the table.
+const OBJECT_TABLE: &str = "object";
 
 #[cfg(test)]
 mod tests;

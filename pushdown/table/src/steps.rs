@@ -2,7 +2,6 @@
 
 pub(crate) mod describe;
 pub(crate) mod each;
-pub(crate) mod read_options;
 pub(crate) mod sample;
 pub(crate) mod select;
 pub(crate) mod sql;

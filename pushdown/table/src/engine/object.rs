@@ -16,15 +16,14 @@ use parking_lot::Mutex;
 
 use crate::{
     engine::{
-        fault,
         partition::{ObjectPartition, ScanInput},
         row_numbers,
-        row_range::RowRange,
     },
-    formats::format::TableFile,
+    fault,
+    formats::{format::TableFile, read_options::ReadOptions},
     guard::duplicate::first_duplicate,
     pruning::prune::{self, PrunedScan},
-    steps::read_options::ReadOptions,
+    row_range::RowRange,
 };
 use pushdown_core::{Error, ErrorKind, Result, language::excerpt, limits::BATCH_ROWS};
 

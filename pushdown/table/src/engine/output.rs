@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
-use crate::engine::fault;
+use crate::fault;
 use pushdown_core::Result;
 
 /// Replaces view types of strings and bytes: many clients cannot read them.

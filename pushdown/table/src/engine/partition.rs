@@ -14,11 +14,13 @@ use futures::{
 };
 
 use crate::{
-    engine::{fault, row_numbers::RowNumbers, row_range::RowRange},
+    engine::row_numbers::RowNumbers,
+    fault,
     formats::{
         parquet::{ParquetFile, ParquetScan},
         stream::StreamFile,
     },
+    row_range::RowRange,
 };
 use pushdown_core::{Error, Result};
 

@@ -21,16 +21,16 @@ use futures::{FutureExt as _, StreamExt as _};
 use crate::{
     duckdb::{self, DuckDb, comparison},
     engine::{
-        fault, filter_batches::limit_filter_batches, object::ObjectTable,
+        filter_batches::limit_filter_batches, object::ObjectTable,
         ordered_partitions::concatenate_partitions, output,
     },
-    formats::format::TableFile,
+    fault,
+    formats::{format::TableFile, read_options::ReadOptions},
     guard::{
         checks, extremes, function_memory::limit_function_memory, functions, overflow,
         window_memory::reserve_window_memory,
     },
     pruning::estimate,
-    steps::read_options::ReadOptions,
 };
 use pushdown_core::{
     Error, Limits, Result, Source, Table, TableBuilder,
@@ -38,9 +38,6 @@ use pushdown_core::{
     step::{OpenTable, Scope},
     table::batch_bytes,
 };
-
-/// The name of the table.
-pub(crate) const OBJECT_TABLE: &str = "object";
 
 /// Minimum stack that the planner has before each checked recursion; with less it continues on a new stack. Large, because some
 /// of its code recurses once per nested query without a check.

@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-use crate::{
-    formats::{
-        parquet::ParquetFile,
-        stream::{self, StreamFile},
-    },
-    steps::read_options::ReadOptions,
+use crate::formats::{
+    parquet::ParquetFile,
+    read_options::ReadOptions,
+    stream::{self, StreamFile},
 };
 use pushdown_core::{Error, ErrorKind, Result, Source, choice, limits::TableLimits};
 

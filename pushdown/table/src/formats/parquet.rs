@@ -24,7 +24,7 @@ use parquet::arrow::{
     async_reader::AsyncFileReader as _,
 };
 
-use crate::engine::fault;
+use crate::fault;
 use arrow_array::RecordBatch;
 use prefetch::Prefetch;
 pub(crate) use prefetch::row_groups_ahead;

@@ -22,10 +22,10 @@ use futures::{
 };
 use parking_lot::Mutex;
 
-use crate::{
-    Format,
-    formats::format,
-    steps::read_options::{Delimiter, ReadOptions},
+use crate::formats::{
+    format,
+    format::Format,
+    read_options::{Delimiter, ReadOptions},
 };
 use csv::CsvTable;
 use decompress::{Codec, decompress};

@@ -18,7 +18,7 @@ use datafusion::{
     },
 };
 
-use crate::{engine::fault, guard::pattern};
+use crate::{fault, guard::pattern};
 use pushdown_core::{
     Error, ErrorKind, Result,
     limits::{MAX_PLAN_NODES, MAX_PLAN_SCANS, MAX_PLAN_WINDOWS},

@@ -11,7 +11,7 @@ use datafusion::{
 };
 use parquet::{arrow::parquet_column, bloom_filter::Sbbf};
 
-use crate::{engine::fault, formats::parquet::ParquetFile, pruning::prune::unused_metrics};
+use crate::{fault, formats::parquet::ParquetFile, pruning::prune::unused_metrics};
 use pushdown_core::Result;
 
 /// The location of a Bloom filter in the file.

@@ -25,9 +25,10 @@ use datafusion::{
 use ::parquet::file::{metadata::RowGroupMetaData, page_index::offset_index::OffsetIndexMetaData};
 
 use crate::{
-    engine::{fault, row_range::RowRange},
+    fault,
     formats::parquet::{ParquetFile, ParquetScan, coalesce, row_groups_ahead},
     pruning::{bloom, selectivity},
+    row_range::RowRange,
 };
 use pushdown_core::Result;
 
@@ -114,11 +115,7 @@ pub(crate) async fn prune(
 
 /// Metrics that nobody reads; the pruning functions require them.
 pub(crate) fn unused_metrics() -> ParquetFileMetrics {
-    ParquetFileMetrics::new(
-        0,
-        crate::engine::query::OBJECT_TABLE,
-        &ExecutionPlanMetricsSet::new(),
-    )
+    ParquetFileMetrics::new(0, crate::OBJECT_TABLE, &ExecutionPlanMetricsSet::new())
 }
 
 /// The condition as a predicate on statistics.

@@ -6,7 +6,11 @@ use arrow_schema::SchemaRef;
 use futures::FutureExt as _;
 
 use crate::{
-    Format, engine::query::decoder_panicked, formats::format::TableFile, steps::read_options::ReadOptions,
+    engine::query::decoder_panicked,
+    formats::{
+        format::{Format, TableFile},
+        read_options::ReadOptions,
+    },
 };
 use pushdown_core::{Context, Result, Source};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use self::transform::{BytesColumn, EachTransform, PendingOutput};
-use crate::engine::{fault, row_numbers};
+use crate::{engine::row_numbers, fault};
 use pushdown_core::{
     Error, ErrorKind, Family, Result, Table, TableKind,
     language::{Args, Param, Value, excerpt},

@@ -14,12 +14,11 @@ use datafusion::{
 use futures::{FutureExt as _, future::BoxFuture};
 
 use crate::{
-    engine::{
-        fault,
-        query::{self, TableQuery},
-    },
+    OBJECT_TABLE,
+    engine::query::{self, TableQuery},
+    fault,
+    formats::read_options::ReadOptions,
     guard::{checks, duplicate::first_duplicate, syntax},
-    steps::read_options::ReadOptions,
 };
 use pushdown_core::{
     BytesKind, Error, ErrorKind, Family, Limits, Result, Source, Table, TableKind,
@@ -154,8 +153,8 @@ impl TableQuery for Select {
 
     async fn plan(&self, state: &SessionState, object: Arc<dyn TableProvider>) -> Result<LogicalPlan> {
         let schema = object.schema();
-        let mut plan = LogicalPlanBuilder::scan(query::OBJECT_TABLE, provider_as_source(object), None)
-            .map_err(fault::query)?;
+        let mut plan =
+            LogicalPlanBuilder::scan(OBJECT_TABLE, provider_as_source(object), None).map_err(fault::query)?;
         if let Some(condition) = &self.condition {
             let condition = expression(condition, state, plan.schema())?;
             plan = plan.filter(condition).map_err(fault::query)?;
@@ -166,7 +165,7 @@ impl TableQuery for Select {
                     let names = schema.fields().iter().map(|field| field.name().as_str());
                     return Err(fault::unknown_column(name, names));
                 }
-                let table = TableReference::bare(query::OBJECT_TABLE);
+                let table = TableReference::bare(OBJECT_TABLE);
                 Ok(Expr::Column(Column::new(Some(table), name)))
             };
             let row_number = self

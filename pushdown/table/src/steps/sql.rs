@@ -12,12 +12,11 @@ use datafusion::{
 use futures::{FutureExt as _, future::BoxFuture};
 
 use crate::{
-    engine::{
-        fault,
-        query::{self, TableQuery},
-    },
+    OBJECT_TABLE,
+    engine::query::{self, TableQuery},
+    fault,
+    formats::read_options::ReadOptions,
     guard::syntax,
-    steps::read_options::ReadOptions,
 };
 use pushdown_core::{
     BytesKind, Error, ErrorKind, Family, Limits, Result, Source, Table, TableKind,
@@ -121,8 +120,8 @@ impl TableQuery for Sql {
             )));
         }
         state
-            .schema_for_ref(query::OBJECT_TABLE)
-            .and_then(|schema| schema.register_table(query::OBJECT_TABLE.to_owned(), object))
+            .schema_for_ref(OBJECT_TABLE)
+            .and_then(|schema| schema.register_table(OBJECT_TABLE.to_owned(), object))
             .map_err(fault::query)?;
         let statement = Statement::Statement(Box::new(ast::Statement::Query(query)));
         state.statement_to_plan(statement).await.map_err(fault::sql)

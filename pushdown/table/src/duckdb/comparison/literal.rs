@@ -22,7 +22,7 @@ use super::{
     text::{self, Instant, TimeZone},
     unit::{DAY, INTERVAL, ValueKind, kind_and_unit, literal_nanoseconds},
 };
-use crate::engine::fault;
+use crate::fault;
 use pushdown_core::{Error, language::excerpt};
 
 /// Nanoseconds of a microsecond, `DuckDB`'s resolution of times and timestamps unless a column has nanoseconds.

@@ -13,7 +13,7 @@ use parquet::{
 
 use super::{check_within, decode};
 use crate::{
-    engine::fault,
+    fault,
     formats::parquet::{
         columns::with_decoded_types,
         statistics::without_nan_bounds,

@@ -1,6 +1,6 @@
 //! How an object is read as a table: the arguments that `select` and `sql` share.
 
-use crate::{Format, engine::row_range::RowRange};
+use crate::{formats::format::Format, row_range::RowRange};
 use pushdown_core::{
     Result,
     language::{Args, FromValue, Param, Value},

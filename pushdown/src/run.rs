@@ -34,7 +34,7 @@ impl Pipeline {
     /// [`TooLarge`](crate::ErrorKind::TooLarge) for the sample;
     /// [`InvalidPipeline`](crate::ErrorKind::InvalidPipeline) for a random step without seed or epoch;
     /// [`InvalidWire`](crate::ErrorKind::InvalidWire) for a value that cannot stand at that stage; those of
-    /// [`Cancellation::check`].
+    /// [`Cancellation::check`](crate::Cancellation::check).
     pub fn run(&self, stretch: Range<usize>, sample: Sample, context: &Context<'_>) -> Result<Sample> {
         let (sample, _) = self.run_timed(stretch, sample, context, || Duration::ZERO)?;
         Ok(sample)

@@ -1,6 +1,6 @@
 //! Values, kinds, errors and limits of pushdown, the language of pipelines, and the interfaces of steps.
 //!
-//! No step, no codec and no engine is in this crate. No network I/O and no file.
+//! No step, no decoder of pixels and no query engine is in this crate. No network I/O and no file.
 
 mod cancellation;
 mod context;

@@ -30,7 +30,7 @@ use crate::formats::{
 use csv::CsvTable;
 use decompress::{Codec, decompress};
 use ipc::{ArrowTable, StoredFooter};
-pub(super) use ipc::{FILE_MAGIC as ARROW_FILE, MESSAGE_MARKER as ARROW_MESSAGE, check_fields};
+pub(super) use ipc::{FILE_MAGIC as ARROW_FILE, MESSAGE_MARKER as ARROW_MESSAGE};
 use json::JsonTable;
 use pushdown_core::{
     Error, Result, Source, Suffix,

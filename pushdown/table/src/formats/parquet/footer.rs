@@ -25,7 +25,7 @@ use super::{
     fault, intervals,
     statistics::without_untrusted_statistics,
 };
-use crate::formats::stream::check_fields;
+use crate::formats::arrow_schema::check_fields;
 use pushdown_core::{Error, ErrorKind, Result, Source, Suffix, limits::TableLimits};
 
 pub(super) use index::page_index;

@@ -1,7 +1,6 @@
 //! Arrow IPC files and streams. A file is a stream between its magic bytes and its footer, unless the footer has another order
 //! of messages.
 
-mod fields;
 mod footer;
 mod lz4;
 mod messages;
@@ -13,7 +12,7 @@ use arrow_ipc::convert::fb_to_schema;
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use bytes::Bytes;
 
-pub(crate) use fields::check_fields;
+use crate::formats::arrow_schema::check_fields;
 use footer::Footer;
 pub(super) use footer::StoredFooter;
 use messages::Messages;

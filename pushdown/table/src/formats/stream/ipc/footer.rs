@@ -9,8 +9,8 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 
-use super::{check_fields, malformed_footer};
-use crate::formats::stream::Chunks;
+use super::malformed_footer;
+use crate::formats::{arrow_schema::check_fields, stream::Chunks};
 use pushdown_core::{Error, Result, Source, Suffix, limits::TableLimits};
 
 /// Last bytes of a file, after the length of its footer.

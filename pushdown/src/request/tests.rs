@@ -1,1 +1,159 @@
+//! Writing and parsing of batch requests.
 
+use super::*;
+use crate::ErrorKind;
+use crate::pipeline::NoModels;
+
+/// A presigned query without its signature.
+const PRESIGN: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AK%2F20261101%2Fus-east-1%2Fs3%2F\
+    aws4_request&X-Amz-Date=20261101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host";
+
+type Change = fn(&mut serde_json::Value);
+
+fn request() -> BatchRequest {
+    let pipeline = Pipeline::parse("decode | resize(8, 8) | to_float").unwrap();
+    let samples = vec![BatchSample::new("/b/k%201.jpg", "0f".repeat(32)); 3];
+    BatchRequest::new(pipeline, PRESIGN, samples)
+}
+
+/// The error of a request after one change.
+fn fault(change: impl FnOnce(&mut serde_json::Value)) -> Error {
+    let mut json = serde_json::to_value(request()).unwrap();
+    change(&mut json);
+    BatchRequest::parse(json.to_string().as_bytes(), 4, &NoModels).unwrap_err()
+}
+
+#[test]
+fn requests_parse_their_own_json() {
+    let mut request = request();
+    assert_eq!(
+        BatchRequest::parse(&request.to_json().unwrap(), 3, &NoModels).unwrap(),
+        request
+    );
+    request.split = Split::Smallest;
+    request.seed = Some(u64::MAX);
+    request.epoch = Some(3);
+    request.on_error = OnError::Fail;
+    request.order = Order::Any;
+    request.samples[1].split = Some(Split::At(2));
+    request.samples[1].max_bytes = Some(100_000);
+    request.samples[1].member = Some("a.jpg".to_owned());
+    request.samples[2].version = Some("v1".to_owned());
+    assert_eq!(
+        BatchRequest::parse(&request.to_json().unwrap(), 3, &NoModels).unwrap(),
+        request
+    );
+    assert_eq!(request.split_of(&request.samples[0]), Split::Smallest);
+    assert_eq!(request.split_of(&request.samples[1]), Split::At(2));
+}
+
+#[test]
+fn the_documented_form_parses() {
+    let json = format!(
+        r#"{{"pipeline": [{{"step": "decode"}}], "split": "full", "on_error": "row", "order": "any",
+        "presign": "{PRESIGN}", "samples": [{{"path": "/b/k", "signature": "{}", "split": 1}}]}}"#,
+        "0f".repeat(32)
+    );
+    let request = BatchRequest::parse(json.as_bytes(), 4096, &NoModels).unwrap();
+    assert_eq!(request.pipeline.to_string(), "decode");
+    assert_eq!((request.order, request.on_error), (Order::Any, OnError::Row));
+    assert_eq!((request.seed, request.epoch), (None, None));
+}
+
+#[test]
+fn pipeline_errors_keep_kind_and_position() {
+    let error = fault(|json| json["pipeline"] = "decode | rezise(8)".into());
+    assert_eq!(
+        (error.kind(), error.position()),
+        (ErrorKind::InvalidPipeline, Some(9))
+    );
+    let error = fault(|json| json["pipeline"] = serde_json::json!([{"step": "to_float"}]));
+    assert_eq!(
+        (error.kind(), error.position()),
+        (ErrorKind::InvalidPipeline, Some(0))
+    );
+}
+
+#[test]
+fn invalid_requests_are_errors_with_a_reason() {
+    let faults: [(Change, &str); 13] = [
+        (
+            |json| {
+                json["pipeline"] = "select".into();
+                json["samples"][1]["max_bytes"] = 1000.into();
+            },
+            "sample 1: max_bytes is not supported for pipelines with tables",
+        ),
+        (
+            |json| json["pipelines"] = "decode".into(),
+            "unknown field `pipelines`",
+        ),
+        (
+            |json| json["samples"][0]["key"] = "k".into(),
+            "unknown field `key`",
+        ),
+        (
+            |json| json["pipeline"] = 1.into(),
+            "expected a string or an array",
+        ),
+        (|json| json["split"] = 4.into(), "found split 4, expected 0 to 3"),
+        (|json| json["split"] = "half".into(), "found split \"half\""),
+        (
+            |json| json["samples"][2]["split"] = 4.into(),
+            "sample 2: found split 4",
+        ),
+        (
+            |json| json["samples"] = serde_json::json!([]),
+            "expected 1 to 4 samples, found 0",
+        ),
+        (
+            |json| json["samples"][1]["path"] = "/b".into(),
+            "sample 1: invalid path",
+        ),
+        (|json| json["presign"] = "acl".into(), "found \"acl\""),
+        (
+            |json| json["on_error"] = "raise".into(),
+            "unknown variant `raise`",
+        ),
+        (|json| json["seed"] = (-1).into(), "invalid value"),
+        (|json| json["epoch"] = 4_294_967_296_u64.into(), "invalid value"),
+    ];
+    for (change, expected) in faults {
+        let error = fault(change);
+        assert_eq!(error.kind(), ErrorKind::InvalidWire, "{error}");
+        assert!(
+            error.to_string().contains(expected),
+            "expected {expected}, found {error}"
+        );
+    }
+    let error = BatchRequest::parse(&request().to_json().unwrap(), 2, &NoModels).unwrap_err();
+    assert!(
+        error.to_string().contains("expected 1 to 2 samples, found 3"),
+        "{error}"
+    );
+}
+
+#[test]
+fn hostile_json_is_an_error() {
+    for json in ["", "null", "[]", "{}", "{\"pipeline\":", "\u{0}"] {
+        assert_eq!(
+            BatchRequest::parse(json.as_bytes(), 1, &NoModels)
+                .unwrap_err()
+                .kind(),
+            ErrorKind::InvalidWire,
+            "{json}"
+        );
+    }
+    let deep = format!("{{\"pipeline\": {}", "[".repeat(1 << 20));
+    assert_eq!(
+        BatchRequest::parse(deep.as_bytes(), 1, &NoModels)
+            .unwrap_err()
+            .kind(),
+        ErrorKind::InvalidWire
+    );
+    let long = vec![b' '; MAX_REQUEST_BYTES + 1];
+    assert_eq!(
+        BatchRequest::parse(&long, 1, &NoModels).unwrap_err().kind(),
+        ErrorKind::TooLarge
+    );
+}

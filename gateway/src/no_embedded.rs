@@ -6,7 +6,7 @@ use http::Uri;
 
 use crate::{body::BoxError, config::StoreFolder};
 
-/// A running store. There is none without the feature `embedded-store`.
+/// A running store. A program without the feature `embedded-store` never has one.
 #[derive(Debug)]
 pub enum EmbeddedStore {}
 

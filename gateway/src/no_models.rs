@@ -14,7 +14,7 @@ use crate::{config::Models, error::Result};
 #[derive(Debug, Clone)]
 pub struct ModelRegistry;
 
-/// The state of a model. There is none without the feature `models`.
+/// The state of a model. A program without the feature `models` never has one.
 #[derive(Debug, Serialize)]
 pub enum ModelStatus {}
 

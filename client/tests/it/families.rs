@@ -40,7 +40,7 @@ fn a_gateway_runs_the_longest_prefix_whose_families_agree() {
         (OlderFamily("resample"), Split::At(2), 1, 3),
         (OlderFamily("resample"), Split::At(1), 1, 2),
         (OlderFamilyInStream("resample"), Split::Full, 1, 3),
-        // Where the gateway chooses the stage, there is none to fall back to.
+        // With `smallest` the gateway chooses the stage, so the reader has no stage to limit.
         (OlderFamily("resample"), Split::Smallest, 0, 1),
         (OlderFamily("decode"), Split::Full, 0, 1),
     ] {

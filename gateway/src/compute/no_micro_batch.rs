@@ -11,7 +11,7 @@ use crate::{error::Result, telemetry::Metrics};
 #[derive(Debug, Clone)]
 pub struct MicroBatcher;
 
-/// Layers of a model. There are none without the feature `models`.
+/// Layers of a model. A program without the feature `models` never has any.
 #[derive(Debug)]
 pub enum ModelLayers {}
 

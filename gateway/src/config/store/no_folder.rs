@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::config::{Faults, Settings, values::Text};
 
-/// The embedded store's folder. There is none without the feature `embedded-store`.
+/// The embedded store's folder. A program without the feature `embedded-store` never has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum StoreFolder {}
 

@@ -72,7 +72,7 @@ impl RowGroupCosts {
 mod tests {
     use super::*;
 
-    /// The choice for two row groups of 1,000 rows each, `selected_rows` of which satisfy the condition together.
+    /// The choice for two row groups of 1,000 rows each: in each, `selected_rows` satisfy the condition.
     fn choice(selected_rows: u64, output_bytes: Option<u64>) -> StageChoice {
         let mut costs = RowGroupCosts::default();
         for _ in 0..2 {

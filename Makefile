@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-features test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-rust test-features test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs dist deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
@@ -84,6 +84,12 @@ fmt: ## Format the Rust code
 arrows: ## Check the dependencies between workspace crates, and forbidden crates
 	@scripts/arrows.sh
 
+docs: ## Write docs/CONFIGURATION.md and docs/METRICS.md from the tables in the code
+	@UPDATE_DOCS=1 $(CARGO) test --locked --workspace --test it -- reference
+
+dist: ## Build the release archive of this machine into dist/, and try it in an empty folder
+	@scripts/dist.sh
+
 doc:
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
 
@@ -135,4 +141,4 @@ ci: ## Run everything that CI runs
 	@.ci/run
 
 clean: ## Remove all build outputs, caches and environments
-	@rm -rf target .cache .venv .venv-* demo-sample.png bench/results
+	@rm -rf target .cache .venv .venv-* demo-sample.png dist bench/results

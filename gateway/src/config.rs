@@ -6,6 +6,7 @@ mod limits;
 mod models;
 mod settings;
 mod store;
+mod units;
 pub mod values;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,9 +18,9 @@ use http::Uri;
 use serde::Serialize;
 
 pub use faults::Faults;
-pub use limits::Limits;
+pub use limits::{LimitSettings, Limits};
 pub use models::Models;
-pub use settings::{LimitSettings, Settings};
+pub use settings::Settings;
 pub use store::{Store, StoreFolder};
 
 use crate::telemetry::logs::{self, LogFormat};

@@ -1,7 +1,9 @@
 //! Logs and metrics.
 
 pub mod logs;
+mod list;
 mod metrics;
 mod process;
 
-pub use metrics::{GaugeGuard, Metrics, encode};
+pub use list::{METRICS, Metric, Metrics, Stability};
+pub use metrics::{GaugeGuard, encode};

@@ -9,6 +9,7 @@
 //! - `lifecycle`: start, readiness, drain
 //! - `cli`: help, configuration errors, unknown keys
 //! - `admin`: health, metrics, status
+//! - `reference`: the generated pages of settings and metrics
 
 mod it {
     mod admin;
@@ -17,6 +18,7 @@ mod it {
     mod lifecycle;
     mod parity;
     mod pipeline;
+    mod reference;
     mod smuggling;
     mod targets;
     mod uploads;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::values::{Text, format_size, parse_duration, parse_size};
+use super::values::{Text, format_duration, format_size, parse_duration, parse_size};
 
 /// The faults of a configuration. Each is a sentence that names its setting.
 #[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
@@ -30,11 +30,6 @@ impl Faults {
     /// `value` if there are no faults.
     pub(super) fn into_result<T>(self, value: T) -> Result<T, Self> {
         if self.0.is_empty() { Ok(value) } else { Err(self) }
-    }
-
-    /// Parses a size above zero.
-    pub(super) fn size(&mut self, name: &str, setting: Option<&Text>, default: u64) -> u64 {
-        self.size_within(name, setting, default, 1..=u64::MAX)
     }
 
     pub(super) fn size_within(
@@ -67,17 +62,46 @@ impl Faults {
 
     /// Parses a duration above zero.
     pub(super) fn duration(&mut self, name: &str, setting: Option<&Text>, default: Duration) -> Duration {
+        self.duration_within(name, setting, default, Duration::from_millis(1)..=Duration::MAX)
+    }
+
+    pub(super) fn duration_within(
+        &mut self,
+        name: &str,
+        setting: Option<&Text>,
+        default: Duration,
+        range: RangeInclusive<Duration>,
+    ) -> Duration {
         self.parsed(name, setting, default, |text| match parse_duration(text)? {
+            duration if range.contains(&duration) => Ok(duration),
             Duration::ZERO => Err(format!("expected more than zero, found `{text}`")),
-            duration => Ok(duration),
+            _ => Err(format!(
+                "expected {} to {}, found `{text}`",
+                format_duration(*range.start()),
+                format_duration(*range.end())
+            )),
         })
     }
 
     /// Parses a number from 1 to 1,000,000.
     pub(super) fn count(&mut self, name: &str, setting: Option<&Text>, default: usize) -> usize {
+        self.count_within(name, setting, default, 1..=1_000_000)
+    }
+
+    pub(super) fn count_within(
+        &mut self,
+        name: &str,
+        setting: Option<&Text>,
+        default: usize,
+        range: RangeInclusive<usize>,
+    ) -> usize {
         self.parsed(name, setting, default, |text| match text.trim().parse() {
-            Ok(number @ 1..=1_000_000) => Ok(number),
-            _ => Err(format!("expected a number from 1 to 1000000, found `{text}`")),
+            Ok(number) if range.contains(&number) => Ok(number),
+            _ => Err(format!(
+                "expected a number from {} to {}, found `{text}`",
+                range.start(),
+                range.end()
+            )),
         })
     }
 

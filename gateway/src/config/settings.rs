@@ -1,12 +1,10 @@
 //! The settings as given by flags, `PUSHDOWN_*` variables and the TOML file: all optional, not validated.
 //!
-//! Flags, environment variables and TOML keys have the same names. They are defined only in this module.
+//! Flags, environment variables and TOML keys have the same names. They are defined only here, those of limits in
+//! [`super::limits`].
 
 /// Takes each field from `$settings`, or from `$fallback` if it is not set.
 macro_rules! merge {
-    ($settings:ident, $fallback:ident, $($field:ident),+ $(,)?) => {
-        Self { $($field: $settings.$field.or($fallback.$field)),+ }
-    };
     ($settings:ident, $fallback:ident, $($field:ident),+; $nested:ident) => {
         Self {
             $($field: $settings.$field.or($fallback.$field),)+
@@ -15,16 +13,13 @@ macro_rules! merge {
     };
 }
 
-mod limits;
-
 use std::path::Path;
 
 use clap::Args;
 use serde::Deserialize;
 
-use super::Faults;
 use super::values::Text;
-pub use limits::LimitSettings;
+use super::{Faults, LimitSettings};
 
 /// All settings. A flag overrides the environment, and the environment overrides the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]

@@ -43,6 +43,27 @@ fn all_faults_are_reported_at_once() {
 }
 
 #[test]
+fn a_limit_ends_where_its_range_ends() {
+    let limited = |text: &str| {
+        Config::validate(&Settings {
+            limits: LimitSettings {
+                max_header_bytes: Some(text.into()),
+                max_megapixels: Some("3".into()),
+                ..LimitSettings::default()
+            },
+            ..upstream_only()
+        })
+        .map(|config| config.limits)
+    };
+    let limits = limited("256KiB").unwrap();
+    assert_eq!((limits.max_header_bytes, limits.max_pixels()), (256 << 10, 3_000_000));
+    for wrong in ["262145", "8191"] {
+        let fault = limited(wrong).unwrap_err().to_string();
+        assert!(fault.contains("max-header-bytes: expected 8KiB to 256KiB"), "{fault}");
+    }
+}
+
+#[test]
 fn exactly_one_store_is_required() {
     let none = Config::validate(&Settings::default()).unwrap_err();
     assert!(none.to_string().contains("no store"), "{none}");
@@ -54,24 +75,24 @@ fn exactly_one_store_is_required() {
     assert!(both.to_string().contains("found both"), "{both}");
 }
 
+/// Those of limits come from their table; the others are written into the help.
 #[test]
 fn the_help_shows_the_actual_defaults() {
-    let help = LimitSettings::augment_args(clap::Command::new("help"));
-    let Value::Object(defaults) = serde_json::to_value(Limits::default()).unwrap() else {
+    let help = Settings::augment_args(clap::Command::new("help"));
+    let Value::Object(mut defaults) = serde_json::to_value(Config::validate(&upstream_only()).unwrap()).unwrap()
+    else {
         unreachable!()
     };
-    for (name, value) in defaults {
-        let (name, value) = match (name.as_str(), &value) {
-            ("max_pixels", Value::Number(pixels)) => (
-                "max_megapixels",
-                (pixels.as_u64().unwrap() / 1_000_000).to_string(),
-            ),
-            (name, Value::String(text)) => (name, text.clone()),
-            (name, value) => (name, value.to_string()),
-        };
+    let Some(Value::Object(limits)) = defaults.remove("limits") else {
+        unreachable!()
+    };
+    defaults.retain(|name, value| !matches!(name.as_str(), "threads" | "io_threads" | "store") && !value.is_null());
+    assert_eq!((defaults.len(), limits.len()), (6, 25));
+    for (name, value) in defaults.into_iter().chain(limits) {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let argument = help
             .get_arguments()
-            .find(|argument| argument.get_id() == name)
+            .find(|argument| argument.get_id() == name.as_str())
             .unwrap();
         let text = argument.get_help().unwrap().to_string();
         assert!(

@@ -1,45 +1,14 @@
-//! All metrics. Names begin with `pushdown_`, or with `process_` for metrics that every program has. Units are base
-//! units. Labels have few values: never a bucket, a key or an address.
+//! What is counted and how. Labels have few values: never a bucket, a key or an address.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use http::StatusCode;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
-use super::process::ProcessCpu;
-
-/// Handles to every metric. Cloning shares them.
-#[derive(Debug, Clone, Default)]
-pub struct Metrics {
-    /// The names of all routes.
-    routes: &'static [&'static str],
-    requests: Family<RequestLabels, Counter>,
-    requests_in_flight: Family<RouteLabel, Gauge>,
-    connections: Gauge,
-    /// Bytes of the store's answers, received by the gateway.
-    pub bytes_from_store: Counter,
-    /// Bytes of answers sent to clients, all routes together.
-    pub bytes_to_clients: Counter,
-    /// Bytes of request bodies received from clients.
-    pub bytes_from_clients: Counter,
-    step_seconds: Family<StepLabel, Counter<f64, AtomicU64>>,
-    /// Micro-batches that ran through model layers.
-    pub micro_batches: Counter,
-    /// Samples in these micro-batches.
-    pub micro_batch_samples: Counter,
-    requests_queued: Gauge,
-    queue_wait_seconds: QueueWaitSeconds,
-    memory_reserved_bytes: Gauge,
-    memory_budget_bytes: Gauge,
-}
+use super::list::{Metrics, RequestLabels, RouteLabel, StepLabel};
 
 /// Raises a gauge until it is dropped.
 #[derive(Debug)]
@@ -47,31 +16,6 @@ pub struct Metrics {
 pub struct GaugeGuard {
     gauge: Gauge,
     by: i64,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RequestLabels {
-    kind: &'static str,
-    status: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RouteLabel {
-    kind: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct StepLabel {
-    step: &'static str,
-}
-
-#[derive(Debug, Clone)]
-struct QueueWaitSeconds(Histogram);
-
-impl Default for QueueWaitSeconds {
-    fn default() -> Self {
-        Self(Histogram::new(exponential_buckets(0.001, 4.0, 8)))
-    }
 }
 
 // === impl Metrics ===
@@ -83,85 +27,7 @@ impl Metrics {
             routes,
             ..Self::default()
         };
-        registry.register_collector(Box::new(ProcessCpu));
-        let all = registry.sub_registry_with_prefix("pushdown");
-        all.register(
-            "requests",
-            "Requests answered, by route and class of status",
-            metrics.requests.clone(),
-        );
-        all.register(
-            "requests_in_flight",
-            "Requests whose answers have not ended, by route",
-            metrics.requests_in_flight.clone(),
-        );
-        all.register(
-            "connections",
-            "Open client connections",
-            metrics.connections.clone(),
-        );
-        let bytes = [
-            (
-                "store_received",
-                "Bytes of answers received from the store",
-                &metrics.bytes_from_store,
-            ),
-            (
-                "client_sent",
-                "Bytes of answers sent to clients",
-                &metrics.bytes_to_clients,
-            ),
-            (
-                "client_received",
-                "Bytes of request bodies received from clients",
-                &metrics.bytes_from_clients,
-            ),
-        ];
-        for (name, help, counter) in bytes {
-            all.register_with_unit(name, help, Unit::Bytes, counter.clone());
-        }
-        all.register_with_unit(
-            "step",
-            "Time of pipeline steps on the CPU pool, by step",
-            Unit::Seconds,
-            metrics.step_seconds.clone(),
-        );
-        all.register(
-            "micro_batches",
-            "Micro-batches that ran through model layers",
-            metrics.micro_batches.clone(),
-        );
-        all.register(
-            "micro_batch_samples",
-            "Samples that ran through model layers",
-            metrics.micro_batch_samples.clone(),
-        );
-        all.register(
-            "requests_queued",
-            "Pipeline requests that wait for memory",
-            metrics.requests_queued.clone(),
-        );
-        all.register_with_unit(
-            "queue_wait",
-            "Time that pipeline requests waited for memory",
-            Unit::Seconds,
-            metrics.queue_wait_seconds.0.clone(),
-        );
-        let memory = [
-            (
-                "memory_reserved",
-                "Bytes of the memory budget that requests have reserved",
-                &metrics.memory_reserved_bytes,
-            ),
-            (
-                "memory_budget",
-                "Size of the memory budget",
-                &metrics.memory_budget_bytes,
-            ),
-        ];
-        for (name, help, gauge) in memory {
-            all.register_with_unit(name, help, Unit::Bytes, gauge.clone());
-        }
+        metrics.register_all(registry);
         metrics.list_routes();
         metrics
     }
@@ -216,7 +82,7 @@ impl Metrics {
 
     /// Adds to the time of a step.
     pub fn add_step_time(&self, step: &'static str, time: Duration) {
-        self.step_seconds
+        self.step_time
             .get_or_create(&StepLabel { step })
             .inc_by(time.as_secs_f64());
     }
@@ -233,25 +99,25 @@ impl Metrics {
 
     /// Records how long a request waited for memory, successful or not.
     pub fn observe_queue_wait(&self, wait: Duration) {
-        self.queue_wait_seconds.0.observe(wait.as_secs_f64());
+        self.queue_wait.0.observe(wait.as_secs_f64());
     }
 
     /// Counts bytes of the memory budget as reserved until the guard is dropped.
     pub fn track_memory(&self, bytes: u64) -> GaugeGuard {
         GaugeGuard::raise(
-            &self.memory_reserved_bytes,
+            &self.memory_reserved,
             i64::try_from(bytes).unwrap_or(i64::MAX),
         )
     }
 
     /// Bytes of the memory budget that requests have reserved.
     pub fn memory_reserved_bytes(&self) -> i64 {
-        self.memory_reserved_bytes.get()
+        self.memory_reserved.get()
     }
 
     /// Sets the size of the memory budget, in bytes.
     pub fn set_memory_budget_bytes(&self, bytes: u64) {
-        self.memory_budget_bytes
+        self.memory_budget
             .set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 }
@@ -295,6 +161,7 @@ fn status_class(status: StatusCode) -> &'static str {
 mod tests {
     use super::*;
     use crate::routes::Route;
+    use crate::telemetry::METRICS;
 
     /// The page with the values of each family in order: a family is a hash map.
     fn sorted(page: &str) -> String {
@@ -321,6 +188,21 @@ mod tests {
         );
         let page = sorted(&encode(&Arc::new(registry)).unwrap());
         let filters = [(r"(process_cpu_seconds_total) \d.*", "$1 [seconds]")];
+        for metric in METRICS {
+            let line = format!("# TYPE {} {}\n", metric.name.trim_end_matches("_total"), metric.kind);
+            assert!(page.contains(&line), "{line} is missing in {page}");
+            for label in metric.labels {
+                let value = page
+                    .lines()
+                    .find(|line| line.strip_prefix(metric.name).is_some_and(|rest| rest.starts_with('{')));
+                assert!(
+                    value.is_some_and(|line| line.contains(&format!("{label}=\""))),
+                    "{label} is missing in {}",
+                    metric.name
+                );
+            }
+        }
+        assert_eq!(page.matches("# TYPE").count(), METRICS.len());
         insta::with_settings!({ filters => filters }, { insta::assert_snapshot!(page) });
         drop(guard);
         assert_eq!(

@@ -9,6 +9,17 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::registry::Unit;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::list::{Metric, Stability};
+
+pub(super) const CPU: Metric = Metric {
+    name: "process_cpu_seconds_total",
+    kind: "counter",
+    labels: &[],
+    unit: Some("seconds"),
+    stability: Stability::Stable,
+    help: "CPU time of the process, all threads together",
+};
+
 /// CPU time, under the metric name that is usual for all programs.
 #[derive(Debug)]
 pub(super) struct ProcessCpu;
@@ -19,7 +30,7 @@ impl Collector for ProcessCpu {
         let counter = ConstCounter::new(time.as_secs_f64());
         let metric = encoder.encode_descriptor(
             "process_cpu",
-            "CPU time of the process, all threads together",
+            CPU.help,
             Some(&Unit::Seconds),
             counter.metric_type(),
         )?;

@@ -19,7 +19,7 @@ fn admin_pages_report_health_readiness_and_status() -> Result<()> {
     let status: Value = serde_json::from_slice(&gateway.page("/status.json")?.body)?;
     assert_eq!(status["engine"], pushdown::Engine::all().to_string());
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(status["limits"]["max_pixels"], 7_000_000);
+    assert_eq!(status["limits"]["max_megapixels"], 7);
     assert_eq!(
         (&status["threads"], &status["draining"]),
         (&3.into(), &false.into())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from programs import ROOT
 
-from . import compare, document, guard, machine, results, run, scenario
+from . import compare, document, guard, json_reader, machine, results, run, scenario
 
 INNER = "inner"
 UNREACHABLE = (
@@ -22,7 +22,7 @@ def main() -> int:
     arguments = parser().parse_args()
     try:
         return arguments.command(arguments)
-    except (results.ResultsError, scenario.ScenarioError) as error:
+    except (json_reader.ResultsError, scenario.ScenarioError) as error:
         print(f"e2e: {error}", file=sys.stderr)
         return 1
 

@@ -3,19 +3,17 @@
 Times are in seconds, sizes in bytes, links in bits per second. `Trial.samples` counts one epoch and `Trial.epoch_seconds` has one
 entry per epoch; CPU, bytes and stalls cover all epochs of the trial. Trial i of every arm belongs to round i. A value that an arm
 does not measure is null, never 0.
-
-The reader is strict: a missing or unknown name, or a value of the wrong type, is an error that names its position. A silently
-missing figure would produce a report that looks complete.
 """
 
 import dataclasses
 import json
 import os
-import types
-import typing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from . import json_reader
+from .json_reader import check
 
 FORMAT = 2
 KINDS = ("plain", "pushed", "auto", "repeat", "peer", "rival", "layout", "ceiling")
@@ -24,10 +22,6 @@ BOUNDS = ("store", "gateway", "link", "host", "trainer")
 UNBOUND = ("layout", "ceiling")
 OUTCOMES = ("pass", "fail", "undecided", "void", "informational")
 TIERS = ("store", "gateway", "host")
-
-
-class ResultsError(Exception):
-    """The file does not contain results of this format."""
 
 
 @dataclass
@@ -58,11 +52,11 @@ class Trial:
     trained_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        _check(len(self.epoch_seconds) > 0, "epoch_seconds: expected one for each epoch, found none")
-        _check(self.samples >= 0 and self.errors >= 0, "samples and errors: expected 0 or more")
+        check(len(self.epoch_seconds) > 0, "epoch_seconds: expected one for each epoch, found none")
+        check(self.samples >= 0 and self.errors >= 0, "samples and errors: expected 0 or more")
         for name in ("cpu_seconds", "peak_bytes"):
             unknown = sorted(set(getattr(self, name)) - set(TIERS))
-            _check(unknown == [], f"{name}: expected {', '.join(TIERS)}, found {', '.join(unknown)}")
+            check(unknown == [], f"{name}: expected {', '.join(TIERS)}, found {', '.join(unknown)}")
 
 
 @dataclass
@@ -74,7 +68,7 @@ class Arm:
     trials: list[Trial] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        _check(self.kind in KINDS, f"kind: expected one of {', '.join(KINDS)}, found {self.kind}")
+        check(self.kind in KINDS, f"kind: expected one of {', '.join(KINDS)}, found {self.kind}")
 
 
 @dataclass
@@ -94,8 +88,8 @@ class Bound:
     limited_by: str
 
     def __post_init__(self) -> None:
-        _check(self.limited_by in BOUNDS, f"limited_by: expected one of {', '.join(BOUNDS)}, found {self.limited_by}")
-        _check(self.samples_per_second > 0, "samples_per_second: expected more than 0")
+        check(self.limited_by in BOUNDS, f"limited_by: expected one of {', '.join(BOUNDS)}, found {self.limited_by}")
+        check(self.samples_per_second > 0, "samples_per_second: expected more than 0")
 
 
 @dataclass
@@ -118,7 +112,7 @@ class Verdict:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _check(self.outcome in OUTCOMES, f"outcome: expected one of {', '.join(OUTCOMES)}, found {self.outcome}")
+        check(self.outcome in OUTCOMES, f"outcome: expected one of {', '.join(OUTCOMES)}, found {self.outcome}")
 
 
 @dataclass
@@ -144,7 +138,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         known = self.arms == {} or self.baseline in self.arms
-        _check(known, f"baseline: expected one of {', '.join(self.arms)}, found {self.baseline}")
+        check(known, f"baseline: expected one of {', '.join(self.arms)}, found {self.baseline}")
 
     @property
     def bandwidth(self) -> float | None:
@@ -199,19 +193,7 @@ class Results:
 
 def load(path: Path) -> Results:
     """Reads the results of a file."""
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_constant)
-    except (OSError, ValueError) as error:
-        raise ResultsError(f"{path}: not readable as JSON: {error}") from error
-    if not isinstance(document, dict) or "format" not in document:
-        raise ResultsError(f"{path}: not results of the benchmark: expected an object with a format")
-    found = document.pop("format")
-    if found != FORMAT:
-        raise ResultsError(f"{path}: unsupported format: expected {FORMAT}, found {found!r}")
-    try:
-        return _dataclass(Results, document, "")
-    except ValueError as error:
-        raise ResultsError(f"{path}: {error}") from error
+    return json_reader.read(Results, path, FORMAT)
 
 
 def save(results: Results, path: Path) -> None:
@@ -222,53 +204,3 @@ def save(results: Results, path: Path) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_text(text + "\n", encoding="utf-8")
     unfinished.replace(path)
-
-
-def _check(holds: bool, message: str) -> None:
-    if not holds:
-        raise ValueError(message)
-
-
-def _constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _dataclass(kind: type, value: Any, where: str) -> Any:
-    """An instance of a dataclass from a JSON object."""
-    if not isinstance(value, dict):
-        raise _mistyped("an object", value, where)
-    hints = typing.get_type_hints(kind)
-    fields = {each.name: each for each in dataclasses.fields(kind)}
-    unknown = sorted(set(value) - set(fields))
-    _check(unknown == [], f"{where or 'file'}: unknown: {', '.join(unknown)}")
-    optional = lambda each: (each.default, each.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
-    missing = [name for name, each in fields.items() if name not in value and not optional(each)]
-    _check(missing == [], f"{where or 'file'}: missing: {', '.join(missing)}")
-    parts = {name: _value(hints[name], part, f"{where}.{name}".lstrip(".")) for name, part in value.items()}
-    try:
-        return kind(**parts)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
-
-
-def _value(kind: Any, value: Any, where: str) -> Any:
-    """A value of a field's annotated type."""
-    if isinstance(kind, types.UnionType):
-        return None if value is None else _value(kind.__args__[0], value, where)
-    if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, value, where)
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is list and isinstance(value, list):
-        return [_value(arguments[0], part, f"{where}[{index}]") for index, part in enumerate(value)]
-    if origin is dict and isinstance(value, dict):
-        return {name: _value(arguments[1], part, f"{where}.{name}") for name, part in value.items()}
-    accepted = {float: (int, float), int: (int,), str: (str,), bool: (bool,), Any: (object,)}.get(kind, ())
-    # In Python, true is a number.
-    if isinstance(value, accepted) and (kind not in (int, float) or not isinstance(value, bool)):
-        return value
-    raise _mistyped(getattr(origin or kind, "__name__", str(kind)), value, where)
-
-
-def _mistyped(expected: str, value: Any, where: str) -> ValueError:
-    found = "null" if value is None else f"{type(value).__name__} {json.dumps(value)[:40]}"
-    return ValueError(f"{where or 'file'}: expected {expected}, found {found}")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ..results import Arm, Cell, ResultsError, load, save
+from ..json_reader import ResultsError
+from ..results import Arm, Cell, load, save
 from .build import cell, results
 
 RUN = Path(__file__).parent / "fixtures/run.json"

@@ -1,4 +1,7 @@
-"""The end-to-end benchmark: `scripts/e2e.sh run features-100mbit`."""
+"""The command line of the end-to-end benchmark, `scripts/e2e.sh run features-100mbit`, and of the reports of all benchmarks.
+
+A command imports what only it needs: `components` runs on the standard library alone, without the packages of `.venv-e2e`.
+"""
 
 import argparse
 import os
@@ -6,11 +9,10 @@ import signal
 import sys
 from pathlib import Path
 
-from programs import ROOT
-
-from . import compare, document, guard, json_reader, machine, results, run, scenario
+from . import compare, components, json_reader, results, scenario
 
 INNER = "inner"
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 UNREACHABLE = (
     "an external store is not reachable from the namespaces with shaped links. Use --no-shaping to leave links unshaped, or "
     "--interface NAME to shape a network device of this machine"
@@ -40,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="a name or a file; default: the default matrix")
         one.add_argument("--full", action="store_true", help="run all scenarios, not only the default matrix")
         one.add_argument("--rounds", type=positive, metavar="N", help="rounds of each cell; overrides the scenario")
-        one.add_argument("--results", type=Path, metavar="DIR", default=ROOT / "bench/results", help="[default: bench/results]")
+        one.add_argument("--results", type=Path, metavar="DIR", default=RESULTS, help="[default: bench/results]")
         one.add_argument("--check", action="store_true", help="exit with 1 if a verdict is a fail")
         one.add_argument("--no-shaping", action="store_true", help="leave links unshaped, which needs no privileges")
         one.add_argument("--upstream", metavar="URL", help="an external store; keys from AWS_ACCESS_KEY_ID etc.")
@@ -60,6 +62,9 @@ def parser() -> argparse.ArgumentParser:
     one.set_defaults(command=compare_runs)
     one.add_argument("a", type=Path, metavar="A.json")
     one.add_argument("b", type=Path, metavar="B.json")
+    one = commands.add_parser("components", help="Print the tables of component benchmarks, from the JSON of pushdown-bench")
+    one.set_defaults(command=print_components)
+    one.add_argument("results", type=Path, metavar="RESULTS.json")
     return top
 
 
@@ -88,6 +93,8 @@ def selected_scenarios(arguments: argparse.Namespace) -> list[scenario.Scenario]
 
 def run_guarded(arguments: argparse.Namespace) -> int:
     """Checks the command line, then runs it again in a guarded process."""
+    from . import guard, machine
+
     selected_scenarios(arguments)
     if (arguments.gateway or arguments.gateway_admin) and not (arguments.upstream and arguments.gateway):
         print("e2e: --gateway requires --upstream, and --gateway-admin requires --gateway", file=sys.stderr)
@@ -101,6 +108,8 @@ def run_guarded(arguments: argparse.Namespace) -> int:
 
 def measure(arguments: argparse.Namespace) -> int:
     """Measures the scenarios and prints the report."""
+    from . import guard, run
+
     if guard.FOLDER not in os.environ:
         print("e2e: `run` starts this command", file=sys.stderr)
         return 2
@@ -129,6 +138,8 @@ def measure(arguments: argparse.Namespace) -> int:
 
 def flags(arguments: argparse.Namespace) -> tuple[str, ...]:
     """The flags that apply to all scenarios, for the command in the report. Passwords are removed."""
+    from . import machine
+
     named = {"--upstream": arguments.upstream, "--gateway": arguments.gateway, "--gateway-admin": arguments.gateway_admin}
     named |= {"--interface": arguments.interface, "--rounds": arguments.rounds}
     given = {flag: value for flag, value in named.items() if value is not None}
@@ -145,6 +156,8 @@ def list_scenarios(_: argparse.Namespace) -> int:
 
 def rewrite_report(arguments: argparse.Namespace) -> int:
     """Writes the report of a recorded run again."""
+    from . import run
+
     recorded = results.load(arguments.results)
     run.write_report(recorded, arguments.results)
     print(arguments.results.with_suffix(".md").read_text(encoding="utf-8"))
@@ -153,6 +166,8 @@ def rewrite_report(arguments: argparse.Namespace) -> int:
 
 def write_document(arguments: argparse.Namespace) -> int:
     """Writes the page of figures from a recorded run."""
+    from . import document
+
     for path in document.write(results.load(arguments.results), arguments.results, arguments.page):
         print(f"e2e: wrote {path}")
     return 0
@@ -161,6 +176,12 @@ def write_document(arguments: argparse.Namespace) -> int:
 def compare_runs(arguments: argparse.Namespace) -> int:
     """Prints the ratios of two runs."""
     print(compare.markdown(results.load(arguments.a), results.load(arguments.b)))
+    return 0
+
+
+def print_components(arguments: argparse.Namespace) -> int:
+    """Prints the tables of component benchmarks."""
+    print(components.markdown(components.load(arguments.results)))
     return 0
 
 

@@ -28,4 +28,11 @@ fi
 # Build everything first: a build during the measurement would disturb it.
 "$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-client -p pushdown-bench
 echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg), measuring CPU time; an idle machine yields narrower intervals"
-exec "$binaries/pushdown-bench" "$@" "${options[@]}"
+status=0
+output=$("$binaries/pushdown-bench" "$@" "${options[@]}") || status=$?
+if [ -n "$output" ]; then printf '%s\n' "$output"; fi
+if [ "$status" != 0 ]; then exit "$status"; fi
+# The last line is the path of the results. `memory` and `--help` write none.
+case $output in
+  *.json) PYTHONPATH=$PWD/bench "$peers/bin/python" -m e2e components "${output##*$'\n'}" ;;
+esac

@@ -18,5 +18,4 @@ pub mod progress;
 pub mod report;
 pub mod rounds;
 pub mod simulate;
-pub mod stats;
 pub mod store;

@@ -1,6 +1,5 @@
-//! Results: tables in Markdown, and JSON for later comparisons.
+//! Results as JSON. `bench/e2e/components.py` computes medians and ratios, and prints the tables.
 
-use std::fmt::{self, Write as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +8,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::rounds::Measurement;
-use crate::stats::{self, MedianInterval};
+
+/// The format of the file, which `bench/e2e/components.py` checks.
+const FORMAT: &str = "components-1";
 
 /// The results of some contenders.
 #[derive(Debug, Clone, Serialize)]
@@ -19,33 +20,24 @@ pub struct Table {
     /// Unit of every value.
     pub unit: &'static str,
     /// One row per contender.
-    pub rows: Vec<ContenderRow>,
+    pub rows: Vec<Measurement>,
+    /// Ratios of rows.
+    pub comparisons: Vec<Comparison>,
 }
 
-/// The results of one contender.
+/// A ratio of two contenders' values, which is computed per round.
 #[derive(Debug, Clone, Serialize)]
-pub struct ContenderRow {
-    /// Its name.
-    pub name: String,
-    /// Median and quartiles of its rounds.
-    pub value: MedianInterval,
-    /// The value of each round.
-    pub rounds: Vec<f64>,
-    /// Ratios to other contenders.
-    pub ratios: Vec<Ratio>,
-}
-
-/// The ratio of two contenders' values.
-#[derive(Debug, Clone, Serialize)]
-pub struct Ratio {
+pub struct Comparison {
+    /// The contender whose row shows the ratio.
+    pub row: &'static str,
+    /// The contender above the line.
+    pub numerator: &'static str,
+    /// The contender below the line.
+    pub denominator: &'static str,
     /// Meaning of the ratio.
-    pub what: String,
-    /// Median with its 95 % interval.
-    pub value: MedianInterval,
-    /// The target, if there is one.
+    pub what: &'static str,
+    /// The target of the median, if there is one.
     pub target: Option<Target>,
-    /// Whether the median meets the target.
-    pub met: bool,
 }
 
 /// A bound on a ratio.
@@ -63,108 +55,37 @@ pub enum Target {
 impl Table {
     /// A table without comparisons.
     pub fn new(title: impl Into<String>, unit: &'static str, measured: Vec<Measurement>) -> Self {
-        let rows = measured.into_iter().map(|measured| ContenderRow {
-            name: measured.name,
-            value: stats::median_and_quartiles(&measured.rounds),
-            rounds: measured.rounds,
-            ratios: Vec::new(),
-        });
         Self {
             title: title.into(),
             unit,
-            rows: rows.collect(),
+            rows: measured,
+            comparisons: Vec::new(),
         }
     }
 
-    /// Adds to the row `name` the ratio of `numerator` to `denominator`, computed per round. Does nothing if one of the rows is
-    /// missing because a peer was skipped.
+    /// Adds to the row `row` the ratio of `numerator` to `denominator`. Does nothing if one of the rows is missing because a peer
+    /// was skipped.
     pub fn compare(
         &mut self,
-        name: &str,
-        (numerator, denominator): (&str, &str),
-        what: &str,
+        row: &'static str,
+        (numerator, denominator): (&'static str, &'static str),
+        what: &'static str,
         target: Option<Target>,
     ) {
-        let rounds = |name: &str| {
-            self.rows
-                .iter()
-                .find(|row| row.name == name)
-                .map(|row| row.rounds.clone())
-        };
-        let (Some(numerator), Some(denominator)) = (rounds(numerator), rounds(denominator)) else {
-            return;
-        };
-        let value = stats::median_ratio(&numerator, &denominator);
-        let ratio = Ratio {
-            what: what.to_owned(),
-            value,
-            target,
-            met: target.is_none_or(|target| target.is_met(value.median)),
-        };
-        if let Some(row) = self.rows.iter_mut().find(|row| row.name == name) {
-            row.ratios.push(ratio);
+        let is_measured = |name: &str| self.rows.iter().any(|row| row.name == name);
+        if [row, numerator, denominator].into_iter().all(is_measured) {
+            self.comparisons.push(Comparison {
+                row,
+                numerator,
+                denominator,
+                what,
+                target,
+            });
         }
     }
 }
 
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "**{}**, {}\n", self.title, self.unit)?;
-        writeln!(
-            f,
-            "| | median | quartiles | ratio (95 % interval) |\n|---|---|---|---|"
-        )?;
-        for row in &self.rows {
-            let MedianInterval { median, low, high } = row.value;
-            let ratios: Vec<_> = row.ratios.iter().map(ToString::to_string).collect();
-            let (median, low, high) = (Digits(median), Digits(low), Digits(high));
-            writeln!(
-                f,
-                "| {} | {median} | {low} to {high} | {} |",
-                row.name,
-                ratios.join("<br>")
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Ratio {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MedianInterval { median, low, high } = self.value;
-        write!(f, "{median:.2} ({low:.2} to {high:.2}) {}", self.what)?;
-        let verdict = if self.met { "met" } else { "**missed**" };
-        match self.target {
-            Some(Target::AtLeast(bound)) => write!(f, ", target ≥ {bound}: {verdict}"),
-            Some(Target::AtMost(bound)) => write!(f, ", target ≤ {bound}: {verdict}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Target {
-    fn is_met(self, value: f64) -> bool {
-        match self {
-            Self::AtLeast(bound) => value >= bound,
-            Self::AtMost(bound) => value <= bound,
-        }
-    }
-}
-
-/// Formats a number with at least three significant digits.
-struct Digits(f64);
-
-impl fmt::Display for Digits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.abs() {
-            0.0..10.0 => write!(f, "{:.2}", self.0),
-            10.0..100.0 => write!(f, "{:.1}", self.0),
-            _ => write!(f, "{:.0}", self.0),
-        }
-    }
-}
-
-/// Writes the tables to `folder` as JSON, with a description of the machine.
+/// Writes the tables to `folder` as JSON, with a description of the machine; returns the path of the file.
 pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
     let first_line = |path: &str, field: &str| {
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -175,7 +96,8 @@ pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
     };
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let document = serde_json::json!({
-        "time": seconds,
+        "format": FORMAT,
+        "unix_seconds": seconds,
         "machine": {
             "cpu": first_line("/proc/cpuinfo", "model name").split(": ").nth(1),
             "cores": std::thread::available_parallelism()?.get(),
@@ -192,21 +114,14 @@ pub fn save(folder: &Path, tables: &[Table]) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// All tables in Markdown.
-pub fn markdown(tables: &[Table]) -> String {
-    tables.iter().fold(String::new(), |mut text, table| {
-        // Writing to a string does not fail.
-        _ = writeln!(text, "{table}");
-        text
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn a_table_shows_which_targets_are_met() {
+    fn a_table_has_rounds_and_the_comparisons_of_measured_rows() {
         let row = |name: &str, rounds: &[f64]| Measurement {
             name: name.to_owned(),
             rounds: rounds.to_vec(),
@@ -214,17 +129,28 @@ mod tests {
         let mut table = Table::new(
             "t",
             "u",
-            vec![row("ours", &[8.0, 8.0]), row("bare", &[10.0, 10.0])],
+            vec![row("ours", &[8.0, 8.5]), row("bare", &[10.0, 10.5])],
         );
-        table.compare("ours", ("ours", "bare"), "of bare", Some(Target::AtLeast(0.78)));
-        table.compare("ours", ("bare", "ours"), "of ours", Some(Target::AtMost(1.2)));
+        table.compare("ours", ("ours", "bare"), "of bare", Some(Target::AtLeast(0.75)));
+        table.compare("ours", ("bare", "ours"), "of ours", Some(Target::AtMost(1.25)));
+        table.compare("bare", ("bare", "ours"), "times ours", None);
         table.compare("ours", ("ours", "absent"), "of nothing", None);
-        let text = table.to_string();
-        assert!(
-            text.contains("0.80 (0.80 to 0.80) of bare, target ≥ 0.78: met"),
-            "{text}"
+        table.compare("absent", ("ours", "bare"), "of bare", None);
+        assert_eq!(
+            serde_json::to_value(&table).unwrap(),
+            json!({
+                "title": "t",
+                "unit": "u",
+                "rows": [
+                    {"name": "ours", "rounds": [8.0, 8.5]},
+                    {"name": "bare", "rounds": [10.0, 10.5]},
+                ],
+                "comparisons": [
+                    {"row": "ours", "numerator": "ours", "denominator": "bare", "what": "of bare", "target": {"at_least": 0.75}},
+                    {"row": "ours", "numerator": "bare", "denominator": "ours", "what": "of ours", "target": {"at_most": 1.25}},
+                    {"row": "bare", "numerator": "bare", "denominator": "ours", "what": "times ours", "target": null},
+                ],
+            })
         );
-        assert!(text.contains("target ≤ 1.2: **missed**"), "{text}");
-        assert!(!text.contains("nothing"), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Alternating rounds: a temporary slowdown of the machine affects all contenders equally.
 
 use anyhow::{Context, Result};
+use serde::Serialize;
 
 use crate::progress::report;
 
@@ -12,7 +13,7 @@ pub struct Contender<'a> {
 }
 
 /// The results of one contender.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Measurement {
     /// Name in the table.
     pub name: String,

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use pushdown_bench::operators::{self, Peers};
 use pushdown_bench::photos::{LARGE, PROGRESSIVE, read_all};
-use pushdown_bench::{forward, memory, models, overhead, progress, report, simulate};
+use pushdown_bench::{forward, memory, models, overhead, report, simulate};
 
 /// Measure pushdown against its peers
 #[derive(Debug, Parser)]
@@ -16,7 +16,7 @@ struct Cli {
     #[arg(value_enum, default_values = ["operators", "forward", "overhead", "models"])]
     scenarios: Vec<Scenario>,
     /// Number of measured rounds, after one to warm up
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Folder of the photos from `scripts/photos.sh`
     #[arg(long, default_value = ".cache/photos", value_name = "DIR")]
@@ -34,7 +34,7 @@ struct Cli {
         value_name = "FILE"
     )]
     onnxruntime: PathBuf,
-    /// Folder for the results as JSON
+    /// Folder for the results as JSON; `scripts/bench.sh` prints their tables
     #[arg(long, default_value = "bench/results", value_name = "DIR")]
     results: PathBuf,
     /// Size of the body that `memory` forwards, in GiB
@@ -97,13 +97,12 @@ fn main() -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
-    print(&report::markdown(&tables));
     let path = report::save(&cli.results, &tables)?;
-    progress::report(&format!("written to {}", path.display()));
+    print(&path.display().to_string());
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the tables are the output of this program")]
+#[expect(clippy::print_stdout, reason = "results are the output of this program")]
 fn print(text: &str) {
     println!("{text}");
 }

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# From -> to. The facade `pushdown` re-exports the crates below it, which gateway, client and bench use through it.
+# From -> to. The facade `pushdown` re-exports the crates below it, which gateway, client, examples and bench use through it.
 allowed='
   pushdown-image>pushdown-core pushdown-model>pushdown-core pushdown-plan>pushdown-core pushdown-wire>pushdown-core pushdown-wire>pushdown-s3
   pushdown-table>pushdown-core pushdown-table>pushdown-wire
@@ -12,6 +12,7 @@ allowed='
   pushdown-client>pushdown pushdown-client>pushdown-exec pushdown-client>pushdown-s3
   pushdown-fuzz>pushdown
   pushdown-gateway>pushdown pushdown-gateway>pushdown-exec pushdown-gateway>pushdown-s3
+  transfer-learning>pushdown transfer-learning>pushdown-client
 '
 allowed=$(tr -s ' \n' ' ' <<<"$allowed")
 edges=$(cargo metadata --format-version 1 --no-deps --locked | jq -r '

@@ -26,8 +26,6 @@
 //! - `tables`: the binary on tables
 //! - `table_faults`: tables of stores that change or misbehave while they are read
 //! - `placement`: local or remote scans of tables, by the link rate
-//! - `demo`: the demonstrations of the binary
-//! - `demo_model`: the demonstration with the features of a real model
 //!
 //! Without the features `models` and `tables`, only those tests are compiled that need neither of them.
 //!
@@ -39,10 +37,6 @@ mod it {
     mod auto;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod cli;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod demo;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod demo_model;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod engines;
     mod errors;

@@ -55,8 +55,6 @@ fn help() {
             shown(&["schema", "--help"]),
             shown(&["read", "--help"]),
             shown(&["explain", "--help"]),
-            shown(&["demo", "--help"]),
-            shown(&["demo", "transfer", "--help"]),
             shown(&["steps", "--help"]),
             shown(&["check", "--help"])
         ]

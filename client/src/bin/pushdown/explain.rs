@@ -20,7 +20,6 @@ use crate::{
     progress::{self, Listing},
 };
 use report::Explanation;
-pub(crate) use report::name as step_name;
 
 /// Measure a pipeline on a few samples, and show the best split
 #[derive(Debug, Args)]

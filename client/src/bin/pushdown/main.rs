@@ -3,7 +3,6 @@
 mod batch_waits;
 mod check;
 mod connection;
-mod demo;
 mod errors;
 mod explain;
 mod get;
@@ -33,7 +32,6 @@ Examples:
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7 --plain
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
   pushdown explain s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --bandwidth 100
-  pushdown demo transfer s3://photos/train/ --labels labels.csv
   pushdown steps
 
 Exit codes: 0 success, 1 failure, 2 invalid command line or pipeline.";
@@ -62,9 +60,6 @@ enum Command {
     Read(read::Read),
     /// Measure a pipeline on a few samples, and show the best split
     Explain(explain::Explain),
-    /// Run a whole task with several read methods, and compare them
-    #[command(subcommand)]
-    Demo(demo::Demo),
     /// List every step with its arguments
     Steps(steps::Steps),
     /// Check a pipeline and show kind, shape and bytes after each step, for an image or a table
@@ -80,7 +75,6 @@ fn main() -> ExitCode {
         Command::Schema(schema) => block_on(Box::pin(schema.run())),
         Command::Read(read) => block_on(Box::pin(read.run())),
         Command::Explain(explain) => block_on(Box::pin(explain.run())),
-        Command::Demo(demo) => block_on(Box::pin(demo.run())),
         Command::Steps(steps) => steps.run().map(|()| ExitCode::SUCCESS),
         Command::Check(check) => block_on(check.run()),
     };

@@ -45,7 +45,7 @@ fn bound(load: &Load) -> &'static str {
 }
 
 /// A step's name; for a model, the tensor at which it ends.
-pub(crate) fn name(step: &Step) -> String {
+fn name(step: &Step) -> String {
     match step {
         #[cfg(feature = "models")]
         Step::Model(model) => {

@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use pushdown::pipeline::Digest;
 use pushdown_client::Object;
 
-use crate::{errors::Usage, location::Location};
+use crate::arguments::Location;
 
 /// One in this many samples is held out.
 const HELD_OUT: usize = 4;
@@ -34,11 +34,11 @@ pub(crate) fn read(path: &Path, threshold: f64) -> anyhow::Result<BTreeMap<Strin
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read the labels {}", path.display()))?;
     let invalid = |line: usize, found: &str| {
-        Usage(format!(
+        anyhow::anyhow!(
             "{}, line {}: {found}, expected `key,label` with a label of 0, 1 or a probability",
             path.display(),
             line + 1
-        ))
+        )
     };
     let mut labels = BTreeMap::new();
     for (number, line) in text
@@ -47,17 +47,17 @@ pub(crate) fn read(path: &Path, threshold: f64) -> anyhow::Result<BTreeMap<Strin
         .filter(|(_, line)| !line.trim().is_empty())
     {
         let Some((key, label)) = line.rsplit_once(',') else {
-            return Err(invalid(number, &format!("found `{line}`")).into());
+            return Err(invalid(number, &format!("found `{line}`")));
         };
         let (key, label) = (key.trim().trim_matches('"'), label.trim());
         let positive = match label.parse::<f64>() {
             Ok(label) if (0.0..=1.0).contains(&label) => label >= threshold,
             // A header line.
             Err(_) if number == 0 => continue,
-            _ => return Err(invalid(number, &format!("found the label `{label}`")).into()),
+            _ => return Err(invalid(number, &format!("found the label `{label}`"))),
         };
         if labels.insert(key.to_owned(), positive) == Some(!positive) {
-            return Err(invalid(number, &format!("found another label for `{key}`")).into());
+            return Err(invalid(number, &format!("found another label for `{key}`")));
         }
     }
     Ok(labels)
@@ -67,7 +67,7 @@ impl Dataset {
     /// The objects with a label for their key, with or without the prefix, at most `samples` of them. Lists objects without a
     /// label, and labels without an object, on stderr.
     pub(crate) fn new(
-        prefix: &Location,
+        location: &Location,
         objects: Vec<Object>,
         mut labels: BTreeMap<String, bool>,
         samples: Option<usize>,
@@ -75,7 +75,7 @@ impl Dataset {
         let (found, given) = (objects.len(), labels.len());
         let (mut labelled, mut without) = (Vec::new(), Vec::new());
         for object in objects {
-            let short = object.key.strip_prefix(&prefix.key).unwrap_or(&object.key);
+            let short = object.key.strip_prefix(&location.prefix).unwrap_or(&object.key);
             match labels
                 .remove(object.key.as_ref())
                 .or_else(|| labels.remove(short))
@@ -91,7 +91,7 @@ impl Dataset {
         list_keys("labels have no object", labels.keys().map(String::as_str))?;
         anyhow::ensure!(
             !labelled.is_empty(),
-            "no labels found: none of the {found} objects under {prefix} has one of the {given} labels; expected keys of the \
+            "no labels found: none of the {found} objects under {location} has one of the {given} labels; expected keys of the \
              bucket, with or without the prefix"
         );
         let parts = split(&labelled, samples);

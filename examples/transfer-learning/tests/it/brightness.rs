@@ -1,14 +1,10 @@
-//! `pushdown demo` on photos whose label is learnable: whether the photo is bright.
+//! Photos whose label is learnable: whether the photo is bright.
 
-use std::{fs, path::PathBuf, process::Output};
+use std::process::Output;
 
-use pushdown::Sample;
 use serde_json::Value;
 
-use super::{
-    cli::pushdown,
-    world::{Objects, World, photos},
-};
+use super::world::{Objects, World, brightness_labels, photos, text};
 
 const PIPELINE: &str = "decode | resize(12, 12) | to_float | cast(f16)";
 const AUGMENTED: &str = "decode | random_resized_crop(12) | flip_h | to_float | cast(f16)";
@@ -26,36 +22,7 @@ fn world() -> World {
         .map(|(index, (name, bytes))| (format!("set/{index:02}-{name}"), bytes.clone()))
         .collect();
     objects.insert("set/unlabelled.png".to_owned(), b"no photo".to_vec());
-    World::with_objects(objects)
-}
-
-/// The mean brightness of a photo, from 0 to 1.
-fn brightness(world: &World, key: &str) -> f64 {
-    match world.expected("decode | resize(1, 1)", key, None, 0) {
-        Ok(Sample::Image(pixel)) => pixel.pixels().iter().copied().map(f64::from).sum::<f64>() / 765.0,
-        other => panic!("{key}: {other:?}"),
-    }
-}
-
-pub(super) fn labels(world: &World, lines: &str) -> PathBuf {
-    let file = world.folder().join("labels.csv");
-    fs::write(&file, lines).unwrap();
-    file
-}
-
-pub(super) fn brightness_labels(world: &World) -> String {
-    let photos = world.objects.keys().filter(|key| !key.contains("unlabelled"));
-    let mut all: Vec<(&str, f64)> = photos.map(|key| (key.as_str(), brightness(world, key))).collect();
-    all.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let threshold = all[all.len() / 2].1;
-    let line = |(key, brightness): &(&str, f64)| {
-        let key = key.trim_start_matches("set/");
-        format!("{key},{}\n", if *brightness >= threshold { 0.7 } else { 0.2 })
-    };
-    format!(
-        "key,label\n{}gone.png,0.9\n",
-        all.iter().map(line).collect::<String>()
-    )
+    World::new(objects, &[])
 }
 
 fn transfer(world: &World, labels: &str, extra_arguments: &[&str]) -> Output {
@@ -63,23 +30,9 @@ fn transfer(world: &World, labels: &str, extra_arguments: &[&str]) -> Output {
 }
 
 fn transfer_with_pipeline(world: &World, labels: &str, pipeline: &str, extra_arguments: &[&str]) -> Output {
-    let file = self::labels(world, labels);
-    let arguments = [
-        "demo",
-        "transfer",
-        "s3://photos/set/",
-        "--labels",
-        file.to_str().unwrap(),
-    ];
     let pipelines = ["--pipeline", pipeline, "--augmented-pipeline", AUGMENTED];
-    pushdown(&[&arguments[..], &pipelines, extra_arguments].concat())
-        .env("PUSHDOWN_ENDPOINT", world.endpoint())
-        .output()
-        .unwrap()
-}
-
-pub(super) fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    let arguments = [&pipelines[..], extra_arguments].concat();
+    world.program(labels, &arguments).output().unwrap()
 }
 
 #[test]
@@ -99,7 +52,7 @@ fn every_mode_trains_the_same_head() {
     ];
     let output = transfer(
         &world,
-        &brightness_labels(&world),
+        &brightness_labels(&world.objects),
         &[&flags[..], &["--json"]].concat(),
     );
     let stderr = text(&output.stderr);
@@ -160,7 +113,7 @@ fn every_mode_trains_the_same_head() {
 
     let table = transfer(
         &world,
-        &brightness_labels(&world),
+        &brightness_labels(&world.objects),
         &["--epochs", "0", "--methods", "plain,pushed", "--samples", "40"],
     );
     let table = text(&table.stdout);
@@ -176,14 +129,17 @@ fn invalid_inputs_are_reported() {
     let world = world();
     let error_of = |output: Output| {
         let stderr = text(&output.stderr);
-        let line = stderr.lines().find(|line| line.starts_with("error: "));
+        let line = stderr.lines().find(|line| line.starts_with("Error: "));
         let line = line.unwrap_or_default();
         format!("exit {}: {line}", output.status.code().unwrap())
     };
     let error = |labels: &str, extra_arguments: &[&str]| error_of(transfer(&world, labels, extra_arguments));
-    let labels = brightness_labels(&world);
+    let labels = brightness_labels(&world.objects);
     let store = format!("http://{}", world.gateway.store().unwrap());
     let file = world.folder().join("labels.csv").display().to_string();
+    let refused = transfer(&world, &labels, &["--admin", &store]);
+    let stderr = text(&refused.stderr);
+    assert!(stderr.contains("403 Forbidden"), "{stderr}");
     let errors = [
         error("00.png;1\n", &[]),
         error("a,b\nnone.png,1\n", &[]),
@@ -206,7 +162,7 @@ fn invalid_inputs_are_reported() {
             &labels,
             &["--endpoint-url", "http://127.0.0.1:9", "--methods", "pushed"],
         ),
-        error(&labels, &["--admin", &store]),
+        error_of(refused),
     ];
     let address = (r"127\.0\.0\.1:\d{3,}", "[address]");
     insta::with_settings!({ filters => [address, (file.as_str(), "labels.csv")] }, {

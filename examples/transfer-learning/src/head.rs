@@ -8,7 +8,7 @@ mod chunks;
 use std::{num::NonZeroUsize, thread};
 
 use self::chunks::map_chunks;
-use super::features::Features;
+use crate::features::Features;
 
 /// Rows of a chunk. A thread works on one chunk at a time.
 const ROWS: usize = 256;

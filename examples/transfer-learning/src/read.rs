@@ -1,27 +1,24 @@
-//! Features of samples, and the cost of reading them with one of several methods.
+//! Reads the features of samples with one of several methods, and measures the cost.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use clap::ValueEnum;
 use futures::TryStreamExt as _;
-use half::{bf16, f16};
 use indicatif::ProgressBar;
-use pushdown::DType;
-use pushdown_client::{Mode, Object, PushdownReader, Split, Stacked};
+use pushdown::{Step, step::model::Boundary};
+use pushdown_client::{Mode, Object, PushdownReader, Split};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::admin::Admin;
 use crate::{
-    connection::Connection,
-    errors::{PipelineError, Usage},
-    explain::step_name,
-    report::{cpu_time, peak_bytes, reset_peak},
+    admin::Admin,
+    arguments::Arguments,
+    features::Features,
+    process::{cpu_time, peak_bytes, reset_peak},
 };
 
 /// How samples are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadMethod {
     /// Read the objects themselves; the whole pipeline runs on this host
     Plain,
@@ -33,22 +30,12 @@ pub(crate) enum ReadMethod {
     Cached,
 }
 
-/// A row of numbers for each sample.
-#[derive(Debug, Default)]
-pub(crate) struct Features {
-    values: Vec<f32>,
-    width: usize,
-}
-
 /// The samples to read, and from where.
 #[derive(Debug)]
 pub(crate) struct SampleSource<'a> {
-    pub(crate) connection: &'a Connection,
-    pub(crate) plain_endpoint: Option<&'a str>,
+    pub(crate) arguments: &'a Arguments,
     pub(crate) admin: Option<&'a Admin>,
-    pub(crate) bucket: &'a str,
     pub(crate) objects: &'a [Object],
-    pub(crate) seed: u64,
     /// The value cache for [`ReadMethod::Cached`].
     pub(crate) cache_folder: &'a Path,
 }
@@ -95,59 +82,6 @@ impl ReadMethod {
     }
 }
 
-impl Features {
-    pub(crate) const fn new(values: Vec<f32>, width: usize) -> Self {
-        Self { values, width }
-    }
-
-    pub(crate) const fn width(&self) -> usize {
-        self.width
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.rows().len()
-    }
-
-    pub(crate) fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
-        self.values.chunks_exact(self.width.max(1))
-    }
-
-    /// Splits after the given number of rows.
-    pub(crate) fn split(self, rows: usize) -> (Self, Self) {
-        let mut values = self.values;
-        let others = values.split_off((rows * self.width).min(values.len()));
-        (Self::new(values, self.width), Self::new(others, self.width))
-    }
-
-    fn extend(&mut self, stacked: &Stacked) -> anyhow::Result<()> {
-        let width = stacked.tensor.shape().iter().skip(1).product();
-        anyhow::ensure!(
-            self.values.is_empty() || width == self.width,
-            "found {width} features, expected {} as before",
-            self.width
-        );
-        self.width = width;
-        let data = stacked.tensor.data().as_slice();
-        match stacked.tensor.dtype() {
-            DType::F32 => self.push(data, f32::from_le_bytes),
-            DType::F16 => self.push(data, |bytes| f16::from_le_bytes(bytes).to_f32()),
-            DType::Bf16 => self.push(data, |bytes| bf16::from_le_bytes(bytes).to_f32()),
-            other => {
-                let text = format!(
-                    "found a pipeline that ends in {other}, expected floats: let it end in `cast(f16)`"
-                );
-                return Err(Usage(text).into());
-            }
-        }
-        Ok(())
-    }
-
-    fn push<const N: usize>(&mut self, data: &[u8], float: impl Fn([u8; N]) -> f32) {
-        let (elements, _) = data.as_chunks::<N>();
-        self.values.extend(elements.iter().map(|bytes| float(*bytes)));
-    }
-}
-
 impl SampleSource<'_> {
     /// Reads all samples in their order, for a number of epochs.
     pub(crate) async fn read(
@@ -157,17 +91,16 @@ impl SampleSource<'_> {
         epochs: u32,
         bar: &ProgressBar,
     ) -> anyhow::Result<(Features, ReadCost)> {
-        let wrap = |error| PipelineError::wrap(pipeline, error);
         let gateway = self.gateway_cpu().await?;
         reset_peak();
         let (start, cpu) = (Instant::now(), cpu_time());
-        let mut reader = self.reader(method, pipeline).await.map_err(wrap)?;
+        let mut reader = self.reader(method, pipeline).await?;
         let mut features = Features::default();
         let mut stages = BTreeMap::new();
         for epoch in 0..epochs {
             reader.set_epoch(epoch);
-            while let Some(batch) = reader.try_next().await.map_err(wrap)? {
-                if let Some(stacked) = batch.stack().map_err(wrap)? {
+            while let Some(batch) = reader.try_next().await? {
+                if let Some(stacked) = batch.stack()? {
                     features.extend(&stacked)?;
                 }
                 for row in batch.rows() {
@@ -186,28 +119,25 @@ impl SampleSource<'_> {
         Ok((features, cost))
     }
 
-    async fn reader(
-        &self,
-        method: ReadMethod,
-        pipeline: &str,
-    ) -> Result<PushdownReader, pushdown_client::Error> {
-        let mut store = self.connection.store();
-        if let (ReadMethod::Plain, Some(url)) = (method, self.plain_endpoint) {
+    /// A reader that delivers the samples unshuffled, so that all methods see the same order.
+    async fn reader(&self, method: ReadMethod, pipeline: &str) -> pushdown_client::Result<PushdownReader> {
+        let mut store = self.arguments.store();
+        if let (ReadMethod::Plain, Some(url)) = (method, &self.arguments.plain_endpoint) {
             store = store.endpoint(url);
         }
         let mut builder = PushdownReader::builder()
             .store(store)
-            .bucket(self.bucket)
+            .bucket(&self.arguments.location.bucket)
             .objects(self.objects.to_vec())
             .pipeline(pipeline)
             .mode(method.mode())
             .split(Split::Full)
-            .seed(self.seed)
+            .seed(self.arguments.seed)
             .shuffle(false);
         if method == ReadMethod::Cached {
             builder = builder.value_cache(self.cache_folder);
         }
-        if let Some(folder) = &self.connection.models {
+        if let Some(folder) = &self.arguments.models {
             builder = builder.models(folder);
         }
         builder.build().await
@@ -243,5 +173,15 @@ impl ReadCost {
             steps: reader.pipeline().steps().iter().map(step_name).collect(),
             plan: reader.plan().map(|plan| plan.to_string()),
         }
+    }
+}
+
+/// A step's name; for a model, the tensor at which it ends.
+fn step_name(step: &Step) -> String {
+    if let Step::Model(model) = step {
+        let (tensor, _) = model.model().tensor(Boundary::Cut(model.range().to));
+        format!("model until {tensor}")
+    } else {
+        step.name().to_owned()
     }
 }

@@ -13,7 +13,7 @@ fn objects(keys: impl IntoIterator<Item = String>) -> Vec<Object> {
     keys.into_iter().map(object).collect()
 }
 
-fn prefix() -> Location {
+fn location() -> Location {
     "s3://b/photos/".parse().unwrap()
 }
 
@@ -21,7 +21,7 @@ fn prefix() -> Location {
 fn dataset(count: usize, samples: Option<usize>) -> Dataset {
     let key = |index: usize| format!("photos/{index:04}.png");
     let labels = (0..count).map(|index| (key(index), index % 4 == 0)).collect();
-    Dataset::new(&prefix(), objects((0..count).map(key)), labels, samples).unwrap()
+    Dataset::new(&location(), objects((0..count).map(key)), labels, samples).unwrap()
 }
 
 fn keys(objects: &[Object]) -> BTreeSet<String> {
@@ -71,7 +71,7 @@ fn labels_match_keys_with_or_without_the_prefix() {
         ("nowhere".to_owned(), false),
     ]);
     let keys = ["a", "b", "c", "d", "none"].map(|key| format!("photos/{key}"));
-    let data = Dataset::new(&prefix(), objects(keys), labels, None).unwrap();
+    let data = Dataset::new(&location(), objects(keys), labels, None).unwrap();
     assert_eq!(data.objects.len(), 4);
     assert_eq!(positives(&data.labels), 2);
 }
@@ -81,7 +81,7 @@ fn data_without_both_classes_is_refused() {
     let refused = |labels: &[(&str, bool)]| {
         let objects = objects(["photos/a", "photos/b", "photos/c"].map(str::to_owned));
         let labels = labels.iter().map(|(key, label)| ((*key).to_owned(), *label));
-        Dataset::new(&prefix(), objects, labels.collect(), None)
+        Dataset::new(&location(), objects, labels.collect(), None)
             .unwrap_err()
             .to_string()
     };

@@ -5,13 +5,13 @@ use std::fmt;
 use indicatif::DecimalBytes;
 use serde::Serialize;
 
-use super::{
-    features::ReadCost,
+use crate::{
     labels::Dataset,
     metrics::{auc, balanced_accuracy, prediction},
+    read::ReadCost,
 };
 
-/// The report of the demo.
+/// The results of all read methods.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     samples: usize,

@@ -1,28 +1,15 @@
-//! `pushdown demo transfer` on the features of a real model, run at the gateway, on the host, or split between both.
+//! Features of a real model, computed at the gateway, on the host, or split between both.
 
 use pushdown_testkit::{model_folder, onnxruntime};
 use serde_json::Value;
 
-use super::{
-    cli::pushdown,
-    demo::{brightness_labels, labels, text},
-    world::{Objects, World, photos},
-};
+use super::world::{Objects, World, brightness_labels, photos, text};
 
-/// Runs the default pipeline of the demonstration over one epoch, with weights cached in a folder of this name.
+/// Runs the default pipeline over one epoch, with weights cached in a folder of this name.
 fn transfer(world: &World, cache: &str, extra_arguments: &[&str]) -> String {
-    let file = labels(world, &brightness_labels(world));
-    let arguments = [
-        "demo",
-        "transfer",
-        "s3://photos/set/",
-        "--labels",
-        file.to_str().unwrap(),
-        "--epochs",
-        "0",
-    ];
-    let output = pushdown(&[&arguments[..], extra_arguments].concat())
-        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+    let labels = brightness_labels(&world.objects);
+    let output = world
+        .program(&labels, &[&["--epochs", "0"][..], extra_arguments].concat())
         .env("XDG_CACHE_HOME", world.folder().join(cache))
         .env("ORT_DYLIB_PATH", onnxruntime())
         .output()
@@ -40,7 +27,7 @@ fn every_mode_predicts_the_same_from_the_features_of_a_model() {
     let objects: Objects = objects
         .map(|(name, bytes)| (format!("set/{name}"), bytes))
         .collect();
-    let world = World::with_flags(objects, &[format!("--models={}", models.path().display())]);
+    let world = World::new(objects, &[format!("--models={}", models.path().display())]);
     let all = world.objects.len();
 
     // `auto` runs before `plain`, so that it plans before the weights are fetched.

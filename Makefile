@@ -8,7 +8,7 @@ CARGO ?= cargo
 # builds the binaries for the clients' tests. `--all-targets` would build test binaries of programs without tests.
 ALL = --locked --workspace --tests --benches
 # Release binaries for benchmarks.
-RELEASE = --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench
+RELEASE = --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench -p transfer-learning
 
 help: ## Print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20

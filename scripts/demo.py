@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from programs import BINARIES, KEYS, ROOT, end, run, run_pushdown, s3
+from programs import BINARIES, KEYS, ROOT, end, run, run_program, s3
 
 PHOTOS = ROOT / ".cache/photos/large"
 SAMPLE = ROOT / "demo-sample.png"
@@ -59,7 +59,7 @@ def upload(endpoint: str, photos: list[pathlib.Path]) -> None:
 def read(endpoint: str, *arguments: str) -> dict:
     """Reads all photos. Returns the figures."""
     command = ["read", f"s3://{BUCKET}/photos/", "--endpoint-url", endpoint, "--pipeline", PIPELINE, "--json"]
-    return json.loads(run_pushdown(*command, *arguments))
+    return json.loads(run_program("pushdown", *command, *arguments))
 
 
 def table(plain: dict, pushed: dict) -> str:
@@ -99,7 +99,7 @@ def main() -> None:
             print(f"demo: reading them with\n\n  {PIPELINE}\n\ndemo: by plain GETs from the store, then pushed down\n")
             print(table(read(store, "--plain"), read(endpoint)))
             photo = ["get", f"s3://{BUCKET}/photos/{photos[0].name}", "--pipeline", f"{PIPELINE} | encode(png)"]
-            run_pushdown(*photo, "--endpoint-url", endpoint, "--output", SAMPLE)
+            run_program("pushdown", *photo, "--endpoint-url", endpoint, "--output", SAMPLE)
             print(f"\ndemo: wrote {SAMPLE.name}, from {photos[0].name} of {photos[0].stat().st_size / 1e6:.1f} MB")
         finally:
             end(gateway)

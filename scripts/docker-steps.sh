@@ -194,7 +194,7 @@ if [ -n "${BUILD:-}" ]; then
   stage build-bench build
 else
   mkdir -p "$roots/build-bench/usr/local/bin"
-  for name in file-reader object-reader pushdown pushdown-bench pushdown-gateway table-reader; do
+  for name in file-reader object-reader pushdown pushdown-bench pushdown-gateway table-reader transfer-learning; do
     strip -o "$roots/build-bench/usr/local/bin/$name" "$(dirname "$program")/$name"
   done
 fi

@@ -30,7 +30,7 @@ if [ "${E2E_SETUP:-1}" = 1 ]; then
     scripts/photos.sh all
     scripts/photos.sh elpv
     scripts/models.sh
-    "${CARGO:-cargo}" build --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench
+    "${CARGO:-cargo}" build --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench -p transfer-learning
   fi
 fi
 export PYTHONPATH=$PWD/bench:$PWD/scripts

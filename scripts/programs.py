@@ -27,9 +27,9 @@ def s3(endpoint: str, keys: dict[str, str] = KEYS, **config: object):
     )
 
 
-def run_pushdown(*arguments: object, cores: set[int] | None = None, **environment: str) -> str:
-    """Runs the `pushdown` command, pinned to `cores` if given, and returns its output."""
-    command = [str(BINARIES / "pushdown"), *map(str, arguments)]
+def run_program(name: str, *arguments: object, cores: set[int] | None = None, **environment: str) -> str:
+    """Runs a program of this repository, pinned to `cores` if given, and returns its output."""
+    command = [str(BINARIES / name), *map(str, arguments)]
     ended = subprocess.run(
         command,
         env=dict(os.environ) | KEYS | environment,
@@ -39,7 +39,7 @@ def run_pushdown(*arguments: object, cores: set[int] | None = None, **environmen
         preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None,
     )
     if ended.returncode != 0:
-        sys.exit(f"`pushdown {' '.join(command[1:])}` exited with {ended.returncode}")
+        sys.exit(f"`{name} {' '.join(command[1:])}` exited with {ended.returncode}")
     return ended.stdout
 
 

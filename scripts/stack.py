@@ -191,10 +191,10 @@ class Stack:
         # Without a store the shell waits for one.
         return subprocess.run(list(map(str, self.shell)), check=True, preexec_fn=pinned, timeout=600, **pipes).stdout
 
-    def run_pushdown(self, *arguments: object) -> str:
-        """Runs a command on the host's cores, with local weights, and returns its output."""
+    def run_program(self, name: str, *arguments: object) -> str:
+        """Runs a program on the host's cores, with local weights, and returns its output."""
         command = [*arguments, "--endpoint-url", self.gateway, "--models", self.models]
-        return programs.run_pushdown(*command, cores=HOST_CORES, ORT_DYLIB_PATH=str(RUNTIME))
+        return programs.run_program(name, *command, cores=HOST_CORES, ORT_DYLIB_PATH=str(RUNTIME))
 
     def stop(self) -> None:
         """Ends all started programs."""

@@ -1,8 +1,8 @@
 """Transfer learning on real photos over a slow and over a fast link. Usage: transfer_demo.py
 
-SeaweedFS stores the solar cells of `photos.sh elpv`, the gateway runs next to it, and `pushdown demo transfer` trains on the other
-side of the link. As root the link between them is shaped; otherwise it is open. FULL=1 uses all photos and ten augmented epochs.
-Leaves nothing behind.
+SeaweedFS stores the solar cells of `photos.sh elpv`, the gateway runs next to it, and the example `transfer-learning` trains on
+the other side of the link. As root the link between them is shaped; otherwise it is open. FULL=1 uses all photos and ten
+augmented epochs. Leaves nothing behind.
 """
 
 import json
@@ -24,9 +24,9 @@ BELOW, ABOVE = 1 / 3, 3
 
 
 def transfer(stack: Stack, *arguments: str) -> str:
-    """Runs `pushdown demo transfer` and returns its output."""
+    """Runs the example `transfer-learning` and returns its output."""
     labels = ["--labels", PHOTOS / "labels.csv", "--plain-endpoint", stack.store, "--admin", stack.admin]
-    return stack.run_pushdown("demo", "transfer", f"s3://{BUCKET}/photos/", *labels, *arguments)
+    return stack.run_program("transfer-learning", f"s3://{BUCKET}/photos/", *labels, *arguments)
 
 
 def crossover(stack: Stack) -> float:

@@ -22,7 +22,10 @@ from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
 KINDS |= {"transfer": transfer}
-PROGRAMS = ("pushdown", "pushdown-bench", "pushdown-gateway", "file-reader", "object-reader", "table-reader")
+PROGRAMS = (
+    *("pushdown", "pushdown-bench", "pushdown-gateway"),
+    *("file-reader", "object-reader", "table-reader", "transfer-learning"),
+)
 NO_SHAPING_HINT = "--no-shaping (make: NO_SHAPING=1) runs without"
 
 

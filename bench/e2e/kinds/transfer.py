@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import programs
 from stack import BUCKET
 
-from .. import arms
 from ..results import Arm, Cell, Trial
 from ..scenario import Link, Scenario
 from ..text import size
@@ -28,7 +27,7 @@ def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
         parts, peaks = {}, {}
 
         def run_trial(name: str) -> None:
-            run_arm = lambda: run_demo(scenario, context, "--epochs", scenario.epochs, *RUNS[name])
+            run_arm = lambda: run_program(scenario, context, "--epochs", scenario.epochs, *RUNS[name])
             figures, used = context.tiers.measure_peaks(run_arm, context.tiers.store_side_processes())
             peaks.setdefault(name, []).append(used)
             for part in figures["parts"]:
@@ -42,10 +41,10 @@ def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
             yield part_cell(notes, title, lines, link, crossover, measured)
 
 
-def run_demo(scenario: Scenario, context: RunContext, *arguments: object) -> dict:
-    """Runs `pushdown demo transfer`, like `make demo`."""
+def run_program(scenario: Scenario, context: RunContext, *arguments: object) -> dict:
+    """Runs the example `transfer-learning`, like `make demo`."""
     stack = context.tiers.stack
-    command = [arms.PUSHDOWN, "demo", "transfer", f"s3://{BUCKET}/labelled/", "--labels", LABELS / "labels.csv"]
+    command = [programs.BINARIES / "transfer-learning", f"s3://{BUCKET}/labelled/", "--labels", LABELS / "labels.csv"]
     command += ["--plain-endpoint", stack.store, "--admin", stack.admin, "--endpoint-url", stack.gateway]
     command += ["--models", stack.models, "--samples", scenario.samples, "--json", *arguments]
     return context.tiers.run(command)
@@ -63,7 +62,7 @@ def measure_crossover(scenario: Scenario, context: RunContext) -> float:
     key = ("transfer", str(scenario.samples), scenario.host_cores)
     if key not in context.crossovers:
         context.tiers.shape(float("inf"))
-        (line,) = run_demo(scenario, context, "--epochs", 0, "--methods", "plain")["parts"][0]["lines"]
+        (line,) = run_program(scenario, context, "--epochs", 0, "--methods", "plain")["parts"][0]["lines"]
         context.crossovers[key] = line["stored_bytes"] * 8 / line["cpu_seconds"] * scenario.host_cores
     return context.crossovers[key]
 
@@ -76,7 +75,7 @@ def part_cell(
     kind = lambda name: KINDS.get(name, "layout")
     settings = lambda name: "plain, alone" if name == "repeat" else name
     trials = {name: list(map(to_trial, of_arm)) for name, of_arm in lines.items()}
-    measured_arms = {name: Arm(kind(name), f"`pushdown demo transfer`, {settings(name)}", trials[name]) for name in lines}
+    measured_arms = {name: Arm(kind(name), f"`transfer-learning`, {settings(name)}", trials[name]) for name in lines}
     # The repetition has no predictions of plain in its run to compare with.
     scores = [f"{name}: {describe_predictions(of_arm)}" for name, of_arm in lines.items() if name != "repeat"]
     rates = {"requested": link.bits(crossover), "measured": measured, "crossover": crossover}
@@ -94,7 +93,7 @@ def describe_predictions(lines: list[dict]) -> str:
 
 
 def to_trial(line: dict) -> Trial:
-    """The trial of a line of the demo. All of its epochs count as one."""
+    """The trial of a line of the report. All of its epochs count as one."""
     used = {"host": line["cpu_seconds"], "gateway": line["gateway_cpu_seconds"]}
     return Trial(
         samples=line["samples"],

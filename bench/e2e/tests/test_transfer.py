@@ -1,4 +1,4 @@
-"""A whole training run: cells from the lines of the demo, which reads by all methods in one process."""
+"""A whole training run: cells from the lines of the example `transfer-learning`, which reads by all methods in one process."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ LINE = {
 WAYS = {"plain": 4.0, "pushed": 2.0, "auto": 1.0, "cached": 1.5, "cached, again": 0.1}
 
 
-class Demo:
+class FakeTiers:
     """Tiers that return the same lines each time, and record the requests."""
 
     def __init__(self, **more: object) -> None:
@@ -48,7 +48,7 @@ class Demo:
         return {"parts": [{"name": "one epoch", "lines": lines}, {"name": "2 epochs", "lines": lines[:4]}]}
 
 
-def cells(tiers: Demo, rounds: int) -> list[Cell]:
+def cells(tiers: FakeTiers, rounds: int) -> list[Cell]:
     scenario = Scenario("whole", "", "transfer", False, links=("100 Mbit/s",), epochs=2, rounds=rounds)
     with tqdm(disable=True) as progress:
         run = SimpleNamespace(tiers=tiers, data=SimpleNamespace(labelled=lambda _: None), progress=progress)
@@ -56,7 +56,7 @@ def cells(tiers: Demo, rounds: int) -> list[Cell]:
 
 
 def test_each_round_runs_all_methods_and_the_repetition_in_alternating_order() -> None:
-    tiers = Demo()
+    tiers = FakeTiers()
     once, augmented = cells(tiers, 3)
     assert tiers.asked == ["all", "plain", "plain", "all", "all", "plain"]
     assert list(once.arms) == [*WAYS, "repeat"] and list(augmented.arms) == [*list(WAYS)[:4], "repeat"]
@@ -73,7 +73,7 @@ def test_a_transfer_without_gateway_metrics_has_no_gateway_cpu() -> None:
 
 
 def test_host_memory_is_per_method_and_store_side_memory_per_run() -> None:
-    (once, _) = cells(Demo(), 1)
+    (once, _) = cells(FakeTiers(), 1)
     assert {arm.trials[0].peak_bytes["host"] for arm in once.arms.values()} == {80_000_000}
     (note,) = [note for note in once.notes if "peak memory" in note]
     assert note.startswith("peak memory in a run of all methods: gateway") and "store" not in note
@@ -86,7 +86,7 @@ def test_the_time_of_a_head_includes_reading_and_training() -> None:
 
 
 def test_the_scores_of_each_method_cover_all_rounds() -> None:
-    (once, _) = cells(Demo(), 3)
+    (once, _) = cells(FakeTiers(), 3)
     scores = [note for note in once.notes if "held-out" in note]
     assert [note.partition(":")[0] for note in scores] == list(WAYS)
     differs = [LINE, LINE | {"other_predictions": 3, "auc": 0.7}, LINE | {"auc": 0.9}]

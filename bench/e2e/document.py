@@ -46,7 +46,7 @@ KINDS = {
     "growth": ("Key counts and connection counts", "Listing a prefix and reading its first samples; GETs over a growing number "
                "of connections. One sample is one object."),
     "transfer": ("Transfer learning", "One process reads labelled photos by every method in turn and trains a classifier head on "
-                 "frozen features (`pushdown demo transfer`)."),
+                 "frozen features (`examples/transfer-learning`)."),
 }
 
 HEAD = """# Benchmarks

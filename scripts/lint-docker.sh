@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks every shell script of the repository, and docker/ without a Docker engine: the Dockerfile with hadolint, the compose
-# files against the schema of their specification and with lint_docker.py, which tests/docker tests.
+# Checks every shell script of the repository, the workflows of .github against their schema, and docker/ without a Docker engine: the
+# Dockerfile with hadolint, the compose files against the schema of their specification and with lint_docker.py, which tests/docker tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh lint
@@ -21,6 +21,9 @@ echo "lint-docker: ${dockerfiles[*]}, no findings"
 
 "$bin/check-jsonschema" --quiet --builtin-schema vendor.compose-spec compose.yaml "${compose[@]}"
 echo "lint-docker: compose.yaml ${compose[*]} match the schema"
+"$bin/check-jsonschema" --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+"$bin/check-jsonschema" --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+echo "lint-docker: .github matches the schemas"
 "$bin/python" -m pytest -q tests/docker
 "$bin/python" scripts/lint_docker.py "${compose[@]}"
 

@@ -1,7 +1,7 @@
 //! Logs and metrics.
 
-pub mod logs;
 mod list;
+pub mod logs;
 mod metrics;
 mod process;
 

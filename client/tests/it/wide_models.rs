@@ -86,6 +86,7 @@ fn a_model_is_not_cut_where_its_values_are_larger_than_the_objects() {
 
 /// After the first layers of VGG-19 the value of a photo has 13 MB. The weights of 575 MB stay at the gateway.
 #[test]
+#[ignore = "a model of 575 MB: make test-full"]
 fn vgg19_transfers_at_most_the_stored_bytes() {
     let models = model_folder(&["vgg19"]).unwrap();
     // Together the photos are large enough to measure the link rate.

@@ -17,6 +17,9 @@ use super::values::Text;
 /// Defines [`Limits`] and [`LimitSettings`] from lines `/// sentence`, `name: Unit = default;`. A range behind `in` replaces the
 /// one of the unit.
 macro_rules! limits {
+    (@value Size) => { u64 };
+    (@value Count) => { usize };
+    (@value Time) => { Duration };
     (@range $unit:ident) => { $unit::RANGE };
     (@range $unit:ident $range:expr) => { $range };
     ($(#[doc = $sentence:literal] $name:ident: $unit:ident = $default:expr $(, in $range:expr)?;)+) => {
@@ -25,7 +28,7 @@ macro_rules! limits {
         /// The length of a pipeline's text and the number of its steps have fixed limits: [`pushdown::limits`].
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct Limits {
-            $(#[doc = $sentence] pub $name: <$unit as Unit>::Value,)+
+            $(#[doc = $sentence] pub $name: limits!(@value $unit),)+
         }
 
         impl Default for Limits {

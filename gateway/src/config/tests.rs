@@ -56,10 +56,16 @@ fn a_limit_ends_where_its_range_ends() {
         .map(|config| config.limits)
     };
     let limits = limited("256KiB").unwrap();
-    assert_eq!((limits.max_header_bytes, limits.max_pixels()), (256 << 10, 3_000_000));
+    assert_eq!(
+        (limits.max_header_bytes, limits.max_pixels()),
+        (256 << 10, 3_000_000)
+    );
     for wrong in ["262145", "8191"] {
         let fault = limited(wrong).unwrap_err().to_string();
-        assert!(fault.contains("max-header-bytes: expected 8KiB to 256KiB"), "{fault}");
+        assert!(
+            fault.contains("max-header-bytes: expected 8KiB to 256KiB"),
+            "{fault}"
+        );
     }
 }
 
@@ -79,14 +85,17 @@ fn exactly_one_store_is_required() {
 #[test]
 fn the_help_shows_the_actual_defaults() {
     let help = Settings::augment_args(clap::Command::new("help"));
-    let Value::Object(mut defaults) = serde_json::to_value(Config::validate(&upstream_only()).unwrap()).unwrap()
+    let Value::Object(mut defaults) =
+        serde_json::to_value(Config::validate(&upstream_only()).unwrap()).unwrap()
     else {
         unreachable!()
     };
     let Some(Value::Object(limits)) = defaults.remove("limits") else {
         unreachable!()
     };
-    defaults.retain(|name, value| !matches!(name.as_str(), "threads" | "io_threads" | "store") && !value.is_null());
+    defaults.retain(|name, value| {
+        !matches!(name.as_str(), "threads" | "io_threads" | "store") && !value.is_null()
+    });
     assert_eq!((defaults.len(), limits.len()), (6, 25));
     for (name, value) in defaults.into_iter().chain(limits) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

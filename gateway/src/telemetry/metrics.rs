@@ -104,10 +104,7 @@ impl Metrics {
 
     /// Counts bytes of the memory budget as reserved until the guard is dropped.
     pub fn track_memory(&self, bytes: u64) -> GaugeGuard {
-        GaugeGuard::raise(
-            &self.memory_reserved,
-            i64::try_from(bytes).unwrap_or(i64::MAX),
-        )
+        GaugeGuard::raise(&self.memory_reserved, i64::try_from(bytes).unwrap_or(i64::MAX))
     }
 
     /// Bytes of the memory budget that requests have reserved.
@@ -117,8 +114,7 @@ impl Metrics {
 
     /// Sets the size of the memory budget, in bytes.
     pub fn set_memory_budget_bytes(&self, bytes: u64) {
-        self.memory_budget
-            .set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.memory_budget.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 }
 
@@ -189,12 +185,17 @@ mod tests {
         let page = sorted(&encode(&Arc::new(registry)).unwrap());
         let filters = [(r"(process_cpu_seconds_total) \d.*", "$1 [seconds]")];
         for metric in METRICS {
-            let line = format!("# TYPE {} {}\n", metric.name.trim_end_matches("_total"), metric.kind);
+            let line = format!(
+                "# TYPE {} {}\n",
+                metric.name.trim_end_matches("_total"),
+                metric.kind
+            );
             assert!(page.contains(&line), "{line} is missing in {page}");
             for label in metric.labels {
-                let value = page
-                    .lines()
-                    .find(|line| line.strip_prefix(metric.name).is_some_and(|rest| rest.starts_with('{')));
+                let value = page.lines().find(|line| {
+                    line.strip_prefix(metric.name)
+                        .is_some_and(|rest| rest.starts_with('{'))
+                });
                 assert!(
                     value.is_some_and(|line| line.contains(&format!("{label}=\""))),
                     "{label} is missing in {}",

@@ -106,7 +106,8 @@ fn check_against_onnxruntime(name: &str) {
 }
 
 macro_rules! models {
-    ($($name:ident),+ $(,)?) => {$(
+    ($($(#[$attribute:meta])? $name:ident),+ $(,)?) => {$(
+        $(#[$attribute])?
         #[test]
         fn $name() {
             check_against_onnxruntime(stringify!($name));
@@ -116,13 +117,19 @@ macro_rules! models {
 
 models!(
     efficientnet_lite0,
-    alexnet,
-    densenet121,
-    inception_v1,
-    inception_v2,
-    resnet50,
     shufflenet,
     squeezenet,
+    #[ignore = "up to a minute: make test-full"]
+    alexnet,
+    #[ignore = "more than a minute: make test-full"]
+    densenet121,
+    #[ignore = "half a minute: make test-full"]
+    inception_v1,
+    #[ignore = "half a minute: make test-full"]
+    inception_v2,
+    #[ignore = "half a minute: make test-full"]
+    resnet50,
+    #[ignore = "minutes: make test-full"]
     vgg19
 );
 

@@ -45,7 +45,7 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Log more to stderr; twice for details
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, display_order = 100, action = clap::ArgAction::Count)]
     verbose: u8,
 }
 

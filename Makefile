@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-rust test-features test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs dist deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs dist deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
@@ -27,19 +27,29 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 	@DEMO_PROFILE=debug .venv/bin/python scripts/demo.py
 	@DEMO_PROFILE=debug .venv/bin/python scripts/transfer_demo.py
 
-test: setup test-rust test-clients test-e2e ## Run every test
+test: setup test-rust test-clients ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
-test-rust: setup ## Run unit, property, golden and integration tests
+test-full: setup ## Run every test: also large models, ten tenants, all feature sets and the benchmark's harness
+	@$(MAKE) --no-print-directory test-rust test-clients test-e2e FULL=1
+
+# The second command only runs what the first one built: benches take no arguments of tests.
+test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
 	@scripts/models.sh
-	@$(CARGO) test $(ALL)
+	@$(CARGO) test $(ALL) --no-run
+	@$(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored)
 	@$(CARGO) test --locked --workspace --doc
 	@$(MAKE) --no-print-directory test-features
+
+test-crate: ## Test one crate alone, in seconds after a change (CRATE=core|image|model|plan|wire|table|exec|s3|client|gateway)
+	@$(CARGO) test --locked -p pushdown-$(or $(CRATE),image)
 
 # Not the gateway's integration tests: they would replace its binary, with which the client's tests run.
 test-features: ## Compile the gateway and test the client without models and tables (FULL=1: also the gateway's unit tests)
 	@$(CARGO) check --locked -p pushdown-gateway --no-default-features
 	@if [ -n "$(FULL)" ]; then \
 	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features models && \
+	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features tables && \
+	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features embedded-store && \
 	  $(CARGO) test --locked -p pushdown-gateway --no-default-features --lib; \
 	fi
 	@$(CARGO) test $(ALL) --no-run --quiet

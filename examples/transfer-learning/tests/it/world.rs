@@ -58,7 +58,7 @@ pub(super) fn photos() -> Objects {
 
 /// Runs a pipeline on an object in this process.
 fn run(pipeline: &str, object: &[u8]) -> pushdown::Result<Sample> {
-    let pipeline = Pipeline::parse(pipeline).unwrap();
+    let pipeline = Pipeline::parse(pipeline)?;
     let object = Sample::Bytes(object.to_vec().into());
     pipeline.run(0..pipeline.len(), object, &Context::new(b""))
 }

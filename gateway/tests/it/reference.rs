@@ -42,10 +42,7 @@ fn the_page_of_settings_is_up_to_date() -> Result<()> {
             None => (help.as_str(), ""),
         };
         let flag = argument.get_long().unwrap_or_default();
-        let value = argument
-            .get_value_names()
-            .map(<[_]>::concat)
-            .unwrap_or_default();
+        let value = argument.get_value_names().map(<[_]>::concat).unwrap_or_default();
         let variable = argument.get_env().unwrap_or_default().display();
         writeln!(
             page,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use pushdown::{Sample, wire::RowError};
 
-pub use stack::Stacked;
+pub use stack::{StackLayout, Stacked};
 
-/// Samples that are consecutive in the order of the epoch, each exactly once.
+/// Samples that are consecutive in the order of the epoch, each exactly once, and padding if the tail policy repeats samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
     number: usize,
@@ -24,6 +24,8 @@ pub struct Row {
     pub index: usize,
     /// Key of the object.
     pub key: Arc<str>,
+    /// Whether the sample is repeated only to fill the last batch ([`Tail::Pad`](crate::Tail::Pad)): it must not count.
+    pub is_padding: bool,
     /// Number of steps already applied when the value arrived; this host ran the rest. 0 if no value arrived.
     pub stage: u8,
     /// The value after the whole pipeline, or the error.

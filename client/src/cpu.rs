@@ -38,11 +38,13 @@ struct BatchEntry {
 pub(crate) struct Work<T>(PendingWork<T, BatchEntry>);
 
 impl CpuPool {
-    /// A pool of `threads` threads; by default as many as CPUs that this process may use.
-    pub(crate) fn build(threads: Option<NonZeroUsize>) -> Result<Self> {
-        let threads = threads
-            .or_else(|| std::thread::available_parallelism().ok())
-            .unwrap_or(NonZeroUsize::MIN);
+    /// A pool of `threads` threads; by default as many as CPUs that this process may use, divided by the readers of this host.
+    pub(crate) fn build(threads: Option<NonZeroUsize>, local_ranks: NonZeroUsize) -> Result<Self> {
+        let cpus = || {
+            let cpus = std::thread::available_parallelism().ok()?;
+            NonZeroUsize::new(cpus.get() / local_ranks)
+        };
+        let threads = threads.or_else(cpus).unwrap_or(NonZeroUsize::MIN);
         let pool = pushdown_exec::CpuPool::build(threads, BatchTasks::default())
             .map_err(|error| Error::internal("cannot start the CPU pool").with_source(error))?;
         Ok(Self(pool))
@@ -51,6 +53,11 @@ impl CpuPool {
     /// Number of threads.
     pub(crate) fn threads(&self) -> usize {
         self.0.threads().get()
+    }
+
+    /// Ends the threads and waits for them. Work that waits never runs.
+    pub(crate) fn join(&self) {
+        self.0.join();
     }
 
     /// Starts `work` that is short, or that all batches wait for.
@@ -114,7 +121,7 @@ mod tests {
     use super::*;
 
     fn pool() -> CpuPool {
-        CpuPool::build(Some(NonZeroUsize::MIN)).unwrap()
+        CpuPool::build(Some(NonZeroUsize::MIN), NonZeroUsize::MIN).unwrap()
     }
 
     /// A pool whose thread is busy until something is sent, and the work it is busy with.
@@ -123,6 +130,19 @@ mod tests {
         let (release, blocked) = mpsc::channel::<()>();
         let work = pool.run(move || blocked.recv().is_ok());
         (pool, release, work)
+    }
+
+    #[test]
+    fn ranks_of_a_host_divide_its_cpus() {
+        let cpus = std::thread::available_parallelism().unwrap();
+        let threads = |set, ranks: usize| {
+            let pool = CpuPool::build(NonZeroUsize::new(set), NonZeroUsize::new(ranks).unwrap());
+            pool.unwrap().threads()
+        };
+        assert_eq!(threads(0, 1), cpus.get());
+        assert_eq!(threads(0, cpus.get()), 1);
+        assert_eq!(threads(0, usize::MAX), 1);
+        assert_eq!(threads(3, 8), 3);
     }
 
     #[tokio::test]

@@ -57,9 +57,10 @@ mod table;
 mod transport;
 mod value_cache;
 
-pub use batch::{Batch, Row, Stacked};
+pub use batch::{Batch, Row, StackLayout, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
+pub use order::{Tail, TailCounts};
 pub use planning::{PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder};

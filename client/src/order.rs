@@ -4,12 +4,17 @@
 //! therefore a Fisher-Yates shuffle, implemented in this file, over the key stream of `ChaCha12` (RFC 8439's round
 //! function, 12 rounds), keyed by `seed` and `epoch`.
 
+mod share;
+
 use rand_chacha::{
     ChaCha12Rng,
     rand_core::{RngCore, SeedableRng},
 };
 
-/// A rank's share of an epoch.
+pub(crate) use share::Share;
+pub use share::{Tail, TailCounts};
+
+/// One of the ranks that share a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shard {
     rank: usize,
@@ -23,14 +28,18 @@ pub(crate) struct SampleRef {
     pub(crate) position: u64,
     /// Index in the data set.
     pub(crate) index: usize,
+    /// Whether it is repeated only to fill the last batch.
+    pub(crate) is_padding: bool,
 }
 
 /// The samples of one rank in one epoch, in order.
 #[derive(Debug)]
 pub(crate) struct EpochOrder {
+    /// Samples of the data set.
+    total: usize,
     len: usize,
-    shard: Shard,
-    /// Sample indices of this shard; `None` for the order of the data set.
+    share: Share,
+    /// Sample indices of this share; `None` for the order of the data set.
     shuffled: Option<Vec<u32>>,
 }
 
@@ -64,34 +73,38 @@ impl Shard {
 // === impl EpochOrder ===
 
 impl EpochOrder {
-    /// The order of `len` samples, at most `u32::MAX`. Without a seed it is the order of the data set.
-    pub(crate) fn new(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Self {
+    /// The order of `total` samples, at most `u32::MAX`. Without a seed it is the order of the data set.
+    pub(crate) fn new(total: usize, share: Share, seed: Option<u64>, epoch: u32) -> Self {
+        let len = share.sample_count(total);
         let shuffled = seed.map(|seed| {
-            let all = permutation(u32::try_from(len).unwrap_or(u32::MAX), seed, epoch, 0, SAMPLES);
-            all.into_iter().skip(shard.rank).step_by(shard.world).collect()
+            let all = permutation(u32::try_from(total).unwrap_or(u32::MAX), seed, epoch, 0, SAMPLES);
+            // A share of no samples has no positions, so `total` is not 0 here.
+            (0..len).map(|nth| all[share.position(nth) % total]).collect()
         });
         Self {
-            len: shard.sample_count(len),
-            shard,
+            total,
+            len,
+            share,
             shuffled,
         }
     }
 
-    /// Samples in this shard.
+    /// Samples in this share.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// The `nth` sample of this shard.
+    /// The `nth` sample of this share.
     pub(crate) fn sample(&self, nth: usize) -> SampleRef {
-        let position = nth * self.shard.world + self.shard.rank;
+        let position = self.share.position(nth);
         let index = self
             .shuffled
             .as_ref()
-            .map_or(position, |indices| indices[nth] as usize);
+            .map_or_else(|| position % self.total, |indices| indices[nth] as usize);
         SampleRef {
             position: position as u64,
             index,
+            is_padding: position >= self.total,
         }
     }
 }
@@ -133,67 +146,4 @@ fn random_below(random: &mut ChaCha12Rng, bound: u64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const ALL: Shard = Shard { rank: 0, world: 1 };
-
-    fn indices(len: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Vec<usize> {
-        let order = EpochOrder::new(len, shard, seed, epoch);
-        (0..order.len()).map(|nth| order.sample(nth).index).collect()
-    }
-
-    #[test]
-    fn the_order_never_changes() {
-        insta::assert_compact_debug_snapshot!([
-            indices(12, ALL, Some(7), 0),
-            indices(12, ALL, Some(7), 1),
-            indices(12, ALL, Some(8), 0)
-        ]);
-    }
-
-    #[test]
-    fn without_a_seed_the_order_is_that_of_the_data_set() {
-        assert_eq!(indices(4, ALL, None, 9), [0, 1, 2, 3]);
-        assert_eq!(indices(5, Shard::new(1, 2).unwrap(), None, 9), [1, 3]);
-        assert_eq!(Shard::new(2, 2), None);
-        assert_eq!(Shard::new(0, 0), None);
-    }
-
-    #[test]
-    fn every_position_is_equally_likely() {
-        // 10,000 epochs of 8 samples: each of the 64 cells expects 1,250, and a deviation of 33 is one sigma.
-        let mut counts = [[0u32; 8]; 8];
-        for epoch in 0..10_000 {
-            for (position, index) in permutation(8, 1, epoch, 0, SAMPLES).into_iter().enumerate() {
-                counts[position][index as usize] += 1;
-            }
-        }
-        assert!(
-            counts.iter().flatten().all(|count| count.abs_diff(1_250) < 165),
-            "{counts:?}"
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn shards_are_disjoint_and_cover_everything(
-            len in 0usize..200, world in 1usize..9, seed: Option<u64>, epoch: u32
-        ) {
-            let whole = indices(len, ALL, seed, epoch);
-            let mut seen = vec![None; len];
-            for rank in 0..world {
-                let order = EpochOrder::new(len, Shard::new(rank, world).unwrap(), seed, epoch);
-                for nth in 0..order.len() {
-                    let sample = order.sample(nth);
-                    let position = usize::try_from(sample.position).unwrap();
-                    prop_assert_eq!(whole[position], sample.index, "all ranks see one order");
-                    prop_assert_eq!(seen[sample.index].replace(rank), None, "no sample twice");
-                }
-            }
-            prop_assert!(seen.iter().all(Option::is_some), "no sample left out");
-        }
-    }
-}
+mod tests;

@@ -19,7 +19,7 @@ use driver::{Delivery, Driver};
 use crate::{
     batch::Batch,
     error::{Error, Result},
-    order::{SampleRef, Shard},
+    order::{SampleRef, Shard, Share, Tail, TailCounts},
     planning::{Adapter, BatchProgress, Event, PlanReport},
     session::{BatchJob, Mode, Session},
     stats::{Stats, add},
@@ -50,8 +50,13 @@ pub(crate) struct ReadPlan {
     pub(crate) shard: Shard,
     pub(crate) shuffle_seed: Option<u64>,
     pub(crate) epoch: u32,
+    /// Position of the first sample in the order of the epoch over all ranks.
+    pub(crate) start_position: usize,
+    pub(crate) tail: Tail,
     /// Number of the first batch.
     pub(crate) start: usize,
+    /// Every `.0`th batch from `start` on, beginning with the `.1`th.
+    pub(crate) stride: (usize, usize),
     /// The most samples of an epoch.
     pub(crate) limit: Option<usize>,
     pub(crate) prefetch_bytes: u64,
@@ -70,6 +75,21 @@ impl ReadPlan {
     pub(crate) fn limited(&self, shard: usize) -> usize {
         self.limit.map_or(shard, |limit| shard.min(limit))
     }
+
+    /// The positions of an epoch that this reader's rank reads.
+    pub(crate) const fn share(&self) -> Share {
+        Share {
+            shard: self.shard,
+            start: self.start_position,
+            batch_size: self.batch_size,
+            tail: self.tail,
+        }
+    }
+
+    /// Number of samples that are read of a data set of `total` samples.
+    pub(crate) fn sample_count(&self, total: usize) -> usize {
+        self.limited(self.share().sample_count(total))
+    }
 }
 
 impl PushdownReader {
@@ -78,10 +98,10 @@ impl PushdownReader {
         PushdownReaderBuilder::default()
     }
 
-    /// Samples of an epoch in this reader's shard, at most the [limit](PushdownReaderBuilder::limit).
+    /// Samples of an epoch in this reader's shard from [`start_position`](PushdownReaderBuilder::start_position) on, at most the
+    /// [limit](PushdownReaderBuilder::limit), padding included.
     pub fn len(&self) -> usize {
-        self.plan
-            .limited(self.plan.shard.sample_count(self.session.objects.len()))
+        self.plan.sample_count(self.session.objects.len())
     }
 
     /// Whether the shard has no samples.
@@ -89,7 +109,13 @@ impl PushdownReader {
         self.len() == 0
     }
 
-    /// Batches of an epoch for this shard; the last one may be short.
+    /// What the [tail policy](PushdownReaderBuilder::tail) drops or repeats in an epoch, over all ranks.
+    pub fn tail_counts(&self) -> TailCounts {
+        self.plan.share().tail_counts(self.session.objects.len())
+    }
+
+    /// Batches of an epoch for this shard; the last one may be short. With [`every`](PushdownReaderBuilder::every) they are
+    /// divided among several readers.
     pub fn batches(&self) -> usize {
         self.len().div_ceil(self.plan.batch_size)
     }
@@ -123,7 +149,21 @@ impl PushdownReader {
     pub fn set_epoch(&mut self, epoch: u32) {
         self.plan.epoch = epoch;
         self.plan.start = 0;
+        self.plan.start_position = 0;
         self.state = State::Idle;
+    }
+
+    /// Cancels everything in flight and waits until the reader's threads have ended; a step that runs is finished first.
+    /// Dropping the reader does not wait.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the CPU pool cannot wait for its own end"
+    )]
+    pub async fn close(self) {
+        drop(self.state);
+        let session = self.session;
+        // Fails only if the runtime is shut down, and then nobody waits.
+        drop(tokio::task::spawn_blocking(move || session.cpu.join()).await);
     }
 
     /// The samples with these indices, in this order, as one batch, with duplicates if an index is repeated. Random steps
@@ -143,6 +183,7 @@ impl PushdownReader {
         let sample = |(position, index): (usize, &usize)| SampleRef {
             position: position as u64,
             index: *index,
+            is_padding: false,
         };
         let samples: Vec<_> = indices.iter().enumerate().map(sample).collect();
         let job = BatchJob {

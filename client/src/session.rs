@@ -167,6 +167,7 @@ impl Session {
                 position: sample.position,
                 index: sample.index,
                 key: Arc::clone(&self.objects[sample.index].key),
+                is_padding: sample.is_padding,
                 stage,
                 value,
             });

@@ -1,6 +1,7 @@
 //! Integration tests: the reader and the command line with the real gateway on its embedded store.
 //!
 //! - `order`: each sample once, in the seeded order; shards, resuming, epochs, `take`
+//! - `elastic`: other worlds, batch sizes, workers and tail policies; resuming at a position
 //! - `splits`: law 1: plain reading and every split agree bit for bit
 //! - `rows`: rows of Parquet objects as samples
 //! - `errors`: bad samples, endpoints that are not gateways
@@ -37,6 +38,7 @@ mod it {
     mod auto;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod cli;
+    mod elastic;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod engines;
     mod errors;

@@ -73,6 +73,12 @@ impl<Q: TaskQueue> CpuPool<Q> {
         self.threads.count()
     }
 
+    /// Ends the threads of all clones and waits for them. Work that runs is finished, work that waits never runs: nobody may
+    /// await it.
+    pub fn join(&self) {
+        self.threads.join();
+    }
+
     /// Starts `work` at a position of the queue.
     pub fn run<T: Send + 'static>(
         &self,

@@ -5,7 +5,7 @@ use std::{
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use parking_lot::{Condvar, Mutex};
@@ -19,6 +19,8 @@ use parking_lot::{Condvar, Mutex};
 pub(crate) struct Threads {
     signals: Arc<Signals>,
     count: NonZeroUsize,
+    /// Empty once they were joined.
+    handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -43,10 +45,11 @@ impl Threads {
         let threads = Self {
             signals: Arc::default(),
             count,
+            handles: Mutex::default(),
         };
         for index in 0..count.get() {
             let (signals, run_next) = (Arc::clone(&threads.signals), run_next.clone());
-            thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name(format!("pushdown-cpu-{index}"))
                 .spawn(move || {
                     while signals.wait() {
@@ -54,6 +57,7 @@ impl Threads {
                         drop(catch_unwind(AssertUnwindSafe(&run_next)));
                     }
                 })?;
+            threads.handles.lock().push(thread);
         }
         Ok(threads)
     }
@@ -63,10 +67,29 @@ impl Threads {
         self.count
     }
 
-    /// Lets one thread call the function once.
+    /// Lets one thread call the function once. Without effect after [`join`](Self::join).
     pub(crate) fn signal(&self) {
-        self.signals.state.lock().pending += 1;
+        let mut state = self.signals.state.lock();
+        if state.is_closed {
+            return;
+        }
+        state.pending += 1;
+        drop(state);
         self.signals.changed.notify_one();
+    }
+
+    /// Ends the threads and waits for them: each finishes what it runs, and signals that no thread has taken are dropped.
+    pub(crate) fn join(&self) {
+        {
+            let mut state = self.signals.state.lock();
+            state.is_closed = true;
+            state.pending = 0;
+        }
+        self.signals.changed.notify_all();
+        for thread in self.handles.lock().drain(..) {
+            // A thread catches panics.
+            drop(thread.join());
+        }
     }
 }
 
@@ -108,6 +131,33 @@ mod tests {
         drop(threads);
         // Ends when the thread ends, which owns the sender.
         assert_eq!(runs.iter().count(), 3);
+    }
+
+    #[test]
+    fn a_join_waits_for_what_runs_and_drops_the_rest() {
+        let (started, starts) = mpsc::channel();
+        let (release, blocked) = mpsc::channel::<()>();
+        let blocked = Arc::new(Mutex::new(blocked));
+        let threads = Threads::start(NonZeroUsize::MIN, move || {
+            started.send(()).unwrap();
+            blocked.lock().recv().unwrap();
+        })
+        .unwrap();
+        threads.signal();
+        threads.signal();
+        starts.recv().unwrap();
+        thread::scope(|scope| {
+            let join = scope.spawn(|| threads.join());
+            while !threads.signals.state.lock().is_closed {
+                thread::yield_now();
+            }
+            assert!(!join.is_finished());
+            release.send(()).unwrap();
+        });
+        threads.signal();
+        threads.join();
+        // Ends, since the thread that owned the sender has ended.
+        assert_eq!(starts.iter().count(), 0);
     }
 
     #[test]

@@ -17,6 +17,23 @@ pub struct Stacked {
     pub scales: Option<Vec<f32>>,
 }
 
+/// What stacking the values of a batch results in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StackLayout {
+    /// Type of the elements.
+    pub dtype: DType,
+    /// Order of the axes of a value.
+    pub layout: Layout,
+    /// Shape `[n, ...]`; images are height x width x 3.
+    pub shape: Vec<usize>,
+    /// Index in the batch of each value. Rows without a value are left out.
+    pub rows: Vec<usize>,
+    /// The quantisation scale of each value, if values have one.
+    pub scales: Option<Vec<f32>>,
+    /// Bytes of all values.
+    pub bytes: usize,
+}
+
 /// The properties that all stacked values share.
 #[derive(Debug, Clone, PartialEq)]
 struct ArrayType {
@@ -32,9 +49,57 @@ impl Batch {
     /// # Errors
     /// If dtypes or shapes differ, or values are bytes.
     pub fn stack(&self) -> Result<Option<Stacked>> {
+        let Some(stacked) = self.stack_layout()? else {
+            return Ok(None);
+        };
+        let mut data = Vec::with_capacity(stacked.bytes);
+        for elements in self.elements(&stacked) {
+            data.extend_from_slice(elements);
+        }
+        let StackLayout {
+            dtype,
+            layout,
+            shape,
+            rows,
+            scales,
+            ..
+        } = stacked;
+        let tensor = Tensor::new(dtype, layout, shape, Buffer::from_vec(data))?;
+        Ok(Some(Stacked { tensor, rows, scales }))
+    }
+
+    /// Copies the values into the beginning of `buffer`, one after the other, and returns what they are; `None` if no row has
+    /// a value. [`stack_layout`](Self::stack_layout) says how many bytes it takes.
+    ///
+    /// # Errors
+    /// If dtypes or shapes differ, values are bytes, or the buffer is too small; then nothing is written.
+    pub fn stack_into(&self, buffer: &mut [u8]) -> Result<Option<StackLayout>> {
+        let Some(stacked) = self.stack_layout()? else {
+            return Ok(None);
+        };
+        let found = buffer.len();
+        let Some(mut free) = buffer.get_mut(..stacked.bytes) else {
+            return Err(Error::config(format!(
+                "cannot stack: expected a buffer of at least {} bytes, found {found}",
+                stacked.bytes
+            )));
+        };
+        for elements in self.elements(&stacked) {
+            let (value, rest) = free.split_at_mut(elements.len());
+            value.copy_from_slice(elements);
+            free = rest;
+        }
+        Ok(Some(stacked))
+    }
+
+    /// What [`stack`](Self::stack) would return, without a copy; `None` if no row has a value.
+    ///
+    /// # Errors
+    /// If dtypes or shapes differ, or values are bytes.
+    pub fn stack_layout(&self) -> Result<Option<StackLayout>> {
         let mut rows = Vec::with_capacity(self.len());
-        let mut data = Vec::new();
         let mut scales = Vec::new();
+        let mut bytes = 0;
         let mut common: Option<ArrayType> = None;
         for (index, row) in self.rows().iter().enumerate() {
             let Ok(value) = &row.value else { continue };
@@ -44,38 +109,42 @@ impl Batch {
                     row.key
                 ))
             })?;
-            match &common {
-                None => data.reserve_exact(elements.len() * self.len()),
-                Some(common) if *common == found => {}
-                Some(ArrayType { dtype, shape, .. }) => {
-                    return Err(Error::config(format!(
-                        "cannot stack: found {} {:?} at `{}`, expected {dtype} {shape:?} as before it; \
-                         let the pipeline fix the shape, with `resize(w, h)` or a crop",
-                        found.dtype, found.shape, row.key
-                    )));
-                }
+            if let Some(expected) = &common
+                && *expected != found
+            {
+                return Err(Error::config(format!(
+                    "cannot stack: found {} {:?} at `{}`, expected {} {:?} as before it; \
+                     let the pipeline fix the shape, with `resize(w, h)` or a crop",
+                    found.dtype, found.shape, row.key, expected.dtype, expected.shape
+                )));
             }
             common = Some(found);
-            data.extend_from_slice(elements);
+            bytes += elements.len();
             scales.extend(scale);
             rows.push(index);
         }
-        let Some(ArrayType {
-            dtype,
-            layout,
-            mut shape,
-            is_quantized,
-        }) = common
-        else {
-            return Ok(None);
-        };
-        shape.insert(0, rows.len());
-        let tensor = Tensor::new(dtype, layout, shape, Buffer::from_vec(data))?;
-        Ok(Some(Stacked {
-            tensor,
-            rows,
-            scales: is_quantized.then_some(scales),
+        Ok(common.map(|common| {
+            let mut shape = common.shape;
+            shape.insert(0, rows.len());
+            StackLayout {
+                dtype: common.dtype,
+                layout: common.layout,
+                shape,
+                rows,
+                scales: common.is_quantized.then_some(scales),
+                bytes,
+            }
         }))
+    }
+
+    /// The elements of each stacked value.
+    fn elements<'a>(&'a self, stacked: &'a StackLayout) -> impl Iterator<Item = &'a [u8]> {
+        let value = |row: &usize| self.rows()[*row].value.as_ref().ok();
+        stacked
+            .rows
+            .iter()
+            .filter_map(value)
+            .filter_map(|value| parts(value).map(|(_, elements, _)| elements))
     }
 }
 
@@ -104,66 +173,4 @@ fn parts(value: &Sample) -> Option<(ArrayType, &[u8], Option<f32>)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use pushdown::{Image, wire::RowError};
-
-    use super::*;
-    use crate::Row;
-
-    fn batch(values: Vec<Result<Sample, RowError>>) -> Batch {
-        let rows = values.into_iter().enumerate().map(|(index, value)| Row {
-            position: index as u64,
-            index,
-            key: format!("k{index}").into(),
-            stage: 0,
-            value,
-        });
-        Batch::new(0, rows.collect())
-    }
-
-    fn image(width: u32, fill: u8) -> Sample {
-        Sample::Image(Image::new(width, 1, vec![fill; width as usize * 3]).unwrap())
-    }
-
-    #[test]
-    fn values_are_consecutive_and_errors_leave_no_gap() {
-        let stacked = batch(vec![
-            Ok(image(2, 1)),
-            Err(RowError::new("NoSuchKey", "gone")),
-            Ok(image(2, 3)),
-        ])
-        .stack()
-        .unwrap();
-        let stacked = stacked.unwrap();
-        assert_eq!(stacked.tensor.shape(), [2, 1, 2, 3]);
-        assert_eq!(
-            stacked.tensor.data().as_slice(),
-            [1, 1, 1, 1, 1, 1, 3, 3, 3, 3, 3, 3]
-        );
-        assert_eq!((stacked.rows, stacked.scales), (vec![0, 2], None));
-    }
-
-    #[test]
-    fn scales_are_stacked_with_their_values() {
-        let code = |scale| {
-            let tensor = Tensor::new(DType::I8, Layout::Flat, vec![1], Buffer::from_vec(vec![7u8])).unwrap();
-            Ok(Sample::Tensor(tensor.with_scale(Some(scale))))
-        };
-        let stacked = batch(vec![code(0.5), code(2.0)]).stack().unwrap().unwrap();
-        assert_eq!(stacked.scales, Some(vec![0.5, 2.0]));
-    }
-
-    #[test]
-    fn values_without_a_common_shape_cannot_be_stacked() {
-        let error = batch(vec![Ok(image(2, 1)), Ok(image(3, 1))])
-            .stack()
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("found u8 [1, 3, 3] at `k1`, expected u8 [1, 2, 3]"),
-            "{error}"
-        );
-        assert!(batch(vec![Ok(Sample::Bytes("x".into()))]).stack().is_err());
-        assert_eq!(batch(vec![]).stack().unwrap(), None);
-    }
-}
+mod tests;

@@ -16,7 +16,7 @@ use pushdown::{
 use super::{PushdownReader, State};
 use crate::{
     error::{Error, Result},
-    order::Shard,
+    order::{Shard, Tail},
     retry::RetryPolicy,
     session::{Mode, OnError},
     store::{Credentials, Object, Store, StoreBuilder},
@@ -41,13 +41,17 @@ pub struct PushdownReaderBuilder {
     shuffle: bool,
     epoch: u32,
     shard: (usize, usize),
+    start_position: usize,
+    tail: Tail,
     start: usize,
+    stride: (usize, usize),
     limit: Option<usize>,
     listing: Option<ListingCallback>,
     prefetch_bytes: u64,
     requests: usize,
     gets: usize,
     threads: Option<NonZeroUsize>,
+    local_ranks: NonZeroUsize,
     limits: Limits,
     models: Option<PathBuf>,
     value_cache: Option<PathBuf>,
@@ -87,13 +91,17 @@ impl Default for PushdownReaderBuilder {
             shuffle: true,
             epoch: 0,
             shard: (0, 1),
+            start_position: 0,
+            tail: Tail::default(),
             start: 0,
+            stride: (1, 0),
             limit: None,
             listing: None,
             prefetch_bytes: 256 << 20,
             requests: ReadAhead::DEFAULT_BATCHES_IN_FLIGHT.get(),
             gets: ReadAhead::DEFAULT_CONCURRENT_GETS.get(),
             threads: None,
+            local_ranks: NonZeroUsize::MIN,
             limits: Limits::default(),
             models: None,
             value_cache: None,
@@ -171,6 +179,17 @@ impl PushdownReaderBuilder {
         epoch(epoch: u32) => |builder| builder.epoch = epoch;
         /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
         shard(shard: (usize, usize)) => |builder| builder.shard = shard;
+        /// Position of the first sample in the order of the epoch over all ranks, to resume: earlier ones are not read. It is
+        /// the same on every rank. The samples from there on are dealt out to this reader's world, whatever world, batch size and
+        /// number of workers read the earlier ones; batches are numbered from 0. After k batches of b samples on w ranks, the
+        /// next position is `k * b * w` beyond the start. [`set_epoch`](PushdownReader::set_epoch) starts from 0 again.
+        /// Default: 0.
+        start_position(position: usize) => |builder| builder.start_position = position;
+        /// How an epoch ends if its samples do not divide evenly among ranks and batches. Default: [`Tail::Short`].
+        tail(tail: Tail) => |builder| builder.tail = tail;
+        /// This reader is the `.1`th, from 0, of `.0` readers that take turns at the batches of a shard, such as the worker
+        /// processes of a data loader. Default: 0 of 1.
+        every(stride: (usize, usize)) => |builder| builder.stride = stride;
         /// Number of the first batch, to resume: earlier batches are not read. Default: 0.
         start_at(batch: usize) => |builder| builder.start = batch;
         /// The most samples (or rows, of a table reader) of this shard in an epoch: the first ones in its order. The last
@@ -188,7 +207,11 @@ impl PushdownReaderBuilder {
         requests(requests: usize) => |builder| builder.requests = requests;
         /// Concurrent plain object reads, over all batches, the oldest batch first. Default: 32.
         gets(gets: usize) => |builder| builder.gets = gets;
-        /// Threads that run steps on this host. Default: the CPUs that this process may use.
+        /// Readers that share this host, such as one per accelerator: the default of [`threads`](Self::threads) is divided by
+        /// it. Default: 1.
+        local_ranks(ranks: NonZeroUsize) => |builder| builder.local_ranks = ranks;
+        /// Threads that run steps on this host. Default: the CPUs that this process may use, divided by
+        /// [`local_ranks`](Self::local_ranks), at least one.
         threads(threads: NonZeroUsize) => |builder| builder.threads = Some(threads);
         /// Folder of the models that the pipeline names. Default: those of the gateway, whose weights are downloaded when
         /// layers run on this host. `ORT_DYLIB_PATH` names the library that runs them.
@@ -220,12 +243,19 @@ impl PushdownReaderBuilder {
         }
         for (name, value) in [
             ("batch size", self.batch_size),
+            ("number of readers that take turns", self.stride.0),
             ("number of requests", self.requests),
             ("number of gets", self.gets),
         ] {
             if value == 0 {
                 return Err(Error::config(format!("the {name} is 0, expected at least 1")));
             }
+        }
+        let (every, offset) = self.stride;
+        if offset >= every {
+            return Err(Error::config(format!(
+                "invalid turn: expected a number below {every}, found {offset}"
+            )));
         }
         if !(self.max_expand.is_finite() && self.max_expand >= 0.0) {
             return Err(Error::config(format!(
@@ -239,6 +269,13 @@ impl PushdownReaderBuilder {
                 "invalid shard: expected a rank below {world}, found {rank}"
             ))
         })?;
+        if u32::try_from(world.saturating_mul(self.batch_size)).is_err() {
+            return Err(Error::config(format!(
+                "invalid batch size: expected at most {} samples over all ranks, found {world} ranks of {}",
+                u32::MAX,
+                self.batch_size
+            )));
+        }
         Ok(shard)
     }
 }
@@ -251,35 +288,4 @@ fn check_pipeline(pipeline: &Pipeline, split: Split, seed: Option<u64>, epoch: u
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
-        let builder = PushdownReader::builder()
-            .bucket("b")
-            .pipeline("decode | flip_h | to_float")
-            .seed(1);
-        change(builder).check().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn invalid_settings_are_refused_before_anything_is_read() {
-        let random = PushdownReader::builder()
-            .pipeline("decode | flip_h")
-            .check()
-            .unwrap_err();
-        insta::assert_snapshot!(
-            [
-                fault(|builder| builder.pipeline("decode | flop")),
-                fault(|builder| builder.split(Split::At(4))),
-                fault(|builder| builder.batch_size(0)),
-                fault(|builder| builder.requests(0)),
-                fault(|builder| builder.max_expand(f64::NAN)),
-                fault(|builder| builder.shard((2, 2))),
-                random.to_string(),
-                PushdownReader::builder().check().unwrap_err().to_string(),
-            ]
-            .join("\n")
-        );
-    }
-}
+mod tests;

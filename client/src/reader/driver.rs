@@ -67,15 +67,16 @@ impl Future for Delivery {
 async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSender<Delivery>) {
     let objects = session.objects.len();
     let ReadPlan {
-        shard,
         shuffle_seed,
         epoch,
         batch_size,
+        stride: (every, offset),
         ..
     } = plan;
+    let share = plan.share();
     let shuffled = session
         .cpu
-        .run(move || EpochOrder::new(objects, shard, shuffle_seed, epoch))
+        .run(move || EpochOrder::new(objects, share, shuffle_seed, epoch))
         .await;
     // This fails only by a panic, and without an order nothing can be handed over.
     let Ok(order) = shuffled else { return };
@@ -87,9 +88,9 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
     let pacer = Arc::new(BatchPacer::default());
-    for number in plan.start..samples.div_ceil(batch_size) {
+    for number in (plan.start.saturating_add(offset)..samples.div_ceil(batch_size)).step_by(every) {
         if let Some(adapter) = &session.adapter
-            && number >= plan.start + EXPLORATION_BATCHES
+            && number >= plan.start + EXPLORATION_BATCHES * every
         {
             adapter.wait_for_plan().await;
         }

@@ -43,6 +43,7 @@ mod tests {
             let sample = |index| SampleRef {
                 index,
                 position: index as u64,
+                is_padding: false,
             };
             let job = BatchJob {
                 number: 0,

@@ -63,7 +63,11 @@ async fn two_batches_make_a_plan() {
     for _ in 0..2 {
         assert!(adapter.plan_report().is_none());
         for position in 0..64 {
-            let sample = SampleRef { position, index: 0 };
+            let sample = SampleRef {
+                position,
+                index: 0,
+                is_padding: false,
+            };
             match adapter.assignment().stage(sample, Some(4_000_000)) {
                 0 => {
                     read(&adapter, 4_000_000, Duration::from_millis(2)).await;
@@ -130,6 +134,7 @@ fn sizes_without_a_listing_are_learned() {
         let sample = |index: usize| SampleRef {
             position: index as u64,
             index,
+            is_padding: false,
         };
         (0..64)
             .filter(|index| assignment.stage(sample(*index), None) > 0)
@@ -143,7 +148,8 @@ fn sizes_without_a_listing_are_learned() {
         before.stage(
             SampleRef {
                 position: 1,
-                index: 0
+                index: 0,
+                is_padding: false
             },
             None
         ),

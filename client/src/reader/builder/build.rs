@@ -27,7 +27,7 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for invalid settings;
     /// [`ErrorKind::Refused`](crate::ErrorKind) if the bucket cannot be listed.
     pub async fn build(mut self) -> Result<PushdownReader> {
-        let cpu = CpuPool::build(self.threads)?;
+        let cpu = CpuPool::build(self.threads, self.local_ranks)?;
         let OpenedDataSet {
             plan,
             bucket,
@@ -76,7 +76,7 @@ impl PushdownReaderBuilder {
             )
             .map(|adapter| {
                 adapter
-                    .with_epoch_samples(plan.limited(plan.shard.sample_count(planned.len())))
+                    .with_epoch_samples(plan.sample_count(planned.len()) / plan.stride.0)
                     .with_traffic(Arc::clone(store.traffic()))
             });
             match &adapter {

@@ -45,12 +45,22 @@ impl PushdownReaderBuilder {
         check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
         let keys = mem::replace(&mut self.keys, DataSetKeys::Objects(Vec::new()));
         let objects = objects(&store, &bucket, keys, self.listing.as_ref()).await?;
+        if self.start_position > objects.len() {
+            return Err(Error::config(format!(
+                "invalid start_position: expected at most {}, the number of samples, found {}",
+                objects.len(),
+                self.start_position
+            )));
+        }
         let plan = ReadPlan {
             batch_size: self.batch_size,
             shard,
             shuffle_seed: self.seed.filter(|_| self.shuffle),
             epoch: self.epoch,
+            start_position: self.start_position,
+            tail: self.tail,
             start: self.start,
+            stride: self.stride,
             limit: self.limit,
             prefetch_bytes: self.prefetch_bytes,
             requests: self.requests,

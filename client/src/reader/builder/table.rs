@@ -3,7 +3,8 @@
 use super::{PushdownReaderBuilder, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
-    error::Result,
+    error::{Error, Result},
+    order::Tail,
     stats::Counters,
     table::{TableReader, TableSettings, TableSource},
 };
@@ -19,14 +20,20 @@ impl PushdownReaderBuilder {
     ///
     /// [`value_cache`](Self::value_cache), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a
     /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
-    /// stream.
+    /// stream. [`start_position`](Self::start_position), [`tail`](Self::tail) and [`every`](Self::every) are refused: ranks keep
+    /// contiguous stretches of rows.
     ///
     /// # Errors
     /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for a pipeline that does not map each row to one
     /// row; [`ErrorKind::Sample`](crate::ErrorKind) for an object that is not Parquet, or whose columns differ from the first
     /// object's.
     pub async fn build_table(mut self) -> Result<TableReader> {
-        let cpu = CpuPool::build(self.threads)?;
+        if self.start_position != 0 || self.tail != Tail::Short || self.stride != (1, 0) {
+            return Err(Error::config(
+                "start_position, tail and every apply to readers of objects, not of rows: resume with start_at",
+            ));
+        }
+        let cpu = CpuPool::build(self.threads, self.local_ranks)?;
         let OpenedDataSet {
             plan,
             bucket,

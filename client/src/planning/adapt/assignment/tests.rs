@@ -58,6 +58,7 @@ fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
     let sample = |index: usize| SampleRef {
         position: index as u64,
         index,
+        is_padding: false,
     };
     (0..1000)
         .map(|index| usize::from(assignment.stage(sample(index), Some(stored))))

@@ -16,6 +16,7 @@ async fn run(adapter: &Adapter, objects: &[Object]) {
             let sample = SampleRef {
                 position: index as u64,
                 index,
+                is_padding: false,
             };
             assignment.stage(sample, objects[index].bytes)
         };

@@ -25,8 +25,9 @@ if .venv-golden/bin/python -c 'import torchvision' 2>/dev/null; then
   options+=(--torch .venv-golden/bin/python)
 fi
 
-# Build everything first: a build during the measurement would disturb it.
-"$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-client -p pushdown-bench
+# Build everything first: a build during the measurement would disturb it. With fewer packages than `make build`, Cargo would pick other
+# features, and compile all dependencies again.
+"$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-client -p pushdown-bench -p transfer-learning
 echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg), measuring CPU time; an idle machine yields narrower intervals"
 status=0
 output=$("$binaries/pushdown-bench" "$@" "${options[@]}") || status=$?

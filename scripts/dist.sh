@@ -50,10 +50,16 @@ build() {
     while read -r megabytes file; do say "$megabytes MB  $file"; done
 }
 
+# Global, since the trap runs after `try` has returned.
+folder='' gateway=''
+clean_up() {
+  if [ -n "$gateway" ]; then kill "$gateway" 2>/dev/null || true; fi
+  if [ -n "$folder" ]; then rm -rf "$folder"; fi
+}
+
 try() { # archive
-  local folder gateway
+  trap clean_up EXIT
   folder=$(mktemp -d)
-  trap 'kill "${gateway:-0}" 2>/dev/null || true; rm -rf "$folder"' EXIT
   tar --extract --file "$1" --directory "$folder" --strip-components=1
   mkdir -p "$folder/store/photos"
   cp testkit/fixtures/photos/*.jpg "$folder/store/photos/"
@@ -79,6 +85,7 @@ try() { # archive
   [ "$bytes" = $((64 * 48 * 3 + 128)) ] || { say "$photo has $bytes bytes as npy" >&2; exit 1; }
   kill "$gateway"
   wait "$gateway"
+  gateway=''
   say "$(basename "$1") works: $("$folder/bin/pushdown-gateway" --version) served $photo as 64 x 48 pixels"
 }
 

@@ -8,7 +8,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 /// A fixed number of threads. Each signal lets one of them call a function once. Dropping this ends the threads after the
 /// signals that were sent, without waiting for them.
@@ -103,12 +103,10 @@ impl Drop for Threads {
 impl Signals {
     /// Waits for a signal and takes it. `false` once none can follow.
     fn wait(&self) -> bool {
-        let mut state = self.state.lock();
-        while state.pending == 0 {
-            if state.is_closed {
-                return false;
-            }
-            self.changed.wait(&mut state);
+        let is_waiting = |state: &mut SignalState| state.pending == 0 && !state.is_closed;
+        let mut state = self.changed.wait_while(self.state.lock(), is_waiting);
+        if state.pending == 0 {
+            return false;
         }
         state.pending -= 1;
         true

@@ -3,15 +3,17 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# From -> to. The facade `pushdown` re-exports the crates below it, which gateway, client, examples and bench use through it.
+# From -> to. The facade `pushdown` re-exports the crates below it, which gateway, client, cli, python, examples and bench use through it.
 allowed='
   pushdown-image>pushdown-core pushdown-model>pushdown-core pushdown-plan>pushdown-core pushdown-wire>pushdown-core pushdown-wire>pushdown-s3
   pushdown-table>pushdown-core pushdown-table>pushdown-wire
   pushdown>pushdown-core pushdown>pushdown-image pushdown>pushdown-model pushdown>pushdown-plan pushdown>pushdown-table pushdown>pushdown-wire
   pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit
+  pushdown-cli>pushdown pushdown-cli>pushdown-client
   pushdown-client>pushdown pushdown-client>pushdown-exec pushdown-client>pushdown-s3
   pushdown-fuzz>pushdown
   pushdown-gateway>pushdown pushdown-gateway>pushdown-exec pushdown-gateway>pushdown-s3
+  pushdown-python>pushdown pushdown-python>pushdown-cli pushdown-python>pushdown-client pushdown-python>pushdown-exec
   transfer-learning>pushdown transfer-learning>pushdown-client
 '
 allowed=$(tr -s ' \n' ' ' <<<"$allowed")
@@ -35,8 +37,8 @@ for crate in hyper reqwest rustls aws-sdk-s3 s3s; do
   fi
 done
 for crate in datafusion ort onnx-protobuf; do
-  if cargo tree --locked -p pushdown-client --no-default-features --edges normal --prefix none | grep -q "^$crate"; then
-    echo "arrows: a client without the features models and tables must not depend on $crate" >&2
+  if cargo tree --locked -p pushdown-cli --no-default-features --edges normal --prefix none | grep -q "^$crate"; then
+    echo "arrows: a client and its command line without the features models and tables must not depend on $crate" >&2
     wrong=1
   fi
 done

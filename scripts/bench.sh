@@ -27,7 +27,7 @@ fi
 
 # Build everything first: a build during the measurement would disturb it. With fewer packages than `make build`, Cargo would pick other
 # features, and compile all dependencies again.
-"$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-client -p pushdown-bench -p transfer-learning
+"$cargo" build --release --locked --quiet -p pushdown-gateway -p pushdown-cli -p pushdown-bench -p transfer-learning -p pushdown-python
 echo "bench: load $(cut -d' ' -f1-3 /proc/loadavg), measuring CPU time; an idle machine yields narrower intervals"
 status=0
 output=$("$binaries/pushdown-bench" "$@" "${options[@]}") || status=$?

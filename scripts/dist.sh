@@ -32,7 +32,7 @@ build() {
     "$cargo" install --quiet --locked cargo-sbom --version "$sbom_version"
   fi
   say "building $name"
-  "$cargo" build --release --locked -p pushdown-gateway -p pushdown-client
+  "$cargo" build --release --locked -p pushdown-gateway -p pushdown-cli
   rm -rf dist
   mkdir -p "$folder/bin" "$folder/docs"
   cp "$programs/pushdown-gateway" "$programs/pushdown" "$folder/bin/"
@@ -42,7 +42,7 @@ build() {
   tar --create --directory=dist --sort=name --owner=0 --group=0 --numeric-owner \
     --mtime="@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}" "$name" | gzip --no-name --best >"dist/$name.tar.gz"
   rm -r "$folder"
-  for package in gateway client; do
+  for package in gateway cli; do
     "$cargo" sbom --cargo-package "pushdown-$package" --output-format cyclone_dx_json_1_6 >"dist/$name-$package.cdx.json"
   done
   (cd dist && sha256sum "$name"* >"SHA256SUMS-$name")

@@ -62,6 +62,13 @@ impl Batch {
         self.rows.is_empty()
     }
 
+    /// The batch without the rows that have no value.
+    #[must_use]
+    pub fn without_errors(&self) -> Self {
+        let rows = self.rows.iter().filter(|row| row.value.is_ok());
+        Self::new(self.number, rows.cloned().collect())
+    }
+
     /// The rows that have a value.
     pub fn samples(&self) -> impl Iterator<Item = (&Row, &Sample)> {
         self.rows

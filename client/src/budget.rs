@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use parking_lot::Mutex;
+use pushdown_exec::sync::Mutex;
 use tokio::sync::Notify;
 
 /// The budget of a reader.

@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use parking_lot::Mutex;
+use pushdown_exec::sync::Mutex;
 use pushdown_exec::{PendingWork, Task, TaskQueue};
 
 use crate::{

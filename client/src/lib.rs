@@ -43,6 +43,7 @@ mod cpu;
 mod engine;
 mod error;
 mod models;
+mod objects;
 mod order;
 mod outage;
 mod planning;
@@ -60,18 +61,19 @@ mod value_cache;
 pub use batch::{Batch, Row, StackLayout, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
+pub use objects::{Object, Objects};
 pub use order::{Tail, TailCounts};
-pub use planning::{PlanReport, Profile, SampleProfile};
+pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
-pub use reader::{PushdownReader, PushdownReaderBuilder};
+pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
 pub use stats::Stats;
 pub use store::{
-    Credentials, Object, Store, StoreBuilder, StoredTable, StoredTables, TableRows, TablesScan, Value,
+    Credentials, Store, StoreBuilder, StoreSpec, StoredTable, StoredTables, TableRows, TablesScan, Value,
     ValueRequest, ValueStream,
 };
 #[cfg(feature = "tables")]
-pub use table::{RowId, TableBatch, TableReader};
+pub use table::{RowId, RowsRead, TableBatch, TableReader};
 pub use transport::Timeouts;
 pub use value_cache::NotCached;

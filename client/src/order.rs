@@ -61,7 +61,15 @@ impl Shard {
         (total + self.world - 1 - self.rank) / self.world
     }
 
+    /// Number of ranks.
+    #[cfg(feature = "tables")]
+    pub(crate) const fn world(self) -> usize {
+        self.world
+    }
+
     /// The positions of this shard if each shard is a contiguous range of `total`. Sizes differ by at most one.
+    ///
+    /// If each shard is shortened by the same number of positions, these are the shards of what is left.
     #[cfg(feature = "tables")]
     pub(crate) fn contiguous_range(self, total: u64) -> std::ops::Range<u64> {
         let (world, len) = (self.world as u128, u128::from(total));

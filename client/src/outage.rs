@@ -5,7 +5,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use parking_lot::Mutex;
+use pushdown_exec::sync::Mutex;
 use tokio::time::Instant;
 
 /// Minimum time between two logged outages, so that a link that drops a connection now and then does not fill the log.

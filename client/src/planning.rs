@@ -15,11 +15,11 @@ mod rate;
 #[cfg(feature = "tables")]
 mod table_stage;
 
-pub use adapt::PlanReport;
 pub(crate) use adapt::{
     Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, ProbeRequest, ReceivedValue,
     stages_after_models,
 };
+pub use adapt::{Observations, PlanReport};
 #[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;
 pub(crate) use pacer::BatchPacer;

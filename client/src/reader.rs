@@ -2,6 +2,8 @@
 
 mod builder;
 mod driver;
+mod monitor;
+mod spec;
 
 use std::{
     pin::Pin,
@@ -15,15 +17,17 @@ use tokio::{runtime::Handle, time::Instant};
 
 pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
+pub use monitor::ReaderMonitor;
+pub use spec::ReaderSpec;
 
 use crate::{
     batch::Batch,
     error::{Error, Result},
+    objects::Objects,
     order::{SampleRef, Shard, Share, Tail, TailCounts},
-    planning::{Adapter, BatchProgress, Event, PlanReport},
+    planning::{BatchProgress, Event, PlanReport},
     session::{BatchJob, Mode, Session},
     stats::{Stats, add},
-    store::Object,
 };
 
 /// Reads the samples of a data set in the order of an epoch, each exactly once, and runs the end of the pipeline on this
@@ -121,7 +125,7 @@ impl PushdownReader {
     }
 
     /// The whole data set, over all shards, in the order of sample indices.
-    pub fn objects(&self) -> &[Object] {
+    pub fn objects(&self) -> &Objects {
         &self.session.objects
     }
 
@@ -132,7 +136,7 @@ impl PushdownReader {
 
     /// Counts so far.
     pub fn stats(&self) -> Stats {
-        self.session.counters.snapshot(self.session.store.traffic())
+        self.monitor().stats()
     }
 
     /// The mode in force: plain as well after the gateway turned out to have another engine.
@@ -142,7 +146,12 @@ impl PushdownReader {
 
     /// The plan in force and what it was made from, in [`Mode::Auto`]; `None` before the first plan.
     pub fn plan(&self) -> Option<PlanReport> {
-        self.session.adapter.as_ref().and_then(Adapter::plan_report)
+        self.monitor().plan()
+    }
+
+    /// Observes the reader while it reads, also from other threads.
+    pub fn monitor(&self) -> ReaderMonitor {
+        ReaderMonitor::new(Arc::clone(&self.session))
     }
 
     /// Starts another epoch from its first batch. Drops what was prefetched.

@@ -3,9 +3,13 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::StatusCode;
+use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-use crate::outage::{FailingRequest, Outages, RetriesLeft};
+use crate::{
+    outage::{FailingRequest, Outages, RetriesLeft},
+    store::seconds,
+};
 
 /// Upper limit on the pause that an endpoint may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
@@ -14,13 +18,16 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// `base * 2^(n-1)`, at most `cap`.
 ///
 /// Only consecutive failures count: anything that arrives in between resets the count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct RetryPolicy {
     /// Consecutive attempts before giving up, including the first one. Default 10.
     pub attempts: u32,
     /// Longest pause after the first failure. Default 100 ms.
+    #[serde(rename = "base_seconds", with = "seconds")]
     pub base: Duration,
     /// Longest pause after any failure, unless the endpoint asks for more. Default 20 s.
+    #[serde(rename = "cap_seconds", with = "seconds")]
     pub cap: Duration,
 }
 

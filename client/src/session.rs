@@ -21,15 +21,17 @@ use pushdown::{
     Engine, Limits, Pipeline,
     wire::{Compression, Split},
 };
+use serde::{Deserialize, Serialize};
 
 use crate::{
     batch::{Batch, Row},
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
+    objects::Objects,
     order::SampleRef,
     planning::Adapter,
     stats::{Counters, add},
-    store::{Object, Store},
+    store::Store,
     value_cache::ValueCache,
 };
 pub(crate) use get_permits::GetPermits;
@@ -42,7 +44,8 @@ pub(crate) use routes::BatchRoutes;
 const EXPLORATION_GETS: usize = 2;
 
 /// Where the steps run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// The prefix runs at the gateway, the suffix on this host.
     #[default]
@@ -55,7 +58,8 @@ pub enum Mode {
 }
 
 /// How a reader treats a sample that cannot be delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnError {
     /// End the stream with an error that names the sample.
     #[default]
@@ -68,8 +72,7 @@ pub enum OnError {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) store: Store,
-    pub(crate) bucket: String,
-    pub(crate) objects: Vec<Object>,
+    pub(crate) objects: Objects,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
     /// The first usable stage in [`Mode::Auto`]: this host cannot run models after an earlier one.
@@ -166,7 +169,7 @@ impl Session {
             .map(|((stage, value), sample)| Row {
                 position: sample.position,
                 index: sample.index,
-                key: Arc::clone(&self.objects[sample.index].key),
+                key: self.objects.key(sample.index).into(),
                 is_padding: sample.is_padding,
                 stage,
                 value,
@@ -200,7 +203,7 @@ impl Session {
     pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
         if let (OnError::Raise, Some((row, error))) = (self.on_error, batch.errors().next()) {
             add(&self.counters.errors, 1);
-            let (bucket, key, position) = (&self.bucket, &row.key, row.position);
+            let (bucket, key, position) = (self.objects.bucket(), &row.key, row.position);
             let text = format!("s3://{bucket}/{key} (position {position}) cannot be delivered: {error}");
             return Err(Error::new(ErrorKind::Sample, text));
         }
@@ -221,7 +224,7 @@ impl Session {
     fn sample_bytes(&self, sample: SampleRef, split: Split) -> u64 {
         /// Assumed size of an object of unknown size: about the mean of a photo data set.
         const OBJECT_BYTES: u64 = 128 << 10;
-        let stored = self.objects[sample.index].bytes.unwrap_or(OBJECT_BYTES);
+        let stored = self.objects.bytes(sample.index).unwrap_or(OBJECT_BYTES);
         let kinds = self.pipeline.kinds();
         let arriving = match (self.mode(), split) {
             (Mode::Plain, _) | (_, Split::Smallest) => None,

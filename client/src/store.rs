@@ -5,6 +5,7 @@ mod get;
 mod list;
 mod multi_object;
 mod rows;
+mod spec;
 mod table;
 mod versioned_object;
 
@@ -13,13 +14,14 @@ use std::path::{Path, PathBuf};
 use std::{sync::Arc, time::SystemTime};
 
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
-use parking_lot::Mutex;
+use pushdown_exec::sync::Mutex;
 
 pub(crate) use get::Failure;
 pub use get::{Value, ValueRequest, ValueStream};
-pub use list::Object;
 pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
+pub use spec::StoreSpec;
+pub(crate) use spec::seconds;
 pub use table::StoredTable;
 
 use crate::{
@@ -57,14 +59,8 @@ struct Shared {
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct StoreBuilder {
-    endpoint: Option<String>,
-    region: Option<String>,
-    profile: Option<String>,
-    credentials: Option<Credentials>,
-    timeouts: Timeouts,
-    retry: RetryPolicy,
-    #[cfg(feature = "models")]
-    model_cache: Option<PathBuf>,
+    pub(crate) spec: StoreSpec,
+    pub(crate) credentials: Option<Credentials>,
 }
 
 /// An access key and its secret.
@@ -77,22 +73,31 @@ pub struct Credentials {
 
 // === impl StoreBuilder ===
 
+impl From<StoreSpec> for StoreBuilder {
+    fn from(spec: StoreSpec) -> Self {
+        Self {
+            spec,
+            credentials: None,
+        }
+    }
+}
+
 impl StoreBuilder {
     /// URL of the endpoint. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of the profile.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
-        self.endpoint = Some(url.into());
+        self.spec.endpoint = Some(url.into());
         self
     }
 
     /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`.
     pub fn region(mut self, region: impl Into<String>) -> Self {
-        self.region = Some(region.into());
+        self.spec.region = Some(region.into());
         self
     }
 
     /// Profile of the AWS configuration files. Default: `AWS_PROFILE`, then `default`.
     pub fn profile(mut self, profile: impl Into<String>) -> Self {
-        self.profile = Some(profile.into());
+        self.spec.profile = Some(profile.into());
         self
     }
 
@@ -104,20 +109,20 @@ impl StoreBuilder {
 
     /// Timeouts of every request.
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.timeouts = timeouts;
+        self.spec.timeouts = timeouts;
         self
     }
 
     /// When to retry.
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.retry = retry;
+        self.spec.retry = retry;
         self
     }
 
     /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
     #[cfg(feature = "models")]
     pub fn model_cache(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.model_cache = Some(folder.into());
+        self.spec.model_cache = Some(folder.into());
         self
     }
 
@@ -137,18 +142,18 @@ impl StoreBuilder {
                 "no credentials are set: set an access key and its secret",
             )
         })?;
-        let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.timeouts);
+        let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.spec.timeouts);
         Ok(Store {
             shared: Arc::new(Shared {
                 outages: Outages::new(endpoint.to_string()),
-                transport: Transport::new(endpoint, self.timeouts)?,
+                transport: Transport::new(endpoint, self.spec.timeouts)?,
                 listing,
                 region: sources.region,
                 provider,
                 credentials: Mutex::default(),
-                retry: self.retry,
+                retry: self.spec.retry,
                 #[cfg(feature = "models")]
-                model_cache: self.model_cache.or_else(default_model_cache),
+                model_cache: self.spec.model_cache.or_else(default_model_cache),
             }),
         })
     }

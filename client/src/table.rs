@@ -5,9 +5,11 @@ mod build;
 mod order;
 mod read;
 mod row_groups;
+mod rows_left;
+mod rows_read;
 
 use std::{
-    ops::Range,
+    iter::once,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -25,22 +27,28 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     budget::Budget,
     error::Result,
+    objects::Objects,
+    order::TailCounts,
     reader::ReadPlan,
     stats::{Stats, add},
-    store::Object,
 };
 use batches::RowGroupTask;
 pub(crate) use build::TableSettings;
 use order::{RowGroupSlice, RowOrder};
 use read::RowReader;
 pub(crate) use read::TableSource;
+use rows_left::RowsLeft;
+pub use rows_read::RowsRead;
 
 /// Reads rows of Parquet objects in the order of an epoch, each exactly once, as Arrow record batches.
 ///
 /// The samples are the rows of all objects that satisfy the condition of the pipeline's `select`. The condition is evaluated
 /// once, when the reader is built, so every rank has the same counts. With a seed, the order of row groups is shuffled, and so
-/// are the rows within each. Each rank has a contiguous range of that order, so a row group is read by one rank, or by two at
-/// the ends of ranges.
+/// are the rows within each. Each rank has a contiguous stretch of that order, and stretches differ by at most one row. So a row
+/// group is read by one rank, or by two at the ends of stretches. Only one that is longer than a stretch may be read by more.
+///
+/// Another world may continue an epoch: what is left is dealt out anew as stretches of the same order. See [`RowsRead`]. Each
+/// row is read once, but unlike objects, rows do not keep one order across worlds.
 ///
 /// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget. After an error it ends; a reader
 /// built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
@@ -48,6 +56,9 @@ pub(crate) use read::TableSource;
 pub struct TableReader {
     rows: Arc<RowReader>,
     plan: ReadPlan,
+    /// What earlier worlds have read of this epoch.
+    rows_read: Vec<RowsRead>,
+    left: RowsLeft,
     state: State,
     waiting_since: Option<Instant>,
 }
@@ -68,7 +79,7 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Rows that are consecutive in the order of the epoch.
+/// Rows that are consecutive in the stretch of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableBatch {
     /// Number of the batch within this shard, from 0: pass it to `start_at` to resume.
@@ -91,17 +102,11 @@ pub struct RowId {
 // === impl TableReader ===
 
 impl TableReader {
-    /// Rows of an epoch in this reader's shard, at most the [limit](crate::PushdownReaderBuilder::limit).
+    /// Rows of an epoch in this reader's shard, without those of [`rows_read`](crate::PushdownReaderBuilder::rows_read); at most
+    /// the [limit](crate::PushdownReaderBuilder::limit).
     pub fn len(&self) -> u64 {
-        let share = self.share();
-        share.end - share.start
-    }
-
-    /// The positions that this reader reads, in the order of the rows of all shards.
-    fn share(&self) -> Range<u64> {
-        let shard = self.plan.shard.contiguous_range(self.rows.samples.len());
-        let limit = self.plan.limit.map_or(u64::MAX, |limit| limit as u64);
-        shard.start..shard.end.min(shard.start.saturating_add(limit))
+        let stretch = self.left.stretch(&self.plan);
+        stretch.end - stretch.start
     }
 
     /// Whether the shard has no rows.
@@ -114,13 +119,32 @@ impl TableReader {
         self.len().div_ceil(self.plan.batch_size as u64)
     }
 
+    /// What the [tail policy](crate::PushdownReaderBuilder::tail) drops in an epoch, over all ranks.
+    pub fn tail_counts(&self) -> TailCounts {
+        self.left.tail_counts(&self.plan)
+    }
+
+    /// What has been read of this epoch after each rank's first `batches` batches, for
+    /// [`rows_read`](crate::PushdownReaderBuilder::rows_read). It is the same on every rank. With the batch of number `n` in
+    /// hand, it is the state after `n + 1` batches.
+    pub fn rows_read_after(&self, batches: usize) -> Vec<RowsRead> {
+        let rows = (batches as u64).saturating_mul(self.plan.batch_size as u64);
+        let read = RowsRead {
+            world: self.plan.shard.world(),
+            rows_per_rank: rows.min(self.left.most_rows(&self.plan)),
+        };
+        let mut rows_read = self.rows_read.clone();
+        read.append_to(&mut rows_read);
+        rows_read
+    }
+
     /// The columns of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.rows.schema
     }
 
     /// The whole data set, over all shards.
-    pub fn objects(&self) -> &[Object] {
+    pub fn objects(&self) -> &Objects {
         &self.rows.source.objects
     }
 
@@ -141,6 +165,8 @@ impl TableReader {
     pub fn set_epoch(&mut self, epoch: u32) {
         self.plan.epoch = epoch;
         self.plan.start = 0;
+        self.rows_read.clear();
+        self.left = RowsLeft::new(self.rows.samples.len(), &[]);
         self.state = State::Idle;
     }
 
@@ -155,12 +181,12 @@ impl TableReader {
             ..
         } = self.plan;
         let order = RowOrder::new(shuffle_seed, epoch);
-        let mut share = self.share();
+        let mut stretch = self.left.stretch(&self.plan);
         let passed = (first as u64).saturating_mul(batch_size as u64);
-        let skipped = share.start.saturating_add(passed).min(share.end);
-        add(&self.rows.source.counters.skipped, skipped - share.start);
-        share.start = skipped;
-        let slices = order.slices(&self.rows.samples, share);
+        let skipped = stretch.start.saturating_add(passed).min(stretch.end);
+        add(&self.rows.source.counters.skipped, skipped - stretch.start);
+        stretch.start = skipped;
+        let slices = order.slices(&self.rows.samples, &self.left.positions(once(stretch)));
         let budget = Budget::new(prefetch_bytes);
         let rows = Arc::clone(&self.rows);
         let start = move |(number, slice): (usize, RowGroupSlice)| {
@@ -206,3 +232,6 @@ impl Stream for TableReader {
         polled
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,12 +16,13 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
-use parking_lot::RwLock;
 use pushdown::wire::{
     Features,
     header::{FEATURES, MAX_COUNT},
 };
+use pushdown_exec::sync::RwLock;
 use rustls::ClientConfig;
+use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 pub(crate) use answer::{Answer, Refusal};
@@ -30,19 +31,24 @@ use metered::MeteredConnector;
 use crate::{
     error::{Error, ErrorKind, Result},
     stats::Traffic,
+    store::seconds,
 };
 
 /// Idle connections are closed before the gateway closes them (75 s), so that no request uses a dead one.
 const POOL_IDLE: Duration = Duration::from_secs(50);
 
 /// How long to wait for the endpoint before an attempt fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
     /// Until a TCP connection is established. Default 5 s.
+    #[serde(rename = "connect_seconds", with = "seconds")]
     pub connect: Duration,
     /// From a request to the head of its answer, including connecting. Default 60 s.
+    #[serde(rename = "first_byte_seconds", with = "seconds")]
     pub first_byte: Duration,
     /// Between any two pieces of an answer. Default 60 s.
+    #[serde(rename = "idle_seconds", with = "seconds")]
     pub idle: Duration,
 }
 

@@ -16,7 +16,7 @@ use pushdown::{
 
 use crate::{
     error::{Error, Result},
-    store::Object,
+    objects::{Object, Objects},
 };
 use folder::Folder;
 pub use reasons::NotCached;
@@ -97,20 +97,17 @@ impl ValueCache {
     }
 
     /// The objects without a cached value.
-    pub(crate) fn missing(&self, objects: &[Object]) -> Vec<Object> {
-        let is_cached = |object: &Object| {
+    pub(crate) fn missing(&self, objects: &Objects) -> Objects {
+        let is_cached = |index: &usize| {
+            let object = objects.object(*index);
             self.stage(object.bytes)
                 .is_some_and(|stage| self.folder.contains(&self.digest(object, stage)))
         };
-        objects
-            .iter()
-            .filter(|object| !is_cached(object))
-            .cloned()
-            .collect()
+        objects.select((0..objects.len()).filter(|index| !is_cached(index)))
     }
 
     /// The first stage at which any of these objects is cached. Once all are cached, no step before it runs.
-    pub(crate) fn first_stage(&self, objects: &[Object]) -> usize {
+    pub(crate) fn first_stage(&self, objects: &Objects) -> usize {
         let stages = objects.iter().filter_map(|object| self.stage(object.bytes));
         stages.map(|stage| stage.stage).min().unwrap_or_default()
     }
@@ -118,7 +115,7 @@ impl ValueCache {
     /// The cached value of an object.
     pub(crate) fn load(
         &self,
-        object: &Object,
+        object: Object<'_>,
         stage: &CachedStage,
         pipeline: &Pipeline,
         limits: &Limits,
@@ -142,7 +139,7 @@ impl ValueCache {
     /// The reason why it was not cached.
     pub(crate) fn store(
         &self,
-        object: &Object,
+        object: Object<'_>,
         stored: Option<u64>,
         stage: &CachedStage,
         value: &Sample,
@@ -170,14 +167,14 @@ impl ValueCache {
     }
 
     /// Digest of everything that determines the value, without the endpoint. A replaced object has another digest.
-    fn digest(&self, object: &Object, stage: &CachedStage) -> Digest {
+    fn digest(&self, object: Object<'_>, stage: &CachedStage) -> Digest {
         let size = object.bytes.map(u64::to_le_bytes);
         let parts: [&[u8]; 6] = [
             stage.engine.as_bytes(),
             stage.prefix.as_bytes(),
             self.bucket.as_bytes(),
             object.key.as_bytes(),
-            object.etag.as_deref().unwrap_or_default().as_bytes(),
+            object.etag.unwrap_or_default().as_bytes(),
             size.as_ref().map_or(&[], |size| &size[..]),
         ];
         Digest::from_parts(&parts)

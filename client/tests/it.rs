@@ -1,7 +1,8 @@
-//! Integration tests: the reader and the command line with the real gateway on its embedded store.
+//! Integration tests: the reader with the real gateway on its embedded store.
 //!
 //! - `order`: each sample once, in the seeded order; shards, resuming, epochs, `take`
 //! - `elastic`: other worlds, batch sizes, workers and tail policies; resuming at a position
+//! - `elastic_rows`: the same of rows
 //! - `splits`: law 1: plain reading and every split agree bit for bit
 //! - `rows`: rows of Parquet objects as samples
 //! - `errors`: bad samples, endpoints that are not gateways
@@ -9,7 +10,6 @@
 //! - `features`: steps that a client without models or tables refuses
 //! - `engines`: a gateway with another version of ONNX Runtime
 //! - `families`: a gateway with older versions of some steps
-//! - `outages`: what the command line logs about outages
 //! - `listing`: listings of many pages
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
 //! - `value_cache`: values cached in a folder
@@ -20,30 +20,21 @@
 //! - `weights`: fetching the weights of models
 //! - `wide_models`: models with intermediate values larger than the objects
 //! - `quantized_features`: model outputs as bf16 and int8
-//! - `warnings`: warnings of the command line about models
-//! - `cli`: the binary
-//! - `output_files`: the format of output files by their extension
-//! - `explain`: plans for tiers that share CPUs
-//! - `tables`: the binary on tables
-//! - `table_faults`: tables of stores that change or misbehave while they are read
-//! - `placement`: local or remote scans of tables, by the link rate
 //!
 //! Without the features `models` and `tables`, only those tests are compiled that need neither of them.
 //!
-//! Support modules: `world` (a gateway with objects), `relay` (a faulty proxy), `throttle` (a link of limited rate).
+//! Support module: `world` (a gateway with objects, and readers of them).
 
 #[cfg(test)]
 mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod auto;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod cli;
     mod elastic;
+    #[cfg(all(feature = "models", feature = "tables"))]
+    mod elastic_rows;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod engines;
     mod errors;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod explain;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod external_models;
     #[cfg(all(feature = "models", feature = "tables"))]
@@ -58,32 +49,16 @@ mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod order;
     #[cfg(all(feature = "models", feature = "tables"))]
-    mod outages;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod output_files;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod placement;
-    #[cfg(all(feature = "models", feature = "tables"))]
     mod quantized_features;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod relay;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
     mod splits;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;
     #[cfg(all(feature = "models", feature = "tables"))]
-    mod table_faults;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod tables;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod throttle;
-    #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache_reasons;
-    #[cfg(all(feature = "models", feature = "tables"))]
-    mod warnings;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod weights;
     #[cfg(all(feature = "models", feature = "tables"))]

@@ -1,4 +1,5 @@
-//! Test support: launches the gateway and stores, and has a scripted origin, a request signer and a raw HTTP client.
+//! Test support: launches the gateway and stores, and has a gateway with objects, a scripted origin, faulty and slow relays, a request
+//! signer and a raw HTTP client.
 //!
 //! All functions block, so that tests read from top to bottom; asynchronous tests call them from a thread. Processes are
 //! killed when their handles are dropped, the kernel chooses the ports, and waiting polls for a condition instead of
@@ -11,10 +12,13 @@ mod nginx;
 mod origin;
 mod process;
 mod raw;
+mod relay;
 mod sign;
 mod stats;
 mod tables;
+mod throttle;
 mod weed;
+mod world;
 
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
@@ -23,7 +27,10 @@ pub use nginx::Nginx;
 pub use origin::{Exchange, ScriptedOrigin};
 pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};
+pub use relay::{Gate, RelayAction, faulty_relay, gated_relay, recording_relay};
 pub use sign::{Keys, Payload};
 pub use stats::{distance, jain};
 pub use tables::{Parquet, first_byte, ranged};
+pub use throttle::Throttle;
 pub use weed::Weed;
+pub use world::{ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, photos};

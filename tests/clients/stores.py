@@ -59,10 +59,10 @@ def gateway_binary() -> pathlib.Path:
 
 
 def start_gateway(folder: pathlib.Path, **settings: object) -> tuple[Process, dict[str, str]]:
-    """Starts a gateway on free ports, and returns its process and its addresses."""
+    """Starts a gateway, on free ports unless `listen` is set, and returns its process and its addresses."""
     folder.mkdir()
     ready = folder / "ready.json"
-    settings |= {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "ready_file": ready}
+    settings = {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "ready_file": ready} | settings
     env = dict(os.environ) | {f"PUSHDOWN_{name.upper()}": str(value) for name, value in settings.items()}
     gateway = Process([str(gateway_binary()), "serve"], folder / "log", env)
     gateway.wait_until("the gateway serves", ready.exists)

@@ -138,6 +138,9 @@ def test_listing(s3, bucket):
     assert [entry["Key"] for page in pages for entry in page["Contents"]] == keys
     folders = s3.list_objects_v2(Bucket=bucket, Delimiter="/")["CommonPrefixes"]
     assert [folder["Prefix"] for folder in folders] == ["a/", "b b/", "ü/"]
+    # What s3torchconnector sends.
+    for operation in (s3.list_objects, s3.list_objects_v2):
+        assert [entry["Key"] for entry in operation(Bucket=bucket, Delimiter="")["Contents"]] == keys
     listed = s3.list_objects_v2(Bucket=bucket, Prefix="b b/", StartAfter="b b/03")["Contents"]
     assert [entry["Key"] for entry in listed] == ["b b/04", "b b/05", "b b/06"]
     assert bucket in [entry["Name"] for entry in s3.list_buckets()["Buckets"]]

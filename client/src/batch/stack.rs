@@ -28,9 +28,9 @@ pub struct StackLayout {
     pub shape: Vec<usize>,
     /// Index in the batch of each value. Rows without a value are left out.
     pub rows: Vec<usize>,
-    /// The quantisation scale of each value, if values have one.
+    /// The quantisation scale of each entry of the batch axis, if values have one.
     pub scales: Option<Vec<f32>>,
-    /// Bytes of all values.
+    /// Bytes of the array.
     pub bytes: usize,
 }
 
@@ -77,19 +77,57 @@ impl Batch {
         let Some(stacked) = self.stack_layout()? else {
             return Ok(None);
         };
-        let found = buffer.len();
-        let Some(mut free) = buffer.get_mut(..stacked.bytes) else {
-            return Err(Error::config(format!(
-                "cannot stack: expected a buffer of at least {} bytes, found {found}",
-                stacked.bytes
-            )));
-        };
+        let mut free = stacked.buffer(buffer)?;
         for elements in self.elements(&stacked) {
             let (value, rest) = free.split_at_mut(elements.len());
             value.copy_from_slice(elements);
             free = rest;
         }
         Ok(Some(stacked))
+    }
+
+    /// Copies the values into the beginning of `buffer`, each at the place of its row, so that the batch axis has the rows of the
+    /// batch; rows without a value become zeros. Returns what the array is, or `None` if no row has a value.
+    /// [`row_layout`](Self::row_layout) says how many bytes it takes.
+    ///
+    /// # Errors
+    /// As [`stack_into`](Self::stack_into).
+    pub fn stack_rows_into(&self, buffer: &mut [u8]) -> Result<Option<StackLayout>> {
+        let Some(layout) = self.row_layout()? else {
+            return Ok(None);
+        };
+        let free = layout.buffer(buffer)?;
+        let row_bytes = layout.bytes / self.len();
+        if row_bytes > 0 {
+            for (row, place) in self.rows().iter().zip(free.chunks_exact_mut(row_bytes)) {
+                match row.value.as_ref().ok().and_then(parts) {
+                    Some((_, elements, _)) => place.copy_from_slice(elements),
+                    None => place.fill(0),
+                }
+            }
+        }
+        Ok(Some(layout))
+    }
+
+    /// What [`stack_rows_into`](Self::stack_rows_into) would return, without a copy; `None` if no row has a value.
+    ///
+    /// # Errors
+    /// If dtypes or shapes differ, or values are bytes.
+    pub fn row_layout(&self) -> Result<Option<StackLayout>> {
+        let layout = self.stack_layout()?;
+        Ok(layout.map(|mut layout| {
+            let values = layout.rows.len();
+            layout.bytes = layout.bytes / values * self.len();
+            layout.shape[0] = self.len();
+            if let Some(scales) = &mut layout.scales {
+                let mut of_rows = vec![0.0; self.len()];
+                for (row, scale) in layout.rows.iter().zip(&*scales) {
+                    of_rows[*row] = *scale;
+                }
+                *scales = of_rows;
+            }
+            layout
+        }))
     }
 
     /// What [`stack`](Self::stack) would return, without a copy; `None` if no row has a value.
@@ -145,6 +183,19 @@ impl Batch {
             .iter()
             .filter_map(value)
             .filter_map(|value| parts(value).map(|(_, elements, _)| elements))
+    }
+}
+
+impl StackLayout {
+    /// The beginning of `buffer` that holds all values.
+    fn buffer<'a>(&self, buffer: &'a mut [u8]) -> Result<&'a mut [u8]> {
+        let found = buffer.len();
+        buffer.get_mut(..self.bytes).ok_or_else(|| {
+            Error::config(format!(
+                "cannot stack: expected a buffer of at least {} bytes, found {found}",
+                self.bytes
+            ))
+        })
     }
 }
 

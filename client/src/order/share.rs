@@ -1,12 +1,15 @@
 //! A rank's share of an epoch, and what happens at its end if the samples do not divide evenly.
 
+use serde::{Deserialize, Serialize};
+
 use super::Shard;
 
 /// How an epoch ends if its samples do not divide evenly among ranks and batches.
 ///
 /// Under every policy but [`Short`](Self::Short) all ranks read the same number of batches. What is dropped or repeated
 /// depends on the order, and so on the epoch; [`TailCounts`] says how much it is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Tail {
     /// Every sample once. Some ranks read one sample more than others, and so perhaps one batch more.
     #[default]
@@ -52,6 +55,16 @@ impl Share {
             Tail::Drop => in_batches(left / in_batches(world)),
             Tail::Pad => in_batches(left.div_ceil(in_batches(world))),
         }
+    }
+
+    /// The most samples that a rank of the same world has, padding included. It is the same for every rank.
+    #[cfg(feature = "tables")]
+    pub(crate) fn most_samples(self, total: usize) -> usize {
+        let first = Shard {
+            rank: 0,
+            ..self.shard
+        };
+        Self { shard: first, ..self }.sample_count(total)
     }
 
     /// The position of the `nth` sample. From `total` on it is padding.

@@ -6,6 +6,7 @@ mod event;
 mod in_flight;
 mod interval;
 mod model_support;
+mod observations;
 mod observe;
 mod plan_context;
 mod plan_report;
@@ -17,8 +18,8 @@ mod unlisted_sizes;
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use parking_lot::Mutex;
 use pushdown::{Pipeline, pipeline::NamedModel, plan::Replanner, wire::CpuTime};
+use pushdown_exec::sync::Mutex;
 use tokio::{sync::watch, time::Instant};
 
 pub(crate) use assignment::Assignment;
@@ -27,6 +28,7 @@ pub(crate) use event::{Event, GatewayCpus, ReceivedValue};
 pub(crate) use in_flight::InFlight;
 use interval::IntervalStart;
 pub(crate) use model_support::stages_after_models;
+pub use observations::Observations;
 use plan_context::PlanContext;
 pub use plan_report::PlanReport;
 pub(crate) use probe::ProbeRequest;
@@ -34,7 +36,7 @@ use size_classes::size_classes;
 use unlisted_sizes::UnlistedSizes;
 
 use super::{link_meter::LinkMeter, profile::float};
-use crate::{models::models_of, stats::Traffic, store::Object};
+use crate::{models::models_of, objects::Objects, stats::Traffic};
 
 /// Batches that try both routes before the first plan.
 pub(crate) const EXPLORATION_BATCHES: usize = 2;
@@ -93,7 +95,7 @@ impl Adapter {
     /// An adapter without observations. `None` if no step of the pipeline could run at the gateway.
     pub(crate) fn new(
         pipeline: &Pipeline,
-        objects: &[Object],
+        objects: &Objects,
         batch_size: usize,
         threads: usize,
         max_expand: f64,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use pushdown_exec::sync::Mutex;
 use tokio::time::timeout_at;
 
 use super::progress::{ArrivalTimes, BatchProgress};

@@ -21,7 +21,8 @@ use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},
     models::models_of,
-    store::{Object, Store, ValueRequest},
+    objects::Objects,
+    store::{Store, ValueRequest},
 };
 use link::{LinkSampler, MAX_CONCURRENT_READS};
 pub(crate) use measure::float;
@@ -56,7 +57,6 @@ pub struct Profile {
 /// What to measure.
 #[derive(Debug)]
 pub(crate) struct ProfileRequest<'a> {
-    pub(crate) bucket: &'a str,
     /// Its models are cut where a split may be worthwhile.
     pub(crate) pipeline: &'a Pipeline,
     /// The number of steps that also run on this host. Later steps are assumed to differ from the gateway's by the same
@@ -99,14 +99,12 @@ impl Store {
     /// If no gateway can be reached. Objects that it refuses are listed in the profile.
     pub async fn profile(
         &self,
-        bucket: &str,
-        objects: &[Object],
+        objects: &Objects,
         pipeline: &Pipeline,
         seed: Option<u64>,
         epoch: u32,
     ) -> Result<Profile> {
         let request = ProfileRequest {
-            bucket,
             pipeline: &refined(pipeline),
             host_steps: usize::MAX,
             seed,
@@ -118,7 +116,7 @@ impl Store {
     /// As [`profile`](Self::profile), for a pipeline whose models are already cut.
     pub(crate) async fn profile_all(
         &self,
-        objects: &[Object],
+        objects: &Objects,
         request: &ProfileRequest<'_>,
     ) -> Result<Profile> {
         let mut profile = Profile {
@@ -136,19 +134,24 @@ impl Store {
         let mut link = LinkSampler::default();
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let host_cpus = cpus::name(threads);
-        for (turn, objects) in objects.chunks(MAX_CONCURRENT_READS).enumerate() {
-            let objects = link.read(self, request.bucket, objects).await;
+        for first in (0..objects.len()).step_by(MAX_CONCURRENT_READS) {
+            let indices = first..objects.len().min(first + MAX_CONCURRENT_READS);
+            let read = link.read(self, objects, indices).await;
             // A first run loads weights and fills caches; it does not count.
-            if turn == 0
-                && let Some((key, Ok(stored))) = objects.first()
+            if first == 0
+                && let Some((key, Ok(stored))) = read.first()
             {
-                drop(Measurement::from_result(
-                    self.measure(key, stored, request, &missing).await,
-                )?);
+                let measured = self
+                    .measure(objects.bucket(), key, stored, request, &missing)
+                    .await;
+                drop(Measurement::from_result(measured)?);
             }
-            for (key, stored) in objects {
+            for (key, stored) in read {
                 let measured = match stored {
-                    Ok(stored) => self.measure(&key, &stored, request, &missing).await,
+                    Ok(stored) => {
+                        self.measure(objects.bucket(), &key, &stored, request, &missing)
+                            .await
+                    }
                     Err(error) => Err(error),
                 };
                 match Measurement::from_result(measured)? {
@@ -158,7 +161,7 @@ impl Store {
                         profile.has_shared_cpus = host_cpus.is_some() && measured.gateway_cpus == host_cpus;
                         profile.engine_mismatch = measured.engine_mismatch;
                     }
-                    Measurement::Failed(error) => profile.failed.push((key.to_string(), error.to_string())),
+                    Measurement::Failed(error) => profile.failed.push((key, error.to_string())),
                 }
             }
         }
@@ -168,14 +171,14 @@ impl Store {
 
     async fn measure(
         &self,
-        key: &Arc<str>,
+        bucket: &str,
+        key: &str,
         stored: &Bytes,
         request: &ProfileRequest<'_>,
         missing: &[Arc<dyn NamedModel>],
     ) -> Result<MeasuredSample> {
         let limits = Limits::default();
         let &ProfileRequest {
-            bucket,
             pipeline,
             host_steps,
             seed,
@@ -189,7 +192,7 @@ impl Store {
             accept: None,
         };
         let pushed = self.get_value(bucket, key, &value, &limits).await?;
-        let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), Arc::clone(key));
+        let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), key.to_owned());
         let until = host_steps.min(pipeline.len());
         // On its own thread: a download of weights blocks, and needs this runtime.
         let host_run = run_on_thread(move || {
@@ -216,7 +219,7 @@ impl Store {
         let gateway = text(header::ENGINE);
         Ok(MeasuredSample {
             sample: SampleProfile {
-                key: key.to_string(),
+                key: key.to_owned(),
                 candidates: candidates(pipeline, &bytes, &host_groups, &gateway_groups, missing)?,
             },
             gateway_cores: cores,

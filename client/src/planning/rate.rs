@@ -1,6 +1,6 @@
 //! Measures how fast ranges of an object arrive.
 
-use parking_lot::Mutex;
+use pushdown_exec::sync::Mutex;
 use tokio::time::Instant;
 
 use super::link_meter::LinkMeter;

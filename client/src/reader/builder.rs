@@ -7,62 +7,44 @@ mod table;
 
 use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc};
 
+use arrow_array::LargeStringArray;
 use pushdown::{
     BytesKind, Limits, Pipeline,
-    plan::simulate::ReadAhead,
     wire::{Compression, Split},
 };
 
-use super::{PushdownReader, State};
+use super::{PushdownReader, ReaderSpec, State};
+#[cfg(feature = "tables")]
+use crate::table::RowsRead;
 use crate::{
     error::{Error, Result},
+    objects::{Objects, key_column},
     order::{Shard, Tail},
+    planning::Observations,
     retry::RetryPolicy,
     session::{Mode, OnError},
-    store::{Credentials, Object, Store, StoreBuilder},
+    store::{Credentials, StoreBuilder},
     transport::Timeouts,
 };
 
-/// Settings of a [`PushdownReader`]. Required are the bucket, the pipeline, and either a prefix or keys; everything else has
-/// a default.
+/// Settings of a [`PushdownReader`]. Required are the pipeline, and the objects or their bucket; everything else has a default.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct PushdownReaderBuilder {
-    store: StoreBuilder,
+    spec: ReaderSpec,
+    credentials: Option<Credentials>,
     bucket: Option<String>,
     keys: DataSetKeys,
-    pipeline: Option<String>,
-    split: Split,
-    compression: Compression,
-    mode: Mode,
-    on_error: OnError,
-    batch_size: usize,
-    seed: Option<u64>,
-    shuffle: bool,
-    epoch: u32,
-    shard: (usize, usize),
-    start_position: usize,
-    tail: Tail,
-    start: usize,
-    stride: (usize, usize),
-    limit: Option<usize>,
     listing: Option<ListingCallback>,
-    prefetch_bytes: u64,
-    requests: usize,
-    gets: usize,
-    threads: Option<NonZeroUsize>,
-    local_ranks: NonZeroUsize,
+    observations: Option<Box<Observations>>,
     limits: Limits,
-    models: Option<PathBuf>,
-    value_cache: Option<PathBuf>,
-    value_cache_bytes: u64,
-    max_expand: f64,
 }
 
 #[derive(Debug, Clone)]
 enum DataSetKeys {
     Prefix(String),
-    Objects(Vec<Object>),
+    Keys(LargeStringArray),
+    Objects(Objects),
 }
 
 /// Called while a prefix is listed.
@@ -78,35 +60,22 @@ impl fmt::Debug for ListingCallback {
 impl Default for PushdownReaderBuilder {
     fn default() -> Self {
         Self {
-            store: Store::builder(),
+            spec: ReaderSpec::default(),
+            credentials: None,
             bucket: None,
             keys: DataSetKeys::Prefix(String::new()),
-            pipeline: None,
-            split: Split::Smallest,
-            compression: Compression::None,
-            mode: Mode::default(),
-            on_error: OnError::default(),
-            batch_size: 64,
-            seed: None,
-            shuffle: true,
-            epoch: 0,
-            shard: (0, 1),
-            start_position: 0,
-            tail: Tail::default(),
-            start: 0,
-            stride: (1, 0),
-            limit: None,
             listing: None,
-            prefetch_bytes: 256 << 20,
-            requests: ReadAhead::DEFAULT_BATCHES_IN_FLIGHT.get(),
-            gets: ReadAhead::DEFAULT_CONCURRENT_GETS.get(),
-            threads: None,
-            local_ranks: NonZeroUsize::MIN,
+            observations: None,
             limits: Limits::default(),
-            models: None,
-            value_cache: None,
-            value_cache_bytes: 10 << 30,
-            max_expand: 1.0,
+        }
+    }
+}
+
+impl From<ReaderSpec> for PushdownReaderBuilder {
+    fn from(spec: ReaderSpec) -> Self {
+        Self {
+            spec,
+            ..Self::default()
         }
     }
 }
@@ -126,96 +95,106 @@ macro_rules! setters {
 impl PushdownReaderBuilder {
     setters! {
         /// Endpoint, credentials, timeouts and retries at once, instead of by the setters after this one.
-        store(store: StoreBuilder) => |builder| builder.store = store;
+        store(store: StoreBuilder) => |builder|
+            (builder.spec.store, builder.credentials) = (store.spec, store.credentials);
         /// URL of the gateway, or in plain mode of any store. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of
         /// the profile.
-        endpoint(url: impl Into<String>) => |builder| builder.store = builder.store.endpoint(url);
+        endpoint(url: impl Into<String>) => |builder| builder.spec.store.endpoint = Some(url.into());
         /// Region to sign for. Default: the environment's, the profile's, then `us-east-1`.
-        region(region: impl Into<String>) => |builder| builder.store = builder.store.region(region);
+        region(region: impl Into<String>) => |builder| builder.spec.store.region = Some(region.into());
         /// Profile of the AWS configuration files. Default: `AWS_PROFILE`, then `default`.
-        profile(profile: impl Into<String>) => |builder| builder.store = builder.store.profile(profile);
+        profile(profile: impl Into<String>) => |builder| builder.spec.store.profile = Some(profile.into());
         /// Explicit credentials. Default: the usual AWS chain.
-        credentials(credentials: Credentials) => |builder| builder.store = builder.store.credentials(credentials);
+        credentials(credentials: Credentials) => |builder| builder.credentials = Some(credentials);
         /// Timeouts of every request.
-        timeouts(timeouts: Timeouts) => |builder| builder.store = builder.store.timeouts(timeouts);
+        timeouts(timeouts: Timeouts) => |builder| builder.spec.store.timeouts = timeouts;
         /// When to retry.
-        retry(retry: RetryPolicy) => |builder| builder.store = builder.store.retry(retry);
+        retry(retry: RetryPolicy) => |builder| builder.spec.store.retry = retry;
         /// Cache folder for the weights of models. Default: `pushdown/models` in the user's cache.
         #[cfg(feature = "models")]
-        model_cache(folder: impl Into<PathBuf>) => |builder| builder.store = builder.store.model_cache(folder);
-        /// Bucket of all samples.
+        model_cache(folder: impl Into<PathBuf>) => |builder| builder.spec.store.model_cache = Some(folder.into());
+        /// Bucket of all samples. Default: that of [`objects`](Self::objects).
         bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());
-        /// All objects under this prefix are the data set, in the order of the listing. Default: the whole bucket.
+        /// All objects under this prefix are the data set, in the order of their keys. Default: the whole bucket.
         prefix(prefix: impl Into<String>) => |builder| builder.keys = DataSetKeys::Prefix(prefix.into());
         /// These objects are the data set, in this order, without a listing.
-        keys(keys: impl IntoIterator<Item = impl Into<Arc<str>>>) => |builder|
-            builder.keys =
-                DataSetKeys::Objects(keys.into_iter().map(|key| Object::from_key(key.into())).collect());
-        /// Objects of an earlier [`list`](Store::list), or some of them, are the data set, in this order, with their known
-        /// sizes and ETags.
-        objects(objects: Vec<Object>) => |builder| builder.keys = DataSetKeys::Objects(objects);
+        keys(keys: impl IntoIterator<Item: AsRef<str>>) => |builder|
+            builder.keys = DataSetKeys::Keys(key_column(keys));
+        /// These objects are the data set, in this order, with their known sizes and ETags, without a listing: those of an earlier
+        /// [`list_objects`](Store::list_objects), a [loaded](Objects::load) list, or some of them.
+        objects(objects: Objects) => |builder| builder.keys = DataSetKeys::Objects(objects);
         /// The pipeline for every sample, as text or as a JSON array.
-        pipeline(pipeline: impl Into<String>) => |builder| builder.pipeline = Some(pipeline.into());
+        pipeline(pipeline: impl Into<String>) => |builder| builder.spec.pipeline = Some(pipeline.into());
         /// The stage at which the gateway stops and this host continues. Default: where a sample has the fewest bytes.
-        split(split: Split) => |builder| builder.split = split;
+        split(split: Split) => |builder| builder.spec.split = split;
         /// Compression of values in transit. Default: none. Features after a rectifier are half zeros and shrink; photos do
         /// not.
-        compression(compression: Compression) => |builder| builder.compression = compression;
+        compression(compression: Compression) => |builder| builder.spec.compression = compression;
         /// Where the steps run. Default: pushdown.
-        mode(mode: Mode) => |builder| builder.mode = mode;
+        mode(mode: Mode) => |builder| builder.spec.mode = mode;
         /// In [`Mode::Auto`]: the most bytes of a value, as a multiple of its object's bytes. Default: 1, so that no sample
         /// uses more of the link than a plain read.
-        max_expand(factor: f64) => |builder| builder.max_expand = factor;
+        max_expand(factor: f64) => |builder| builder.spec.max_expand = factor;
+        /// In [`Mode::Auto`]: what the planner of an earlier reader [observed](crate::ReaderMonitor::observations), so that reading begins
+        /// with its plan. Without effect if the pipeline or the number of threads is another. Default: none.
+        observations(known: Observations) => |builder| builder.observations = Some(Box::new(known));
         /// How to treat a sample that cannot be delivered. Default: end the stream.
-        on_error(on_error: OnError) => |builder| builder.on_error = on_error;
+        on_error(on_error: OnError) => |builder| builder.spec.on_error = on_error;
         /// Samples in a batch. Default: 64.
-        batch_size(samples: usize) => |builder| builder.batch_size = samples;
+        batch_size(samples: usize) => |builder| builder.spec.batch_size = samples;
         /// Seed of the epoch's order and of random steps without their own seed. Default: none, so samples are in the
         /// order of the data set.
-        seed(seed: u64) => |builder| builder.seed = Some(seed);
+        seed(seed: u64) => |builder| builder.spec.seed = Some(seed);
         /// Whether the seed also shuffles the samples. Default: yes.
-        shuffle(shuffle: bool) => |builder| builder.shuffle = shuffle;
+        shuffle(shuffle: bool) => |builder| builder.spec.shuffle = shuffle;
         /// Epoch, from 0: determines the order and the draws of random steps.
-        epoch(epoch: u32) => |builder| builder.epoch = epoch;
+        epoch(epoch: u32) => |builder| builder.spec.epoch = epoch;
         /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
-        shard(shard: (usize, usize)) => |builder| builder.shard = shard;
+        shard(shard: (usize, usize)) => |builder| (builder.spec.rank, builder.spec.world) = shard;
         /// Position of the first sample in the order of the epoch over all ranks, to resume: earlier ones are not read. It is
         /// the same on every rank. The samples from there on are dealt out to this reader's world, whatever world, batch size and
         /// number of workers read the earlier ones; batches are numbered from 0. After k batches of b samples on w ranks, the
         /// next position is `k * b * w` beyond the start. [`set_epoch`](PushdownReader::set_epoch) starts from 0 again.
         /// Default: 0.
-        start_position(position: usize) => |builder| builder.start_position = position;
+        start_position(position: usize) => |builder| builder.spec.start_position = position;
+        /// What earlier worlds have read of the rows of this epoch, to resume a reader of rows: one entry for each change of
+        /// world, the same list on every rank. What is left is dealt out to this reader's world as contiguous stretches; batches
+        /// are numbered from 0. [`TableReader::rows_read_after`](crate::TableReader::rows_read_after) returns the list. In the
+        /// same world, each rank continues its stretch. [`set_epoch`](crate::TableReader::set_epoch) starts with all rows again.
+        /// At most 1000 entries. Default: none.
+        #[cfg(feature = "tables")]
+        rows_read(entries: Vec<RowsRead>) => |builder| builder.spec.rows_read = entries;
         /// How an epoch ends if its samples do not divide evenly among ranks and batches. Default: [`Tail::Short`].
-        tail(tail: Tail) => |builder| builder.tail = tail;
+        tail(tail: Tail) => |builder| builder.spec.tail = tail;
         /// This reader is the `.1`th, from 0, of `.0` readers that take turns at the batches of a shard, such as the worker
         /// processes of a data loader. Default: 0 of 1.
-        every(stride: (usize, usize)) => |builder| builder.stride = stride;
+        every(stride: (usize, usize)) => |builder| (builder.spec.every, builder.spec.turn) = stride;
         /// Number of the first batch, to resume: earlier batches are not read. Default: 0.
-        start_at(batch: usize) => |builder| builder.start = batch;
+        start_at(batch: usize) => |builder| builder.spec.start_batch = batch;
         /// The most samples (or rows, of a table reader) of this shard in an epoch: the first ones in its order. The last
         /// batch may be short. Default: all.
-        limit(samples: usize) => |builder| builder.limit = Some(samples);
+        limit(samples: usize) => |builder| builder.spec.limit = Some(samples);
         /// Called after each page of the listing of [`prefix`](Self::prefix), with the number of objects so far. Default:
         /// none.
         on_listing(progress: impl Fn(usize) + Send + Sync + 'static) => |builder|
             builder.listing = Some(ListingCallback(Arc::new(progress)));
         /// Bytes of prefetched batches. Default: 256 MiB. In addition to the consumer's batch, at most this and one batch
         /// are in memory.
-        prefetch_bytes(bytes: u64) => |builder| builder.prefetch_bytes = bytes;
+        prefetch_bytes(bytes: u64) => |builder| builder.spec.prefetch_bytes = bytes;
         /// Batches fetched concurrently. Default: 4. Each begins once half of the previous one has arrived, or earlier by
         /// the latency of an answer, so that it does not delay the batch that the consumer waits for.
-        requests(requests: usize) => |builder| builder.requests = requests;
+        requests(requests: usize) => |builder| builder.spec.requests = requests;
         /// Concurrent plain object reads, over all batches, the oldest batch first. Default: 32.
-        gets(gets: usize) => |builder| builder.gets = gets;
+        gets(gets: usize) => |builder| builder.spec.gets = gets;
         /// Readers that share this host, such as one per accelerator: the default of [`threads`](Self::threads) is divided by
         /// it. Default: 1.
-        local_ranks(ranks: NonZeroUsize) => |builder| builder.local_ranks = ranks;
+        local_ranks(ranks: NonZeroUsize) => |builder| builder.spec.local_ranks = ranks;
         /// Threads that run steps on this host. Default: the CPUs that this process may use, divided by
         /// [`local_ranks`](Self::local_ranks), at least one.
-        threads(threads: NonZeroUsize) => |builder| builder.threads = Some(threads);
+        threads(threads: NonZeroUsize) => |builder| builder.spec.threads = Some(threads);
         /// Folder of the models that the pipeline names. Default: those of the gateway, whose weights are downloaded when
         /// layers run on this host. `ORT_DYLIB_PATH` names the library that runs them.
-        models(folder: impl Into<PathBuf>) => |builder| builder.models = Some(folder.into());
+        models(folder: impl Into<PathBuf>) => |builder| builder.spec.models = Some(folder.into());
         /// Folder of the value cache: values that are the same in every epoch. In every mode, a cached value is not
         /// requested again, in later epochs and later runs. Default: none.
         ///
@@ -224,56 +203,62 @@ impl PushdownReaderBuilder {
         /// as detected by its listed size and ETag; for [`keys`](Self::keys) without a listing the key alone identifies
         /// the object. A corrupt file is read again, too. Nothing is ever removed.
         /// [`Stats::not_cached`](crate::Stats::not_cached) counts the values that were not cached, by reason.
-        value_cache(folder: impl Into<PathBuf>) => |builder| builder.value_cache = Some(folder.into());
+        value_cache(folder: impl Into<PathBuf>) => |builder| builder.spec.value_cache = Some(folder.into());
         /// The most bytes of the [`value_cache`](Self::value_cache). Nothing is added beyond it. Default: 10 GiB.
-        value_cache_bytes(bytes: u64) => |builder| builder.value_cache_bytes = bytes;
+        value_cache_bytes(bytes: u64) => |builder| builder.spec.value_cache_bytes = bytes;
         /// Limits on a sample's values.
         limits(limits: Limits) => |builder| builder.limits = limits;
+    }
+
+    /// The settings without the data set and explicit credentials. `PushdownReaderBuilder::from(spec)` is their inverse.
+    pub const fn spec(&self) -> &ReaderSpec {
+        &self.spec
     }
 
     /// Checks everything but models before the endpoint is contacted.
     fn check(&self) -> Result<Shard> {
         let text = self
+            .spec
             .pipeline
             .as_deref()
             .ok_or_else(|| Error::config("no pipeline is set"))?;
         match Pipeline::parse(text) {
             Err(error) if error.kind() == pushdown::ErrorKind::ModelRuntime => {}
-            parsed => check_pipeline(&parsed?, self.split, self.seed, self.epoch)?,
+            parsed => check_pipeline(&parsed?, self.spec.split, self.spec.seed, self.spec.epoch)?,
         }
         for (name, value) in [
-            ("batch size", self.batch_size),
-            ("number of readers that take turns", self.stride.0),
-            ("number of requests", self.requests),
-            ("number of gets", self.gets),
+            ("batch size", self.spec.batch_size),
+            ("number of readers that take turns", self.spec.every),
+            ("number of requests", self.spec.requests),
+            ("number of gets", self.spec.gets),
         ] {
             if value == 0 {
                 return Err(Error::config(format!("the {name} is 0, expected at least 1")));
             }
         }
-        let (every, offset) = self.stride;
+        let (every, offset) = (self.spec.every, self.spec.turn);
         if offset >= every {
             return Err(Error::config(format!(
                 "invalid turn: expected a number below {every}, found {offset}"
             )));
         }
-        if !(self.max_expand.is_finite() && self.max_expand >= 0.0) {
+        if !(self.spec.max_expand.is_finite() && self.spec.max_expand >= 0.0) {
             return Err(Error::config(format!(
                 "invalid max_expand: expected a number of at least 0, found {}",
-                self.max_expand
+                self.spec.max_expand
             )));
         }
-        let (rank, world) = self.shard;
+        let (rank, world) = (self.spec.rank, self.spec.world);
         let shard = Shard::new(rank, world).ok_or_else(|| {
             Error::config(format!(
                 "invalid shard: expected a rank below {world}, found {rank}"
             ))
         })?;
-        if u32::try_from(world.saturating_mul(self.batch_size)).is_err() {
+        if u32::try_from(world.saturating_mul(self.spec.batch_size)).is_err() {
             return Err(Error::config(format!(
                 "invalid batch size: expected at most {} samples over all ranks, found {world} ranks of {}",
                 u32::MAX,
-                self.batch_size
+                self.spec.batch_size
             )));
         }
         Ok(shard)

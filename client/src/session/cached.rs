@@ -37,7 +37,7 @@ impl Session {
     /// The cache and the stage at which it has an object's value, or why it has none; `None` without a cache.
     fn cached_stage(&self, index: usize) -> Option<Result<(&ValueCache, &CachedStage), NotCachedReason>> {
         let cache = self.value_cache.as_ref()?;
-        Some(match cache.stage(self.objects[index].bytes) {
+        Some(match cache.stage(self.objects.bytes(index)) {
             Some(stage) if stage.stage >= self.first_stage => Ok((cache, stage)),
             Some(_) => Err(NotCachedReason::NoModels),
             None => Err(cache.too_large_reason()),
@@ -46,7 +46,7 @@ impl Session {
 
     fn load(&self, index: usize) -> Option<(u8, Sample)> {
         let (cache, stage) = self.cached_stage(index)?.ok()?;
-        let value = cache.load(&self.objects[index], stage, &self.pipeline, &self.limits)?;
+        let value = cache.load(self.objects.object(index), stage, &self.pipeline, &self.limits)?;
         Some((u8::try_from(stage.stage).ok()?, value))
     }
 
@@ -55,7 +55,7 @@ impl Session {
         let reason = match self.cached_stage(index) {
             None => return false,
             Some(Ok((_, cached))) if cached.stage >= usize::from(stage) => return true,
-            Some(Ok(_)) if self.objects[index].bytes.is_none() => NotCachedReason::Unlisted,
+            Some(Ok(_)) if self.objects.bytes(index).is_none() => NotCachedReason::Unlisted,
             Some(Ok(_)) => NotCachedReason::AfterRandom,
             Some(Err(reason)) => reason,
         };
@@ -74,7 +74,7 @@ impl Session {
         let Some(Ok((cache, stage))) = self.cached_stage(index) else {
             return self.run_steps(index, steps, sample, context);
         };
-        let object = &self.objects[index];
+        let object = self.objects.object(index);
         let arrived = (steps.start == 0).then(|| sample.bytes());
         let stored = object.bytes.or(arrived);
         if let (Sample::Bytes(bytes), 0) = (&sample, steps.start) {
@@ -104,7 +104,7 @@ impl Session {
             return split;
         };
         match split {
-            _ if !stage.is_known_to_fit(self.objects[index].bytes) => split,
+            _ if !stage.is_known_to_fit(self.objects.bytes(index)) => split,
             Split::At(stage) => Split::At(stage.min(cached)),
             Split::Full | Split::Smallest => Split::At(cached),
         }

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, sync::Arc};
 
-use parking_lot::Mutex;
+use pushdown_exec::sync::Mutex;
 use tokio::sync::oneshot;
 
 use crate::batch_queue::{BatchQueue, Ticket};

@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use parking_lot::Mutex;
 use pushdown::{
     Context, Sample,
     wire::{Row, RowError},
 };
+use pushdown_exec::sync::Mutex;
 
 use super::{BatchJob, Session};
 use crate::{
@@ -44,7 +44,7 @@ enum Slot {
 impl<'a> Intake<'a> {
     pub(super) fn new(session: &'a Arc<Session>, job: &'a BatchJob) -> Self {
         let in_flight = session.adapter.as_ref().map(|adapter| {
-            let stored = |sample: &SampleRef| session.objects[sample.index].bytes;
+            let stored = |sample: &SampleRef| session.objects.bytes(sample.index);
             adapter.track_batch(job.samples.iter().map(stored).zip(job.routes.splits()))
         });
         Self {
@@ -85,7 +85,7 @@ impl<'a> Intake<'a> {
                 }
                 if let Some(adapter) = &self.session.adapter {
                     let sample_ref = self.job.samples[slot];
-                    let stored = self.session.objects[sample_ref.index].bytes;
+                    let stored = self.session.objects.bytes(sample_ref.index);
                     let value = ReceivedValue {
                         stage: row.stage,
                         bytes: sample.bytes(),
@@ -107,11 +107,11 @@ impl<'a> Intake<'a> {
     pub(super) fn value(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
         self.check_empty(slot)?;
         let bytes = sample.bytes();
-        let object = &self.session.objects[self.job.samples[slot].index];
+        let stored = self.session.objects.bytes(self.job.samples[slot].index);
         add(&self.session.counters.value_bytes, bytes);
         add(
             &self.session.counters.stored_bytes,
-            object.bytes.unwrap_or(if stage == 0 { bytes } else { 0 }),
+            stored.unwrap_or(if stage == 0 { bytes } else { 0 }),
         );
         self.begin(slot, stage, sample, false)
     }
@@ -141,7 +141,7 @@ impl<'a> Intake<'a> {
                     seed: session.seed,
                     epoch: Some(epoch),
                     limits: session.limits,
-                    ..Context::new(session.objects[index].key.as_bytes())
+                    ..Context::new(session.objects.key(index).as_bytes())
                 };
                 let value = if is_new {
                     session.run_and_cache(index, steps, sample, &context)

@@ -4,8 +4,8 @@ use std::{collections::VecDeque, iter};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
 use http::HeaderMap;
-use parking_lot::Mutex;
 use pushdown::{Sample, wire::RowError};
+use pushdown_exec::sync::Mutex;
 
 use super::{
     BatchJob, Session,
@@ -101,7 +101,8 @@ async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<RowVa
         let subject = || {
             format!(
                 "s3://{}/{}: {failure}",
-                session.bucket, session.objects[index].key
+                session.objects.bucket(),
+                session.objects.key(index)
             )
         };
         if again && backoff.pause(&subject(), retry_after).await {
@@ -131,7 +132,7 @@ async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<RowVa
 }
 
 async fn attempt(session: &Session, job: &BatchJob, index: usize) -> Result<Sample, Failure> {
-    let path = object_path(&session.bucket, &session.objects[index].key);
+    let path = object_path(session.objects.bucket(), session.objects.key(index));
     let limit = session.limits.max_object_bytes;
     let mut pending = session.adapter.as_ref().map(Adapter::begin_read);
     let answer = session.store.open(&path, HeaderMap::new()).await?;

@@ -90,8 +90,8 @@ pub(super) async fn fetch(
         let again = match (&failed, failures.transient.first_key_value()) {
             (Some((error, retry_after)), _) => backoff.pause(error, *retry_after).await,
             (None, Some((slot, error))) => {
-                let key = &session.objects[job.samples[*slot].index].key;
-                let text = format!("s3://{}/{key}: {error}", session.bucket);
+                let key = session.objects.key(job.samples[*slot].index);
+                let text = format!("s3://{}/{key}: {error}", session.objects.bucket());
                 backoff.pause(&text, None).await
             }
             (None, None) => {
@@ -116,10 +116,10 @@ pub(super) async fn fetch(
 /// The first of the missing slots, as many as fit into one request.
 fn request_slots(session: &Session, job: &BatchJob, missing: &[usize]) -> Vec<usize> {
     let mut room = MAX_REQUEST_BYTES.saturating_sub(REQUEST_HEAD_BYTES);
-    let bucket = session.bucket.len();
+    let bucket = session.objects.bucket().len();
     let fits = |slot: &&usize| {
         // Percent-encoding turns a byte into three.
-        let key = &session.objects[job.samples[**slot].index].key;
+        let key = session.objects.key(job.samples[**slot].index);
         let path = 3 * (bucket + key.len()) + SAMPLE_FRAME_BYTES;
         let fits = path <= room;
         room = room.saturating_sub(path);
@@ -193,7 +193,7 @@ async fn request(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Res
     // Thousands of signatures take milliseconds.
     let json = cpu.run(move || {
         let sample = |(index, SampleRoute { split, max_bytes }): (usize, SampleRoute)| {
-            let path = object_path(&session.bucket, &session.objects[index].key);
+            let path = object_path(session.objects.bucket(), session.objects.key(index));
             let signature = presigner.signature(&path);
             BatchSample {
                 split: (split != session.split).then_some(split),

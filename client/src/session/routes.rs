@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use pushdown::wire::Split;
+use pushdown_exec::sync::Mutex;
 
 use super::{BatchJob, Session, intake::Intake};
 use crate::{
@@ -89,7 +89,7 @@ impl Session {
         }
         let assignment = job.routes.assignment.as_deref();
         slots.retain(|slot| {
-            let stored = self.objects[job.samples[*slot].index].bytes;
+            let stored = self.objects.bytes(job.samples[*slot].index);
             let route = job.routes.get(*slot);
             let split = self.clamp_to_max_stage(route.split, |stage| {
                 assignment.is_none_or(|plan| plan.fits(stage, stored))
@@ -118,7 +118,7 @@ impl Session {
     }
 
     fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
-        let stored = self.objects[sample.index].bytes;
+        let stored = self.objects.bytes(sample.index);
         let split = assignment.map_or(self.split, |plan| Split::At(plan.stage(sample, stored)));
         let split = self.clamp_to_cached_stage(sample.index, split);
         let split = self.clamp_to_max_stage(split, |stage| {

@@ -21,7 +21,7 @@ impl Session {
         };
         let stored = match &sample {
             Sample::Bytes(object) if steps.start == 0 => Some(object.len() as u64),
-            _ => self.objects[index].bytes,
+            _ => self.objects.bytes(index),
         };
         let since = Instant::now();
         let (value, ran) = self

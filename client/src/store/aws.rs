@@ -27,7 +27,7 @@ impl Sources {
     pub(super) async fn load(builder: &StoreBuilder) -> Self {
         let mut profile = ProfileFileRegionProvider::builder();
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
-        if let Some(name) = &builder.profile {
+        if let Some(name) = &builder.spec.profile {
             profile = profile.profile_name(name);
             loader = loader.profile_name(name);
         }
@@ -35,13 +35,14 @@ impl Sources {
             loader = loader.credentials_provider(credentials.to_aws());
         }
         // Not the default chain, which queries the instance metadata service and waits for it.
-        let region = RegionProviderChain::first_try(builder.region.clone().map(Region::new))
+        let region = RegionProviderChain::first_try(builder.spec.region.clone().map(Region::new))
             .or_else(EnvironmentVariableRegionProvider::new())
             .or_else(profile.build())
             .or_else(Region::from_static("us-east-1"));
         let config = loader.region(region).load().await;
         Self {
             endpoint: builder
+                .spec
                 .endpoint
                 .clone()
                 .or_else(|| config.endpoint_url().map(str::to_owned)),

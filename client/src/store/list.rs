@@ -1,104 +1,66 @@
 //! Listing of a prefix.
 
-use std::{sync::Arc, time::Duration};
+mod lister;
+mod merge;
+mod pages;
+
+use std::time::Duration;
 
 use aws_sdk_s3::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
     operation::list_objects_v2::ListObjectsV2Output,
 };
+use futures::future::BoxFuture;
 use http::StatusCode;
 
 use super::Store;
 use crate::{
     error::{Error, ErrorKind, Result},
+    objects::Objects,
     retry::is_transient,
     transport::root_cause,
 };
-
-/// An object of a data set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Object {
-    /// The key, not percent-encoded.
-    pub key: Arc<str>,
-    /// Stored size in bytes, if known.
-    pub bytes: Option<u64>,
-    /// The ETag from the listing.
-    pub etag: Option<Arc<str>>,
-}
-
-impl Object {
-    /// An object of which only the key is known.
-    pub(crate) fn from_key(key: Arc<str>) -> Self {
-        Self {
-            key,
-            bytes: None,
-            etag: None,
-        }
-    }
-}
+use lister::Lister;
+use pages::{Page, PageRequest, PageSource, PagedObject};
 
 impl Store {
-    /// All objects under a prefix, in the order of the listing, without empty objects that represent folders (`photos/`).
+    /// All objects under a prefix, in the order of their keys as UTF-8 bytes, so that a data set does not depend on the order of the store:
+    /// AWS lists in this one, SeaweedFS folder by folder. Empty objects that represent folders (`photos/`) are left out.
+    ///
+    /// Folders of many objects are listed concurrently, by at most 16 requests at a time.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] with the store's message; [`ErrorKind::Unreachable`] or [`ErrorKind::Unavailable`] after retries.
-    pub async fn list(&self, bucket: &str, prefix: &str) -> Result<Vec<Object>> {
-        self.list_with(bucket, prefix, |_| ()).await
+    /// [`ErrorKind::Refused`] with the store's message; [`ErrorKind::Unreachable`] or [`ErrorKind::Unavailable`] after retries;
+    /// [`ErrorKind::Protocol`] if the store lists a key twice, or one that does not begin with the prefix.
+    pub async fn list_objects(&self, bucket: &str, prefix: &str) -> Result<Objects> {
+        self.list_objects_with(bucket, prefix, |_| ()).await
     }
 
     /// The same, and calls `progress` after each page with the number of objects so far.
     ///
     /// # Errors
-    /// As [`list`](Self::list).
-    pub async fn list_with(
+    /// As [`list_objects`](Self::list_objects).
+    pub async fn list_objects_with(
         &self,
         bucket: &str,
         prefix: &str,
-        progress: impl Fn(usize),
-    ) -> Result<Vec<Object>> {
-        let mut objects = Vec::new();
-        let mut token = None;
-        loop {
-            let page = self.page(bucket, prefix, token.clone()).await?;
-            for object in page.contents.unwrap_or_default() {
-                let bytes = object.size.and_then(|size| u64::try_from(size).ok());
-                match object.key {
-                    Some(key) if !(key.ends_with('/') && bytes == Some(0)) => {
-                        objects.push(Object {
-                            key: key.into(),
-                            bytes,
-                            etag: object.e_tag.map(Into::into),
-                        });
-                    }
-                    _ => {}
-                }
-            }
-            progress(objects.len());
-            let next = page.next_continuation_token.filter(|next| !next.is_empty());
-            if next.is_none() {
-                return Ok(objects);
-            }
-            if next == token {
-                let location = describe(bucket, prefix, self);
-                return Err(Error::protocol(format!(
-                    "cannot list {location}: expected another page, found the same one again"
-                )));
-            }
-            token = next;
-        }
+        progress: impl Fn(usize) + Send + Sync,
+    ) -> Result<Objects> {
+        let pages = BucketPages { store: self, bucket };
+        Lister::new(&pages, bucket, &progress).list(prefix).await
     }
 
-    /// A page of a listing, the first one without a token. Retried like any other request.
-    async fn page(&self, bucket: &str, prefix: &str, token: Option<String>) -> Result<ListObjectsV2Output> {
-        let location = describe(bucket, prefix, self);
+    /// A page of a listing. Retried like any other request.
+    async fn page(&self, bucket: &str, request: PageRequest<'_>) -> Result<ListObjectsV2Output> {
         let listing = self
             .shared
             .listing
             .list_objects_v2()
             .bucket(bucket)
-            .prefix(prefix);
-        let listing = listing.set_continuation_token(token);
+            .prefix(request.prefix)
+            .set_delimiter(request.has_delimiter.then(|| "/".to_owned()))
+            .set_continuation_token(request.token.map(str::to_owned));
         let mut backoff = self.backoff();
         loop {
             let error = match listing.clone().send().await {
@@ -109,10 +71,46 @@ impl Store {
                 Err(error) => error,
             };
             let retry_after = retry_after(&error);
-            let error = list_error(&location, &error);
+            let error = list_error(&describe(bucket, request.prefix, self), &error);
             if !error.is_retryable() || !backoff.pause(&error, retry_after).await {
                 return Err(error);
             }
+        }
+    }
+}
+
+/// The pages of a bucket's listings.
+#[derive(Debug)]
+struct BucketPages<'a> {
+    store: &'a Store,
+    bucket: &'a str,
+}
+
+impl PageSource for BucketPages<'_> {
+    fn page<'a>(&'a self, request: PageRequest<'a>) -> BoxFuture<'a, Result<Page>> {
+        Box::pin(async move { Ok(self.store.page(self.bucket, request).await?.into()) })
+    }
+
+    fn describe(&self, prefix: &str) -> String {
+        describe(self.bucket, prefix, self.store)
+    }
+}
+
+impl From<ListObjectsV2Output> for Page {
+    fn from(page: ListObjectsV2Output) -> Self {
+        let objects = page.contents.unwrap_or_default().into_iter();
+        let objects = objects.filter_map(|object| {
+            Some(PagedObject {
+                key: object.key?,
+                bytes: object.size.and_then(|size| u64::try_from(size).ok()),
+                etag: object.e_tag,
+            })
+        });
+        let prefixes = page.common_prefixes.unwrap_or_default().into_iter();
+        Self {
+            objects: objects.collect(),
+            prefixes: prefixes.filter_map(|prefix| prefix.prefix).collect(),
+            next: page.next_continuation_token.filter(|next| !next.is_empty()),
         }
     }
 }

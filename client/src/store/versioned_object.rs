@@ -6,8 +6,8 @@ mod stream;
 use std::{fmt, ops::Range};
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use pushdown::{Limits, Suffix};
+use pushdown_exec::sync::Mutex;
 use pushdown_s3::{ObjectPart, ObjectVersion, ReadError, SuffixAnswer, read_suffix};
 
 use self::range_get::{RangeAnswer, RangeGet};

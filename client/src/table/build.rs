@@ -8,9 +8,10 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use pushdown::{Description, Pipeline, wire::Split};
 
 use super::{
-    State, TableReader,
+    RowsRead, State, TableReader,
     read::{RowReader, TableSource, over},
     row_groups::{RowGroup, SampleRows},
+    rows_left::RowsLeft,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -34,6 +35,8 @@ pub(crate) struct TableSettings {
     pub(crate) mode: Mode,
     pub(crate) split: Split,
     pub(crate) plan: ReadPlan,
+    /// What earlier worlds have read of the first epoch, merged.
+    pub(crate) rows_read: Vec<RowsRead>,
     /// Objects opened concurrently before rows are read.
     pub(crate) gets: usize,
 }
@@ -70,6 +73,8 @@ impl TableReader {
             schema,
         };
         Ok(Self {
+            left: RowsLeft::new(rows.samples.len(), &settings.rows_read),
+            rows_read: settings.rows_read,
             rows: Arc::new(rows),
             plan: settings.plan,
             state: State::Idle,
@@ -90,8 +95,8 @@ impl TableSource {
             Error::config("the data set has no objects: expected at least one to determine the columns")
         })?;
         for (object, description) in self.objects.iter().zip(&described) {
-            if let Some(found) = mismatch(description, first, &self.objects[0].key) {
-                let text = format!("s3://{}/{}: {found}", self.bucket, object.key);
+            if let Some(found) = mismatch(description, first, self.objects.key(0)) {
+                let text = format!("s3://{}/{}: {found}", self.objects.bucket(), object.key);
                 return Err(Error::new(ErrorKind::Sample, text));
             }
         }

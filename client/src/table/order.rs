@@ -1,6 +1,6 @@
 //! The order of rows in an epoch: shuffled row groups, with shuffled rows within each.
 //!
-//! Rows of a row group stay together, since it is read as a whole. A rank's share is a contiguous range of the order.
+//! Rows of a row group stay together, since it is read as a whole. A rank's stretch is contiguous in the order of the rows left.
 
 use std::ops::Range;
 
@@ -14,13 +14,13 @@ pub(super) struct RowOrder {
     epoch: u32,
 }
 
-/// Rows of a row group that are consecutive in the order of an epoch.
+/// Rows of a row group that a rank reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RowGroupSlice {
     /// Index of the row group.
     pub(super) group: usize,
-    /// Range of its rows, in their order in the epoch.
-    pub(super) rows: Range<usize>,
+    /// Ranges of its rows, in their order in the epoch: several if the rows between them have been read.
+    pub(super) rows: Vec<Range<usize>>,
 }
 
 impl RowOrder {
@@ -29,8 +29,9 @@ impl RowOrder {
         Self { seed, epoch }
     }
 
-    /// The slices that make up `share`, a range of positions in the order of all rows.
-    pub(super) fn slices(self, samples: &SampleRows, share: Range<u64>) -> Vec<RowGroupSlice> {
+    /// The rows at these positions in the order of the epoch: ascending, disjoint ranges. A row group has at most one slice, so
+    /// it is read once.
+    pub(super) fn slices(self, samples: &SampleRows, positions: &[Range<u64>]) -> Vec<RowGroupSlice> {
         let groups = u32::try_from(samples.groups().len()).unwrap_or(u32::MAX);
         let order = match self.seed {
             Some(seed) => permutation(groups, seed, self.epoch, 0, GROUPS),
@@ -40,16 +41,18 @@ impl RowOrder {
         let mut slices = Vec::new();
         for group in order {
             let group = group as usize;
-            let rows = position..position + samples.groups()[group].count();
-            let shared = rows.start.max(share.start)..rows.end.min(share.end);
-            if !shared.is_empty() {
-                let offset = |position: u64| usize::try_from(position - rows.start).unwrap_or(usize::MAX);
-                slices.push(RowGroupSlice {
-                    group,
-                    rows: offset(shared.start)..offset(shared.end),
-                });
+            let end = position + samples.groups()[group].count();
+            let offset = |within: u64| usize::try_from(within - position).unwrap_or(usize::MAX);
+            let from = positions.partition_point(|range| range.end <= position);
+            let to = positions.partition_point(|range| range.start < end);
+            let rows: Vec<_> = positions[from..to]
+                .iter()
+                .map(|range| offset(range.start.max(position))..offset(range.end.min(end)))
+                .collect();
+            if !rows.is_empty() {
+                slices.push(RowGroupSlice { group, rows });
             }
-            position = rows.end;
+            position = end;
         }
         slices
     }
@@ -67,6 +70,9 @@ impl RowOrder {
             ),
             None => (0..count).collect(),
         };
-        order.get(slice.rows.clone()).unwrap_or_default().to_vec()
+        let rows = slice.rows.iter();
+        rows.flat_map(|rows| order.get(rows.clone()).unwrap_or_default())
+            .copied()
+            .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Reads row groups: rows from the gateway, or stored columns.
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
@@ -20,17 +20,17 @@ use super::{
 use crate::{
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
+    objects::Objects,
     planning::ExpansionGuard,
     stats::{Counters, add},
-    store::{Object, Store, StoredTable, ValueRequest},
+    store::{Store, StoredTable, ValueRequest},
 };
 
 /// The objects of a reader of rows.
 #[derive(Debug)]
 pub(crate) struct TableSource {
     pub(crate) store: Store,
-    pub(crate) bucket: String,
-    pub(crate) objects: Vec<Object>,
+    pub(crate) objects: Objects,
     /// The same objects, with their versions and footers.
     pub(crate) tables: Vec<StoredTable>,
     pub(crate) seed: Option<u64>,
@@ -137,7 +137,7 @@ impl TableSource {
         if stage == 0 || stage == pipeline.len() {
             return Ok(table);
         }
-        let (pipeline, key) = (pipeline.clone(), Arc::clone(&self.objects[object].key));
+        let (pipeline, key) = (pipeline.clone(), self.objects.key(object).to_owned());
         let (seed, limits) = (self.seed, self.limits);
         let suffix = move || {
             let context = Context {
@@ -175,10 +175,10 @@ impl TableSource {
             epoch: Some(epoch),
             accept: Some(form.accept()),
         };
-        let key = &self.objects[object].key;
+        let key = self.objects.key(object);
         let value = self
             .store
-            .get_value(&self.bucket, key, &request, &self.limits)
+            .get_value(self.objects.bucket(), key, &request, &self.limits)
             .await?;
         if !self.tables[object].matches_etag(value.headers.get(SOURCE_ETAG)) {
             return Err(self.replaced(object, "found another ETag"));
@@ -216,10 +216,10 @@ impl TableSource {
 
     /// The error for an object that was replaced.
     pub(super) fn replaced(&self, object: usize, found: &str) -> Error {
-        let key = &self.objects[object].key;
+        let key = self.objects.key(object);
         let text = format!(
             "s3://{}/{key} was replaced while it was read: {found}; build the reader again",
-            self.bucket
+            self.objects.bucket()
         );
         Error::new(ErrorKind::Sample, text)
     }

@@ -1,16 +1,12 @@
 //! Mode `auto`: plans that adapt to observations.
 
-use std::num::NonZeroUsize;
+use std::{net::SocketAddr, num::NonZeroUsize};
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, Object};
-use pushdown_testkit::Parquet;
+use pushdown_client::{Batch, Mode, Object, Objects as ObjectList, PushdownReaderBuilder};
+use pushdown_testkit::{Parquet, RelayAction, Throttle, faulty_relay};
 
-use super::{
-    relay::{RelayAction, faulty_relay},
-    throttle::Throttle,
-    world::{Objects, World, assert_same_rows, into_rows, photos, read_rows, reader, run},
-};
+use super::world::{BUCKET, Objects, World, assert_same_rows, into_rows, photos, read_rows, reader, run};
 
 const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
 const KEY: &str = "large.bmp";
@@ -31,13 +27,21 @@ fn bitmap() -> Objects {
 }
 
 /// The bitmap `count` times, as objects of a listing.
-fn listed_bitmaps(count: usize) -> Vec<Object> {
+fn listed_bitmaps(count: usize) -> ObjectList {
     let bitmap = Object {
-        key: KEY.into(),
+        key: KEY,
         bytes: Some(bitmap()[KEY].len() as u64),
         etag: None,
     };
-    vec![bitmap; count]
+    ObjectList::from_objects(BUCKET, vec![bitmap; count])
+}
+
+fn reader_of_bitmaps(address: SocketAddr) -> PushdownReaderBuilder {
+    reader(&format!("http://{address}"), PIPELINE)
+        .mode(Mode::Auto)
+        .batch_size(32)
+        .requests(2)
+        .prefetch_bytes(0)
 }
 
 /// The link becomes slow in the middle of an epoch: samples read plainly before are pushed down afterwards. Every sample is read
@@ -46,14 +50,9 @@ fn listed_bitmaps(count: usize) -> Vec<Object> {
 fn a_plan_adapts_to_the_link_rate() {
     let world = World::with_objects(bitmap());
     let expected = read_rows(world.reader(PIPELINE).keys([KEY]).mode(Mode::Plain));
-    let (throttle, address) = Throttle::start(world.gateway.listen());
+    let (throttle, address) = Throttle::start(world.gateway.listen()).unwrap();
     run(async {
-        let builder = reader(&format!("http://{address}"), PIPELINE)
-            .keys(vec![KEY; 800])
-            .mode(Mode::Auto)
-            .batch_size(32)
-            .requests(2)
-            .prefetch_bytes(0);
+        let builder = reader_of_bitmaps(address).keys(vec![KEY; 800]);
         let mut reader = builder.build().await.unwrap();
         assert!(
             reader.plan().is_none(),
@@ -92,6 +91,25 @@ fn a_plan_adapts_to_the_link_rate() {
         }
         // At most the stored bytes are transferred, even before there is a plan.
         assert!(reader.stats().value_bytes <= 800 * 197_000);
+
+        let known = reader.monitor().observations().unwrap();
+        reader.close().await;
+        let builder = || {
+            reader_of_bitmaps(address)
+                .keys(vec![KEY; 64])
+                .observations(known.clone())
+        };
+        let mut next = builder().build().await.unwrap();
+        assert_eq!(next.plan().map(|plan| plan.decision), Some(planned.decision));
+        let rows = into_rows(next.by_ref().try_collect().await.unwrap());
+        let plainly = rows.iter().filter(|row| row.stage == 0).count();
+        assert!(
+            plainly <= 4,
+            "{plainly} of 64, but the plan was known before the first sample"
+        );
+        // The costs of another pipeline are not those.
+        let other = builder().pipeline("decode | resize(8, 8)").build().await;
+        assert!(other.unwrap().plan().is_none());
     });
 }
 
@@ -101,7 +119,7 @@ fn a_plan_adapts_to_the_link_rate() {
 fn a_slow_link_delays_few_objects() {
     let world = World::with_objects(bitmap());
     let expected = read_rows(world.reader(PIPELINE).keys([KEY]).mode(Mode::Plain));
-    let (throttle, address) = Throttle::start(world.gateway.listen());
+    let (throttle, address) = Throttle::start(world.gateway.listen()).unwrap();
     throttle.set_rate(1 << 20);
     run(async {
         let builder = reader(&format!("http://{address}"), PIPELINE)
@@ -126,7 +144,7 @@ fn encoded_values_are_pushed_down_if_they_are_smaller() {
     ] {
         let world = World::with_objects(bitmap());
         let expected = read_rows(world.reader(pipeline).keys([KEY]).mode(Mode::Plain));
-        let (throttle, address) = Throttle::start(world.gateway.listen());
+        let (throttle, address) = Throttle::start(world.gateway.listen()).unwrap();
         throttle.set_rate(8 << 20);
         run(async {
             let builder = reader(&format!("http://{address}"), pipeline)
@@ -217,7 +235,7 @@ fn auto_reads_plainly_without_a_compatible_gateway() {
     let world = World::with_photos(12);
     let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain));
     for action in [RelayAction::OtherEngine, RelayAction::NotFound] {
-        let relay = faulty_relay(world.gateway.listen(), move |_| action);
+        let relay = faulty_relay(world.gateway.listen(), move |_| action).unwrap();
         run(async {
             let builder = reader(&format!("http://{}", relay.address()), PIPELINE);
             let mut reader = builder.mode(Mode::Auto).batch_size(3).build().await.unwrap();

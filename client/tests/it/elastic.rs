@@ -104,23 +104,6 @@ fn a_tail_policy_says_how_many_samples_it_drops_or_repeats() {
     }
 }
 
-#[cfg(feature = "tables")]
-#[test]
-fn readers_of_rows_refuse_policies_of_objects() {
-    let world = World::with_photos(1);
-    let refused: [fn(PushdownReaderBuilder) -> PushdownReaderBuilder; 3] = [
-        |reader| reader.start_position(1),
-        |reader| reader.tail(Tail::Even),
-        |reader| reader.every((2, 0)),
-    ];
-    for set in refused {
-        let error = run(set(world.reader("select(columns=[a])")).build_table())
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("not of rows: resume with start_at"), "{error}");
-    }
-}
-
 #[test]
 fn a_reader_that_is_closed_in_the_middle_of_an_epoch_ends_its_threads() {
     let world = World::with_photos(SAMPLES);

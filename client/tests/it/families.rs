@@ -2,18 +2,15 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, Row, Split};
+use pushdown_testkit::{RelayAction, faulty_relay};
 
-use super::{
-    cli::pushdown,
-    relay::{RelayAction, faulty_relay},
-    world::{World, into_rows, reader, run},
-};
+use super::world::{World, into_rows, reader, run};
 
 const PIPELINE: &str = "decode | resize(8, 8)";
 
 /// The rows, the mode in force at the end, and the number of batch requests.
 fn read(world: &World, action: RelayAction, split: Split, mode: Mode) -> (Vec<Row>, Mode, usize) {
-    let relay = faulty_relay(world.gateway.listen(), move |_| action);
+    let relay = faulty_relay(world.gateway.listen(), move |_| action).unwrap();
     let (rows, mode) = run(async {
         let builder = reader(&format!("http://{}", relay.address()), PIPELINE);
         let builder = builder.split(split).mode(mode).batch_size(3).requests(1);
@@ -70,19 +67,4 @@ fn auto_is_correct_next_to_an_older_family() {
         assert_eq!((&row.key, &row.value), (&expected.key, &expected.value));
         assert!(row.stage < 2, "{}: stage {}", row.key, row.stage);
     }
-}
-
-#[test]
-fn a_reader_says_once_which_end_is_older() {
-    let world = World::with_photos(6);
-    let relay = faulty_relay(world.gateway.listen(), |_| RelayAction::OlderFamily("resample"));
-    let output = pushdown(&["read", "s3://photos/", "-p", PIPELINE, "--batch-size", "2"])
-        .env("PUSHDOWN_ENDPOINT", format!("http://{}", relay.address()))
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
-    let text =
-        "the gateway computes steps of `resample` with version 3, this host with 4: the gateway is older";
-    assert_eq!(stderr.matches(text).count(), 1, "{stderr}");
 }

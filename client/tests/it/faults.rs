@@ -4,12 +4,9 @@ use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, ErrorKind, Mode, RetryPolicy, Split, Timeouts};
-use pushdown_testkit::{ScriptedOrigin, eventually};
+use pushdown_testkit::{RelayAction, ScriptedOrigin, eventually, faulty_relay};
 
-use super::{
-    relay::{RelayAction, faulty_relay},
-    world::{World, assert_same_rows, into_rows, keys, read_rows, reader, run},
-};
+use super::world::{World, assert_same_rows, into_rows, keys, read_rows, reader, run};
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32) | to_float";
 
@@ -50,7 +47,8 @@ fn overload_is_retried_after_the_requested_delay() {
         } else {
             RelayAction::Forward
         }
-    });
+    })
+    .unwrap();
     let start = Instant::now();
     run(async {
         let builder = reader(&format!("http://{}", relay.address()), PIPELINE).requests(1);
@@ -75,7 +73,8 @@ fn only_the_missing_rows_of_a_truncated_answer_are_requested_again() {
         1 => RelayAction::Truncate(0),
         2 => RelayAction::Truncate(99),
         _ => RelayAction::Forward,
-    });
+    })
+    .unwrap();
     run(async {
         let builder = reader(&format!("http://{}", relay.address()), PIPELINE)
             .batch_size(20)
@@ -107,7 +106,7 @@ fn only_the_missing_rows_of_a_truncated_answer_are_requested_again() {
 fn a_gateway_with_another_engine_is_read_plainly() {
     let world = World::with_photos(6);
     let expected = read_rows(world.reader(PIPELINE));
-    let relay = faulty_relay(world.gateway.listen(), |_| RelayAction::OtherEngine);
+    let relay = faulty_relay(world.gateway.listen(), |_| RelayAction::OtherEngine).unwrap();
     run(async {
         let mut reader = reader(&format!("http://{}", relay.address()), PIPELINE)
             .requests(1)

@@ -1,15 +1,18 @@
-//! Listings of many pages: each page is retried separately, and its arrival is reported.
+//! Listings of many pages: each page is retried separately, and its arrival is reported. Lists that are saved instead.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering::SeqCst},
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
 };
 
-use parking_lot::Mutex;
-use pushdown_client::{Credentials, ErrorKind, RetryPolicy, Store};
-use pushdown_testkit::ScriptedOrigin;
+use pushdown_client::{Credentials, ErrorKind, Objects, RetryPolicy, Store};
+use pushdown_exec::sync::Mutex;
+use pushdown_testkit::{Backend, Gateway, Payload, Request, Response, ScriptedOrigin, find_gateway};
 
-use super::world::{ACCESS_KEY, SECRET_KEY, reader, run};
+use super::world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, assert_same_rows, read_rows, reader, run};
 
 /// A page with one object and the token of the next page.
 fn page(key: &str, next: Option<&str>) -> String {
@@ -29,11 +32,11 @@ fn store(refusals: usize) -> ScriptedOrigin {
     ScriptedOrigin::start(move |exchange| {
         let first = exchange.head.lines().next().unwrap_or_default().to_owned();
         let (key, next) = match first.split_once("continuation-token=") {
-            None => ("a", Some("second")),
-            Some((_, token)) if token.starts_with("second") => ("b", Some("third")),
-            Some(_) => ("c", None),
+            None => ("x/a", Some("second")),
+            Some((_, token)) if token.starts_with("second") => ("x/b", Some("third")),
+            Some(_) => ("x/c", None),
         };
-        if key == "b" && refused.fetch_add(1, SeqCst) < refusals {
+        if key == "x/b" && refused.fetch_add(1, SeqCst) < refusals {
             return exchange.answer("503 Slow Down", "<Error><Code>SlowDown</Code></Error>");
         }
         exchange.answer("200 OK", &page(key, next))
@@ -41,14 +44,14 @@ fn store(refusals: usize) -> ScriptedOrigin {
     .unwrap()
 }
 
-fn connect(origin: &ScriptedOrigin) -> Store {
+fn connect(address: SocketAddr) -> Store {
     let retry = RetryPolicy {
         attempts: 3,
         base: std::time::Duration::from_millis(1),
         cap: std::time::Duration::from_millis(1),
     };
     let store = Store::builder()
-        .endpoint(format!("http://{}", origin.address()))
+        .endpoint(format!("http://{address}"))
         .credentials(Credentials::new(ACCESS_KEY, SECRET_KEY))
         .retry(retry);
     run(store.build()).unwrap()
@@ -58,10 +61,10 @@ fn connect(origin: &ScriptedOrigin) -> Store {
 fn every_page_is_reported_and_retried_separately() {
     let origin = store(2);
     let counts = Mutex::new(Vec::new());
-    let store = connect(&origin);
-    let objects = run(store.list_with("photos", "", |objects| counts.lock().push(objects))).unwrap();
-    let keys: Vec<&str> = objects.iter().map(|object| &*object.key).collect();
-    assert_eq!(keys, ["a", "b", "c"]);
+    let store = connect(origin.address());
+    let objects = run(store.list_objects_with("photos", "", |objects| counts.lock().push(objects))).unwrap();
+    let keys: Vec<&str> = objects.iter().map(|object| object.key).collect();
+    assert_eq!(keys, ["x/a", "x/b", "x/c"]);
     assert!(objects.iter().all(|object| object.bytes == Some(5)));
     assert_eq!(*counts.lock(), [1, 2, 3]);
     assert_eq!(
@@ -74,8 +77,8 @@ fn every_page_is_reported_and_retried_separately() {
 #[test]
 fn a_store_that_keeps_refusing_is_an_error() {
     let origin = store(usize::MAX);
-    let store = connect(&origin);
-    let error = run(store.list("photos", "x/")).unwrap_err();
+    let store = connect(origin.address());
+    let error = run(store.list_objects("photos", "x/")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let expected = format!(
         "cannot list s3://photos/x/ at http://{}: SlowDown",
@@ -94,7 +97,7 @@ fn a_store_that_keeps_refusing_is_an_error() {
 fn a_listing_with_a_repeated_token_is_refused() {
     let origin =
         ScriptedOrigin::start(|exchange| exchange.answer("200 OK", &page("a", Some("again")))).unwrap();
-    let error = run(connect(&origin).list("photos", "")).unwrap_err();
+    let error = run(connect(origin.address()).list_objects("photos", "")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
     assert!(
         error
@@ -116,4 +119,106 @@ fn a_reader_reports_the_progress_of_its_listing() {
     .unwrap();
     assert_eq!(built.len(), 3);
     assert_eq!(*counts.lock(), [1, 2, 3]);
+}
+
+/// 1,400 objects in folders, listed page by page and folder by folder.
+#[test]
+fn folders_are_listed_concurrently_in_the_order_of_one_listing() {
+    for backend in [Backend::Embedded, Backend::SeaweedFs] {
+        if backend.is_enabled().unwrap() {
+            let store = backend.start(&find_gateway().unwrap()).unwrap();
+            list_folders(&store);
+        }
+    }
+}
+
+fn list_folders(store: &pushdown_testkit::Store) {
+    send(store, "PUT", &format!("/{BUCKET}"));
+    for (folder, count) in [
+        ("train/a/", 650),
+        ("train/b-/", 3),
+        ("train/b/", 740),
+        ("train/", 5),
+        ("", 2),
+    ] {
+        (0..count).for_each(|number| drop(send(store, "PUT", &format!("/{BUCKET}/{folder}{number:04}.jpg"))));
+    }
+    let forwarded = || forwarded(&store.gateway);
+    let client = connect(store.gateway.listen());
+    for (prefix, count, requests) in [
+        // The first pages of the bucket, of `train/` and of its folders, and the folders of two levels.
+        ("", 1400, 7.0),
+        ("train/", 1398, 5.0),
+        ("train/b", 743, 1.0),
+        ("train/b/", 740, 1.0),
+        ("none/", 0, 1.0),
+    ] {
+        let before = forwarded();
+        let objects = run(client.list_objects(BUCKET, prefix)).unwrap();
+        let keys: Vec<&str> = objects.iter().map(|object| object.key).collect();
+        assert_eq!((keys.len(), forwarded() - before), (count, requests), "{prefix}");
+        assert!(objects.iter().all(|object| object.bytes == Some(0)));
+        let serial = serial_listing(store, prefix);
+        let differing = keys.iter().zip(&serial).find(|(key, serial)| key != serial);
+        assert_eq!((serial.len(), differing), (count, None), "{prefix}");
+    }
+}
+
+/// The keys of all pages, one after the other, sorted: SeaweedFS lists `b/` before `b-/`.
+fn serial_listing(store: &pushdown_testkit::Store, prefix: &str) -> Vec<String> {
+    let encoded = |text: &str| text.replace('/', "%2F");
+    let (mut keys, mut token) = (Vec::new(), String::new());
+    loop {
+        let target = format!("/{BUCKET}?{token}list-type=2&prefix={}", encoded(prefix));
+        let page = send(store, "GET", &target);
+        let text = page.text();
+        let listed = text.split("<Key>").skip(1);
+        keys.extend(listed.filter_map(|rest| Some(rest.split_once("</Key>")?.0.to_owned())));
+        let next = page.element("NextContinuationToken");
+        let Some(next) = next.filter(|next| !next.is_empty()) else {
+            keys.sort_unstable();
+            return keys;
+        };
+        token = format!("continuation-token={}&", encoded(&next));
+    }
+}
+
+/// Sends a request to the store itself.
+fn send(store: &pushdown_testkit::Store, method: &str, target: &str) -> Response {
+    let request = Request::new(method, target).header("Host", &store.address.to_string());
+    let request = store.keys.sign(request, Payload::Signed).unwrap();
+    let answer = request.send(store.address).unwrap();
+    assert_eq!(answer.status, 200, "{method} {target}: {}", answer.text());
+    answer
+}
+
+/// Requests that a gateway has passed on.
+fn forwarded(gateway: &Gateway) -> f64 {
+    let name = "pushdown_requests_total{kind=\"forward\",status=\"2xx\"}";
+    gateway.metric(name).unwrap()
+}
+
+#[test]
+fn a_saved_list_is_read_without_a_listing() {
+    let world = World::with_photos(6);
+    let pipeline = "decode | flip_h | to_float";
+    let expected = read_rows(world.reader(pipeline).seed(7));
+    let store = connect(world.gateway.listen());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("photos.arrow");
+    run(store.list_objects(BUCKET, "")).unwrap().save(&file).unwrap();
+    let loaded = Objects::load(&file).unwrap();
+    let before = forwarded(&world.gateway);
+    let rows = read_rows(world.reader(pipeline).seed(7).objects(loaded.clone()));
+    assert_same_rows(&rows, &expected);
+    assert!(forwarded(&world.gateway) - before < 0.5, "expected no listing");
+    let error = run(world
+        .reader(pipeline)
+        .seed(7)
+        .bucket("other")
+        .objects(loaded)
+        .build())
+    .unwrap_err();
+    let expected = "invalid bucket: expected `photos`, that of the objects, found `other`";
+    assert_eq!(error.to_string(), expected);
 }

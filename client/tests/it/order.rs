@@ -2,11 +2,9 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Mode, PushdownReader};
+use pushdown_testkit::Throttle;
 
-use super::{
-    throttle::Throttle,
-    world::{World, assert_same_rows, into_rows, keys, photos, read_batches, read_rows, reader, run},
-};
+use super::world::{World, assert_same_rows, into_rows, keys, photos, read_batches, read_rows, reader, run};
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
 
@@ -153,7 +151,7 @@ fn the_first_batch_does_not_wait_for_later_batches() {
     const KEY: &str = "jpeg_large.jpg";
     let world = World::with_objects(photos().into_iter().filter(|(key, _)| key == KEY).collect());
     for mode in [Mode::Plain, Mode::Pushdown] {
-        let (throttle, address) = Throttle::start(world.gateway.listen());
+        let (throttle, address) = Throttle::start(world.gateway.listen()).unwrap();
         throttle.set_rate(4 << 20);
         let (first, all) = run(async {
             let builder = reader(&format!("http://{address}"), "decode | resize(short=144)")
@@ -183,7 +181,7 @@ fn each_batch_is_fetched_before_the_next() {
     const BATCHES: usize = 10;
     let world = World::with_objects(photos().into_iter().filter(|(key, _)| key == KEY).collect());
     for mode in [Mode::Plain, Mode::Pushdown] {
-        let (throttle, address) = Throttle::start(world.gateway.listen());
+        let (throttle, address) = Throttle::start(world.gateway.listen()).unwrap();
         throttle.set_rate(1 << 20);
         let passed = run(async {
             let builder = reader(&format!("http://{address}"), "decode | resize(short=144)")

@@ -5,17 +5,14 @@ use std::collections::BTreeMap;
 use arrow_array::{Array as _, Int64Array, RecordBatch, cast::AsArray as _, types::Int64Type};
 use futures::TryStreamExt as _;
 use pushdown_client::{ErrorKind, Mode, PushdownReaderBuilder, RowId, Split, TableBatch, TableReader};
-use pushdown_testkit::Parquet;
+use pushdown_testkit::{Parquet, recording_relay};
 
-use super::{
-    relay::recording_relay,
-    world::{Objects, World, photos},
-};
+use super::world::{Objects, World, photos};
 
-const PIPELINE: &str = "select(columns=[n, text], where='n % 3 = 0 and n >= 200')";
+pub(super) const PIPELINE: &str = "select(columns=[n, text], where='n % 3 = 0 and n >= 200')";
 
 /// Three objects of 1000, 2500 and 10 rows, and two objects outside of the data set.
-fn world() -> World {
+pub(super) fn world() -> World {
     let file = |rows, row_group| {
         let parquet = Parquet {
             rows,
@@ -42,11 +39,11 @@ fn world() -> World {
     ]))
 }
 
-fn reader(world: &World, pipeline: &str) -> PushdownReaderBuilder {
+pub(super) fn reader(world: &World, pipeline: &str) -> PushdownReaderBuilder {
     world.reader(pipeline).prefix("t/").batch_size(64).seed(7)
 }
 
-async fn read_all(mut reader: TableReader) -> Vec<TableBatch> {
+pub(super) async fn read_all(mut reader: TableReader) -> Vec<TableBatch> {
     let mut batches = Vec::new();
     while let Some(batch) = reader.try_next().await.unwrap() {
         batches.push(batch);
@@ -57,7 +54,7 @@ async fn read_all(mut reader: TableReader) -> Vec<TableBatch> {
     batches
 }
 
-fn ids(batches: &[TableBatch]) -> Vec<RowId> {
+pub(super) fn ids(batches: &[TableBatch]) -> Vec<RowId> {
     batches.iter().flat_map(|batch| batch.ids.clone()).collect()
 }
 
@@ -66,7 +63,7 @@ fn column<'a>(rows: &'a RecordBatch, name: &str) -> &'a Int64Array {
 }
 
 /// The rows of an object with `rows` rows that match the condition.
-fn expected(object: usize, rows: u64) -> impl Iterator<Item = RowId> {
+pub(super) fn expected(object: usize, rows: u64) -> impl Iterator<Item = RowId> {
     let matching = (200..rows).filter(|row| row % 3 == 0);
     matching.map(move |row| RowId { object, row })
 }
@@ -224,7 +221,7 @@ async fn a_long_footer_is_read_once() {
         "expected a footer longer than the first read"
     );
     let world = World::with_objects(Objects::from([("t.parquet".to_owned(), file)]));
-    let (relay, first_bytes) = recording_relay(world.gateway.listen());
+    let (relay, first_bytes) = recording_relay(world.gateway.listen()).unwrap();
     let builder = super::world::reader(&format!("http://{}", relay.address()), "select(columns=[n])");
     let reader = builder.split(Split::At(0)).build_table().await.unwrap();
     assert_eq!(read_all(reader).await.len(), 100);

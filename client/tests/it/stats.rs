@@ -2,7 +2,7 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Pipeline, Sample};
-use pushdown_client::{Batch, Credentials, Mode, OnError, Split, Stats, Store};
+use pushdown_client::{Batch, Credentials, Mode, Objects, OnError, Split, Stats, Store};
 use pushdown_testkit::model_folder;
 
 use super::world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, photos, run};
@@ -146,16 +146,16 @@ fn the_link_rate_is_measured_over_several_short_objects() {
             .region("us-east-1")
             .credentials(Credentials::new(ACCESS_KEY, SECRET_KEY));
         let store = store.build().await.unwrap();
-        let objects = store.list(BUCKET, "").await.unwrap();
+        let objects = store.list_objects(BUCKET, "").await.unwrap();
         let pipeline = store.pipeline("decode | resize(8, 8)").await.unwrap();
-        let link_rate = async |objects| {
-            let profile = store.profile(BUCKET, objects, &pipeline, None, 0).await.unwrap();
+        let link_rate = async |objects: &Objects| {
+            let profile = store.profile(objects, &pipeline, None, 0).await.unwrap();
             assert_eq!(profile.failed, []);
             profile.link_bytes_per_second
         };
         assert!(link_rate(&objects).await.is_some_and(|rate| rate > 10_000.0));
         assert_eq!(
-            link_rate(&objects[..1]).await,
+            link_rate(&objects.select([0])).await,
             None,
             "too few bytes to measure the rate"
         );

@@ -1,15 +1,11 @@
-//! Why values are not cached: each reason in the stats of the reader and in the report of `pushdown read`.
+//! Why values are not cached: each reason in the stats of the reader.
 
 use std::fs;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, NotCached, PushdownReaderBuilder, Split, Stats};
-use pushdown_testkit::model_folder;
 
-use super::{
-    cli::pushdown,
-    world::{Objects, World, photos, run},
-};
+use super::world::{Objects, World, photos, run};
 
 const SMALL: &str = "decode | resize(short=40) | center_crop(16)";
 const COUNT: u64 = 6;
@@ -149,46 +145,4 @@ fn tables_are_not_cached() {
         );
         assert_eq!(stats.not_cached.table, COUNT, "{mode:?}: {:?}", stats.not_cached);
     }
-}
-
-/// The report has the same counts as text and as JSON.
-#[test]
-fn the_report_lists_the_reasons() {
-    let models = model_folder(&["tiny/constants"]).unwrap();
-    let flags = [format!("--models={}", models.path().display())];
-    let world = World::with_flags(photos_larger_than_crops(), &flags);
-    let read = |pipeline: &str, extra_arguments: &[&str]| {
-        let folder = tempfile::tempdir().unwrap();
-        let arguments = [
-            "read",
-            "s3://photos/",
-            "-p",
-            pipeline,
-            "--seed",
-            "1",
-            "--value-cache",
-        ];
-        let mut command = pushdown(&arguments);
-        command.arg(folder.path()).args(extra_arguments);
-        command
-            .env("PUSHDOWN_ENDPOINT", world.endpoint())
-            .env("XDG_CACHE_HOME", world.folder())
-            .env("ORT_DYLIB_PATH", "/no/library.so");
-        let output = command.output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{stderr}");
-        String::from_utf8(output.stdout).unwrap()
-    };
-    let text = read("decode | to_float", &[]);
-    let summary = "0 values written to the value cache; not cached: 6 larger than their objects\n";
-    assert!(text.ends_with(summary), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&read("decode | to_float", &["--json"])).unwrap();
-    assert_eq!(json["not_cached"], serde_json::json!({"larger": COUNT}));
-    assert_eq!(json["cache_writes"], 0);
-    let kept = read(SMALL, &[]);
-    assert!(!kept.contains("not cached"), "{kept}");
-    // A host without ONNX Runtime cannot use the value before the first random step.
-    let pipeline = "decode | resize(4, 4) | flip_h | to_float | model(constants)";
-    let json: serde_json::Value = serde_json::from_str(&read(pipeline, &["--auto", "--json"])).unwrap();
-    assert_eq!(json["not_cached"], serde_json::json!({"no_models": COUNT}));
 }

@@ -1,103 +1,53 @@
 //! A gateway on the embedded store with objects, and helpers to read them.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    sync::LazyLock,
-};
+use std::ops::{Deref, DerefMut};
 
 use futures::TryStreamExt as _;
 use pushdown::{Context, Pipeline, Sample};
 use pushdown_client::{Batch, Credentials, PushdownReader, PushdownReaderBuilder, Result, Row, RowError};
-use pushdown_testkit::{Gateway, Keys, Payload, Request, find_gateway};
-use tempfile::TempDir;
 
-pub(super) const BUCKET: &str = "photos";
-pub(super) const ACCESS_KEY: &str = "pushdowntestkey";
-pub(super) const SECRET_KEY: &str = "pushdowntestsecret";
+pub(super) use pushdown_testkit::{ACCESS_KEY, BUCKET, Objects, SECRET_KEY};
 
-/// Objects by key.
-pub(super) type Objects = BTreeMap<String, Vec<u8>>;
-
-/// A gateway whose store folder survives a restart of the gateway.
-pub(super) struct World {
-    pub(super) gateway: Gateway,
-    pub(super) objects: Objects,
-    #[cfg_attr(
-        not(all(feature = "models", feature = "tables")),
-        expect(
-            dead_code,
-            reason = "read by tests of other features; the folder lives as long as the gateway"
-        )
-    )]
-    folder: TempDir,
-}
-
-/// Photos in many formats and sizes, some of them broken.
-static FIXTURES: LazyLock<Objects> = LazyLock::new(|| {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures/photos");
-    let files = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    files
-        .filter(|path| path.extension().is_some_and(|extension| extension != "md"))
-        .map(|path| {
-            (
-                path.file_name().unwrap().to_str().unwrap().to_owned(),
-                std::fs::read(path).unwrap(),
-            )
-        })
-        .collect()
-});
+/// A gateway with objects, and readers of them.
+pub(super) struct World(pushdown_testkit::World);
 
 /// Valid photos with at least 40 pixels on each side, so that they can be cropped.
 pub(super) fn photos() -> Objects {
-    let pipeline = Pipeline::parse("decode").unwrap();
-    let decodes =
-        |bytes: &Vec<u8>| match pipeline.run(0..1, Sample::Bytes(bytes.clone().into()), &Context::new(b"")) {
-            Ok(Sample::Image(image)) => image.width().min(image.height()) >= 40,
-            _ => false,
-        };
-    let photos: Objects = FIXTURES
-        .iter()
-        .filter(|(_, bytes)| decodes(bytes))
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
-    assert!(photos.len() >= 20, "{}", photos.len());
-    photos
+    pushdown_testkit::photos().unwrap()
+}
+
+impl Deref for World {
+    type Target = pushdown_testkit::World;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for World {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
 }
 
 impl World {
     /// Launches a gateway whose bucket has these objects.
     pub(super) fn with_objects(objects: Objects) -> Self {
-        Self::with_flags(objects, &[])
-    }
-
-    /// Launches a gateway with additional flags.
-    pub(super) fn with_flags(objects: Objects, flags: &[String]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let listen = "127.0.0.1:0".parse().unwrap();
-        let gateway = launch(&folder.path().join("store"), listen, flags);
-        let world = Self {
-            gateway,
-            objects,
-            folder,
-        };
-        world.put("", &[]);
-        for (key, bytes) in &world.objects {
-            world.put(key, bytes);
-        }
-        world
+        Self(pushdown_testkit::World::with_objects(objects).unwrap())
     }
 
     /// Launches a gateway with the first `count` photos.
     pub(super) fn with_photos(count: usize) -> Self {
-        Self::with_objects(photos().into_iter().take(count).collect())
+        Self(pushdown_testkit::World::with_photos(count).unwrap())
     }
 
-    pub(super) fn endpoint(&self) -> String {
-        format!("http://{}", self.gateway.listen())
+    /// Launches a gateway with additional flags.
+    pub(super) fn with_flags(objects: Objects, flags: &[String]) -> Self {
+        Self(pushdown_testkit::World::with_flags(objects, flags).unwrap())
+    }
+
+    pub(super) fn put(&self, key: &str, body: &[u8]) {
+        self.0.put(key, body).unwrap();
     }
 
     /// A reader of the whole bucket.
@@ -122,60 +72,14 @@ impl World {
             .run(0..pipeline.len(), object, &context)
             .map_err(|error| RowError::from(&error))
     }
-
-    pub(super) fn put(&self, key: &str, body: &[u8]) {
-        let path = key
-            .replace(' ', "%20")
-            .replace('+', "%2B")
-            .replace('\u{e9}', "%C3%A9");
-        let target = format!("/{BUCKET}{}{path}", if key.is_empty() { "" } else { "/" });
-        let request = Request::new("PUT", &target)
-            .header("Host", &self.gateway.listen().to_string())
-            .body(body);
-        let keys = Keys::new(ACCESS_KEY, SECRET_KEY);
-        let answer = keys
-            .sign(request, Payload::Signed)
-            .unwrap()
-            .send(self.gateway.listen())
-            .unwrap();
-        assert_eq!(answer.status, 200, "{key}: {}", answer.text());
-    }
 }
 
 #[cfg(all(feature = "models", feature = "tables"))]
 impl World {
-    /// A folder for the files of a test.
-    pub(super) fn folder(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Kills the gateway, waits for `pause`, and starts it again at the same address.
     pub(super) fn restart(self, pause: std::time::Duration) -> Self {
-        let Self {
-            gateway,
-            objects,
-            folder,
-        } = self;
-        let listen = gateway.listen();
-        drop(gateway);
-        std::thread::sleep(pause);
-        Self {
-            gateway: launch(&folder.path().join("store"), listen, &[]),
-            objects,
-            folder,
-        }
+        Self(self.0.restart(pause).unwrap())
     }
-}
-
-fn launch(store: &Path, listen: SocketAddr, extra_flags: &[String]) -> Gateway {
-    let binary: PathBuf = find_gateway().unwrap();
-    let flags = [
-        format!("--store={}", store.display()),
-        format!("--access-key={ACCESS_KEY}"),
-        format!("--secret-key={SECRET_KEY}"),
-        format!("--listen={listen}"),
-    ];
-    Gateway::launch(&binary, flags.iter().chain(extra_flags)).unwrap()
 }
 
 /// A reader of the whole bucket at an endpoint.

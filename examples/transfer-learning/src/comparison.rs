@@ -60,9 +60,9 @@ async fn dataset(arguments: &Arguments) -> anyhow::Result<Dataset> {
     let labels = labels::read(&arguments.labels, arguments.threshold)?;
     let store = arguments.store().build().await?;
     arguments.check_pipelines(&store).await?;
-    let objects = store.list(&location.bucket, &location.prefix).await?;
+    let objects = store.list_objects(&location.bucket, &location.prefix).await?;
     anyhow::ensure!(!objects.is_empty(), "no objects found under {location}");
-    Dataset::new(location, objects, labels, arguments.samples)
+    Dataset::new(location, &objects, labels, arguments.samples)
 }
 
 /// Number of samples that all methods together read.
@@ -113,8 +113,9 @@ impl Comparison<'_> {
         } = self.arguments;
         let name = format!("{epochs} augmented epochs of the training samples");
         let mut part = ReportPart::new(name, pipeline);
+        let training_objects = self.data.objects.select(0..self.data.train);
         let source = SampleSource {
-            objects: &self.data.objects[..self.data.train],
+            objects: &training_objects,
             ..self.source
         };
         for (method, test) in methods.iter().zip(held_out) {

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use pushdown::pipeline::Digest;
-use pushdown_client::Object;
+use pushdown_client::{Object, Objects};
 
 use crate::arguments::Location;
 
@@ -21,8 +21,8 @@ const MAX_LISTED_KEYS: usize = 3;
 /// Labelled objects, the training samples first.
 #[derive(Debug)]
 pub(crate) struct Dataset {
-    /// The training samples, then the held-out ones, each in the order of the listing.
-    pub(crate) objects: Vec<Object>,
+    /// The training samples, then the held-out ones, each in the order of their keys.
+    pub(crate) objects: Objects,
     /// Whether each sample is positive.
     pub(crate) labels: Vec<bool>,
     /// Number of training samples.
@@ -68,26 +68,20 @@ impl Dataset {
     /// label, and labels without an object, on stderr.
     pub(crate) fn new(
         location: &Location,
-        objects: Vec<Object>,
+        objects: &Objects,
         mut labels: BTreeMap<String, bool>,
         samples: Option<usize>,
     ) -> anyhow::Result<Self> {
         let (found, given) = (objects.len(), labels.len());
         let (mut labelled, mut without) = (Vec::new(), Vec::new());
-        for object in objects {
-            let short = object.key.strip_prefix(&location.prefix).unwrap_or(&object.key);
-            match labels
-                .remove(object.key.as_ref())
-                .or_else(|| labels.remove(short))
-            {
+        for object in objects.iter() {
+            let short = object.key.strip_prefix(&location.prefix).unwrap_or(object.key);
+            match labels.remove(object.key).or_else(|| labels.remove(short)) {
                 Some(label) => labelled.push((object, label)),
                 None => without.push(object.key),
             }
         }
-        list_keys(
-            "objects have no label and are left out",
-            without.iter().map(AsRef::as_ref),
-        )?;
+        list_keys("objects have no label and are left out", without.iter().copied())?;
         list_keys("labels have no object", labels.keys().map(String::as_str))?;
         anyhow::ensure!(
             !labelled.is_empty(),
@@ -109,14 +103,10 @@ impl Dataset {
             indices
         };
         let (train, held_out) = (of_part(0), of_part(1));
-        let (objects, labels) = train
-            .iter()
-            .chain(&held_out)
-            .map(|index| labelled[*index].clone())
-            .unzip();
+        let used = || train.iter().chain(&held_out).map(|index| labelled[*index]);
         Ok(Self {
-            objects,
-            labels,
+            objects: Objects::from_objects(objects.bucket(), used().map(|(object, _)| object)),
+            labels: used().map(|(_, label)| label).collect(),
             train: train.len(),
         })
     }
@@ -134,7 +124,7 @@ impl Dataset {
 
 /// For negatives and positives: the indices of the training samples and of the held-out ones. They depend only on the keys
 /// of the class.
-fn split(labelled: &[(Object, bool)], samples: Option<usize>) -> [[Vec<usize>; 2]; 2] {
+fn split(labelled: &[(Object<'_>, bool)], samples: Option<usize>) -> [[Vec<usize>; 2]; 2] {
     let positives = labelled.iter().filter(|(_, label)| *label).count();
     let samples = samples.unwrap_or(usize::MAX).min(labelled.len());
     // Rounds to the nearest.

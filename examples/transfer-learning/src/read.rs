@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use futures::TryStreamExt as _;
 use indicatif::ProgressBar;
 use pushdown::{Step, step::model::Boundary};
-use pushdown_client::{Mode, Object, PushdownReader, Split};
+use pushdown_client::{Mode, Objects, PushdownReader, Split};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ pub(crate) enum ReadMethod {
 pub(crate) struct SampleSource<'a> {
     pub(crate) arguments: &'a Arguments,
     pub(crate) admin: Option<&'a Admin>,
-    pub(crate) objects: &'a [Object],
+    pub(crate) objects: &'a Objects,
     /// The value cache for [`ReadMethod::Cached`].
     pub(crate) cache_folder: &'a Path,
 }
@@ -127,8 +127,7 @@ impl SampleSource<'_> {
         }
         let mut builder = PushdownReader::builder()
             .store(store)
-            .bucket(&self.arguments.location.bucket)
-            .objects(self.objects.to_vec())
+            .objects(self.objects.clone())
             .pipeline(pipeline)
             .mode(method.mode())
             .split(Split::Full)

@@ -4,7 +4,10 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use s3s::access::{S3Access, S3AccessContext};
-use s3s::dto::{CopyObjectInput, CopySource, DeleteObjectsInput, GetObjectInput, Range, UploadPartCopyInput};
+use s3s::dto::{
+    CopyObjectInput, CopySource, DeleteObjectsInput, GetObjectInput, ListObjectsInput, ListObjectsV2Input,
+    Range, UploadPartCopyInput,
+};
 use s3s::path::S3Path;
 use s3s::{S3Request, S3Result, s3_error};
 
@@ -75,6 +78,16 @@ impl S3Access for FolderAccess {
         keys.try_for_each(|key| self.path(bucket, key).map(drop))
     }
 
+    async fn list_objects(&self, request: &mut S3Request<ListObjectsInput>) -> S3Result<()> {
+        ignore_empty(&mut request.input.delimiter);
+        Ok(())
+    }
+
+    async fn list_objects_v2(&self, request: &mut S3Request<ListObjectsV2Input>) -> S3Result<()> {
+        ignore_empty(&mut request.input.delimiter);
+        Ok(())
+    }
+
     /// Turns a suffix range longer than the object into a range from its start: S3 sends the whole object for it, and
     /// s3s-fs fails.
     async fn get_object(&self, request: &mut S3Request<GetObjectInput>) -> S3Result<()> {
@@ -89,6 +102,11 @@ impl S3Access for FolderAccess {
         }
         Ok(())
     }
+}
+
+/// In S3 an empty delimiter is none; s3s-fs takes every key for a folder.
+fn ignore_empty(delimiter: &mut Option<String>) {
+    *delimiter = delimiter.take().filter(|text| !text.is_empty());
 }
 
 /// Joins `path` to `root` and resolves `.` and `..` lexically, as s3s-fs does. `None` if the result is outside `root`.

@@ -117,6 +117,17 @@ impl Replanner {
         }
     }
 
+    /// The same for another reader of the same samples, which has nothing in flight yet.
+    #[must_use]
+    pub fn without_in_flight(&self) -> Self {
+        Self {
+            gateway_step_seconds: 0.0,
+            host_step_seconds: 0.0,
+            in_flight: BTreeMap::new(),
+            ..self.clone()
+        }
+    }
+
     /// Sets the mean object bytes of a class, for data sets without a listing.
     pub fn set_object_bytes(&mut self, class: usize, bytes: f64) {
         self.costs.set_object_bytes(class, bytes);

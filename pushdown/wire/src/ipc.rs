@@ -24,14 +24,14 @@ const MIN_PIECE_BYTES: usize = 4096;
 
 /// Reads record batches from chunks of a stream. Chunk boundaries may be anywhere.
 #[derive(Debug)]
-pub(super) struct RecordBatchReader {
+pub struct RecordBatchReader {
     frames: MessageReader,
     schema: Option<SchemaRef>,
 }
 
 /// A complete, validated record batch whose columns are not decoded yet.
 #[derive(Debug)]
-pub(super) struct RawBatch {
+pub struct RawBatch {
     schema: SchemaRef,
     message: Message,
     rows: usize,
@@ -39,15 +39,24 @@ pub(super) struct RawBatch {
 
 impl RecordBatchReader {
     /// A reader for record batches of at most `max_body` bytes.
-    pub(super) fn new(max_body: u64) -> Self {
+    pub fn new(max_body: u64) -> Self {
         Self {
             frames: MessageReader::new(max_body),
             schema: None,
         }
     }
 
+    /// Accepts the messages of a file: see [`MessageReader::for_stored_object`].
+    #[must_use]
+    pub fn for_stored_object(self) -> Self {
+        Self {
+            frames: self.frames.for_stored_object(),
+            ..self
+        }
+    }
+
     /// The schema; `None` until it has been received.
-    pub(super) const fn schema(&self) -> Option<&SchemaRef> {
+    pub const fn schema(&self) -> Option<&SchemaRef> {
         self.schema.as_ref()
     }
 
@@ -56,7 +65,7 @@ impl RecordBatchReader {
     /// # Errors
     /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for an invalid stream, and for bytes after its end;
     /// [`TooLarge`](pushdown_core::ErrorKind::TooLarge) for a record batch of more than `max_body` bytes.
-    pub(super) fn next(&mut self, chunk: &mut Buffer) -> Result<Option<RawBatch>> {
+    pub fn next(&mut self, chunk: &mut Buffer) -> Result<Option<RawBatch>> {
         while let Some(message) = self.frames.next(chunk)? {
             match (message.header(), &self.schema) {
                 (MessageHeader::Schema, None) => {
@@ -83,7 +92,7 @@ impl RecordBatchReader {
     ///
     /// # Errors
     /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) if the stream is truncated.
-    pub(super) fn finish(&self) -> Result<()> {
+    pub fn finish(&self) -> Result<()> {
         if self.frames.is_ended() {
             return Ok(());
         }
@@ -104,12 +113,12 @@ impl RawBatch {
     }
 
     /// Number of rows.
-    pub(super) const fn rows(&self) -> usize {
+    pub const fn rows(&self) -> usize {
         self.rows
     }
 
     /// The schema of the stream.
-    pub(super) const fn schema(&self) -> &SchemaRef {
+    pub const fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
@@ -117,7 +126,7 @@ impl RawBatch {
     ///
     /// # Errors
     /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) if they do not match the schema.
-    pub(super) fn read(&self, columns: &[usize]) -> Result<RecordBatch> {
+    pub fn read(&self, columns: &[usize]) -> Result<RecordBatch> {
         check::columns(&self.message, &self.schema, columns)?;
         let batch = self
             .message

@@ -36,7 +36,7 @@ pub use encode::{Encoded, decode, encode};
 pub use features::Features;
 pub use fixed_shape::FixedShape;
 pub use form::Form;
-pub use ipc::{Message, MessageReader};
+pub use ipc::{Message, MessageReader, RawBatch, RecordBatchReader};
 pub use split::Split;
 pub use table::{TableDecoder, TableEncoder, TableForm};
 pub use tensor_column::TensorColumn;

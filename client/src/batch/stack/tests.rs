@@ -63,6 +63,26 @@ fn a_buffer_of_the_caller_gets_the_same_bytes() {
 }
 
 #[test]
+fn a_row_without_a_value_keeps_its_place_as_zeros() {
+    let batch = batch(vec![
+        Ok(image(2, 1)),
+        Err(RowError::new("NoSuchKey", "gone")),
+        Ok(image(2, 3)),
+    ]);
+    let mut buffer = vec![9; 18];
+    let layout = batch.stack_rows_into(&mut buffer).unwrap().unwrap();
+    assert_eq!(Some(&layout), batch.row_layout().unwrap().as_ref());
+    assert_eq!((layout.shape, layout.rows), (vec![3, 1, 2, 3], vec![0, 2]));
+    assert_eq!(buffer, [1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 3, 3, 3, 3, 3, 3]);
+    assert!(batch.stack_rows_into(&mut buffer[..17]).is_err());
+    let left = batch.without_errors();
+    assert_eq!(
+        left.rows().iter().map(|row| row.index).collect::<Vec<_>>(),
+        [0, 2]
+    );
+}
+
+#[test]
 fn scales_are_stacked_with_their_values() {
     let code = |scale| {
         let tensor = Tensor::new(DType::I8, Layout::Flat, vec![1], Buffer::from_vec(vec![7u8])).unwrap();
@@ -70,6 +90,12 @@ fn scales_are_stacked_with_their_values() {
     };
     let stacked = batch(vec![code(0.5), code(2.0)]).stack().unwrap().unwrap();
     assert_eq!(stacked.scales, Some(vec![0.5, 2.0]));
+    let failed = Err(RowError::new("NoSuchKey", "gone"));
+    let layout = batch(vec![code(0.5), failed, code(2.0)])
+        .row_layout()
+        .unwrap()
+        .unwrap();
+    assert_eq!(layout.scales, Some(vec![0.5, 0.0, 2.0]));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use parking_lot::Mutex;
 use pushdown::wire::Split;
+use pushdown_exec::sync::Mutex;
 
 use super::{
     Adapter,

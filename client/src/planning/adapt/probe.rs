@@ -4,10 +4,7 @@ use pushdown::Step;
 
 use super::{Adapter, event::Event};
 use crate::{
-    error::Result,
-    models::preload,
-    planning::profile::ProfileRequest,
-    store::{Object, Store},
+    error::Result, models::preload, objects::Objects, planning::profile::ProfileRequest, store::Store,
 };
 
 /// Number of measured objects.
@@ -16,8 +13,7 @@ const PROBED: usize = 8;
 /// The data set to probe.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProbeRequest<'a> {
-    pub(crate) bucket: &'a str,
-    pub(crate) objects: &'a [Object],
+    pub(crate) objects: &'a Objects,
     pub(crate) seed: Option<u64>,
     pub(crate) epoch: u32,
 }
@@ -29,12 +25,7 @@ impl Adapter {
     /// # Errors
     /// If no object can be requested. Refused objects are skipped.
     pub(crate) async fn probe(&self, store: &Store, request: ProbeRequest<'_>) -> Result<()> {
-        let ProbeRequest {
-            bucket,
-            objects,
-            seed,
-            epoch,
-        } = request;
+        let ProbeRequest { objects, seed, epoch } = request;
         if objects.is_empty() {
             return Ok(());
         }
@@ -43,10 +34,12 @@ impl Adapter {
             preload(self.pipeline.steps());
             return Ok(());
         };
+        if self.has_plan() {
+            return Ok(());
+        }
         let step = objects.len().div_ceil(PROBED).max(1);
-        let probed: Vec<_> = objects.iter().step_by(step).cloned().collect();
+        let probed = objects.select((0..objects.len()).step_by(step));
         let request = ProfileRequest {
-            bucket,
             pipeline: &self.pipeline,
             host_steps,
             seed,

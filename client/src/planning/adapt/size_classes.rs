@@ -1,7 +1,7 @@
 //! Objects of a data set, classified by size.
 
 use super::float;
-use crate::store::Object;
+use crate::objects::Objects;
 
 /// Number of classes.
 const CLASSES: usize = 4;
@@ -15,7 +15,7 @@ pub(super) struct SizeClass {
 }
 
 /// Classes of equally many objects, from the smallest to the largest. One class if sizes are not known.
-pub(super) fn size_classes(objects: &[Object]) -> Vec<SizeClass> {
+pub(super) fn size_classes(objects: &Objects) -> Vec<SizeClass> {
     /// About the mean of a photo data set.
     const DEFAULT_BYTES: f64 = 128.0 * 1024.0;
     let sizes: Option<Vec<u64>> = objects.iter().map(|object| object.bytes).collect();
@@ -54,14 +54,15 @@ pub(super) fn size_classes(objects: &[Object]) -> Vec<SizeClass> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::objects::Object;
 
-    pub(crate) fn objects(sizes: &[u64]) -> Vec<Object> {
+    pub(crate) fn objects(sizes: &[u64]) -> Objects {
         let object = |bytes: &u64| Object {
-            key: "k".into(),
+            key: "k",
             bytes: Some(*bytes),
             etag: None,
         };
-        sizes.iter().map(object).collect()
+        Objects::from_objects("b", sizes.iter().map(object))
     }
 
     #[test]
@@ -81,9 +82,10 @@ pub(super) mod tests {
         let same = size_classes(&objects(&[9; 100]));
         assert_eq!(same.len(), 1);
         assert!((same[0].share - 1.0).abs() < 1e-9);
-        assert_eq!(size_classes(&[]).len(), 1);
-        let mut unknown = objects(&[1, 2]);
-        unknown[0].bytes = None;
-        assert_eq!(size_classes(&unknown).len(), 1);
+        assert_eq!(size_classes(&objects(&[])).len(), 1);
+        let listed = objects(&[1, 2]);
+        let unlisted = Objects::from_keys("b", ["k"]);
+        let some = Objects::from_objects("b", unlisted.iter().chain(listed.iter()));
+        assert_eq!(size_classes(&some).len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Measures the bandwidth of the link.
 
 use std::{
-    sync::Arc,
+    ops::Range,
     time::{Duration, Instant},
 };
 
@@ -10,10 +10,7 @@ use futures::future::join_all;
 use pushdown::Limits;
 
 use super::{LONG_OBJECT_BYTES, float};
-use crate::{
-    error::Result,
-    store::{Object, Store},
-};
+use crate::{error::Result, objects::Objects, store::Store};
 
 /// Concurrent object reads, as in a reader.
 pub(super) const MAX_CONCURRENT_READS: usize = 12;
@@ -27,18 +24,19 @@ pub(super) struct LinkSampler {
 }
 
 impl LinkSampler {
-    /// Reads these objects, at most [`MAX_CONCURRENT_READS`], and returns each with its key.
+    /// Reads the objects with these indices, at most [`MAX_CONCURRENT_READS`], and returns each with its key.
     pub(super) async fn read(
         &mut self,
         store: &Store,
-        bucket: &str,
-        objects: &[Object],
-    ) -> Vec<(Arc<str>, Result<Bytes>)> {
+        objects: &Objects,
+        indices: Range<usize>,
+    ) -> Vec<(String, Result<Bytes>)> {
         let limits = Limits::default();
         let started = Instant::now();
-        let reads = objects.iter().map(async |object| {
-            let stored = store.get(bucket, &object.key, &limits).await;
-            (Arc::clone(&object.key), stored)
+        let reads = indices.map(async |index| {
+            let key = objects.key(index);
+            let stored = store.get(objects.bucket(), key, &limits).await;
+            (key.to_owned(), stored)
         });
         let read = join_all(reads).await;
         let lengths = read.iter().flat_map(|(_, stored)| stored).map(Bytes::len);

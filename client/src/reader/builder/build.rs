@@ -27,20 +27,21 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for invalid settings;
     /// [`ErrorKind::Refused`](crate::ErrorKind) if the bucket cannot be listed.
     pub async fn build(mut self) -> Result<PushdownReader> {
-        let cpu = CpuPool::build(self.threads, self.local_ranks)?;
+        #[cfg(feature = "tables")]
+        self.check_for_objects()?;
+        let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
             plan,
-            bucket,
             store,
             pipeline,
             objects,
         } = self.open().await?;
-        let (mut mode, mut pipeline) = (self.mode, pipeline);
-        let value_cache = match self.value_cache {
+        let (mut mode, mut pipeline) = (self.spec.mode, pipeline);
+        let value_cache = match self.spec.value_cache {
             Some(folder) => Some(ValueCache::open(
                 folder,
-                self.value_cache_bytes,
-                &bucket,
+                self.spec.value_cache_bytes,
+                objects.bucket(),
                 &pipeline,
             )?),
             None => None,
@@ -62,30 +63,32 @@ impl PushdownReaderBuilder {
         };
         if let Some((first, stage)) = after_models {
             first_stage = first;
-            self.split = u8::try_from(stage).map_or(Split::Full, Split::At);
+            self.spec.split = u8::try_from(stage).map_or(Split::Full, Split::At);
         } else if mode == Mode::Auto {
             pipeline = refined(&pipeline);
             // Cached values need no plan.
-            let planned = missing.as_deref().unwrap_or(&objects);
+            let planned = missing.as_ref().unwrap_or(&objects);
             adapter = Adapter::new(
                 &pipeline,
                 planned,
-                self.batch_size,
+                self.spec.batch_size,
                 cpu.threads(),
-                self.max_expand,
+                self.spec.max_expand,
             )
             .map(|adapter| {
                 adapter
                     .with_epoch_samples(plan.sample_count(planned.len()) / plan.stride.0)
                     .with_traffic(Arc::clone(store.traffic()))
             });
+            if let Some(known) = self.observations {
+                adapter = adapter.map(|adapter| adapter.with_observations(*known));
+            }
             match &adapter {
                 Some(adapter) => {
                     let request = ProbeRequest {
-                        bucket: &bucket,
                         objects: planned,
-                        seed: self.seed,
-                        epoch: self.epoch,
+                        seed: self.spec.seed,
+                        epoch: self.spec.epoch,
                     };
                     adapter.probe(&store, request).await?;
                 }
@@ -95,7 +98,7 @@ impl PushdownReaderBuilder {
         if let Some(cache) = &mut value_cache {
             cache.set_pipeline(&pipeline);
         }
-        let first_host_step = match (mode, self.split) {
+        let first_host_step = match (mode, self.spec.split) {
             (Mode::Plain, _) => 0,
             (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
             _ => pipeline.len(),
@@ -107,9 +110,9 @@ impl PushdownReaderBuilder {
             _ => first_host_step,
         };
         preload(&pipeline.steps()[first_host_step..]);
-        let gets = GetPermits::new(NonZeroUsize::new(self.gets).unwrap_or(NonZeroUsize::MIN));
+        let gets = GetPermits::new(NonZeroUsize::new(self.spec.gets).unwrap_or(NonZeroUsize::MIN));
         // The runtime covers only steps that this host may run, so that no library is loaded in vain.
-        let first_possible_host_step = match (mode, self.split) {
+        let first_possible_host_step = match (mode, self.spec.split) {
             (Mode::Pushdown, Split::Full) => pipeline.len(),
             (Mode::Pushdown, Split::At(stage)) => usize::from(stage),
             _ => 0,
@@ -121,17 +124,16 @@ impl PushdownReaderBuilder {
             engine: Engine::new(Family::ALL, runtime),
             rounding_warning_logged: AtomicBool::new(false),
             store,
-            bucket,
             objects,
             pipeline,
-            split: self.split,
+            split: self.spec.split,
             first_stage,
-            compression: self.compression,
+            compression: self.spec.compression,
             mode,
             adapter,
             value_cache,
-            on_error: self.on_error,
-            seed: self.seed,
+            on_error: self.spec.on_error,
+            seed: self.spec.seed,
             limits: self.limits,
             cpu,
             gets,

@@ -8,80 +8,94 @@ use super::{DataSetKeys, ListingCallback, PushdownReaderBuilder, check_pipeline}
 use crate::{
     error::{Error, Result},
     models::parse_with_model_folder,
+    objects::Objects,
     reader::ReadPlan,
-    store::{Object, Store},
+    store::{Store, StoreBuilder},
 };
 
 /// What every reader reads, and from where.
 #[derive(Debug)]
 pub(super) struct OpenedDataSet {
     pub(super) plan: ReadPlan,
-    pub(super) bucket: String,
     pub(super) store: Store,
     pub(super) pipeline: Pipeline,
-    pub(super) objects: Vec<Object>,
+    pub(super) objects: Objects,
 }
 
 impl PushdownReaderBuilder {
     /// Checks the settings and lists the prefix.
     pub(super) async fn open(&mut self) -> Result<OpenedDataSet> {
         let shard = self.check()?;
-        let bucket = self
-            .bucket
-            .take()
-            .filter(|bucket| !bucket.is_empty())
-            .ok_or_else(|| Error::config("no bucket is set"))?;
-        let text = self.pipeline.as_deref().unwrap_or_default();
+        let bucket = self.data_set_bucket()?;
+        let text = self.spec.pipeline.as_deref().unwrap_or_default();
         // Before the store, so that an unreadable folder fails at once.
-        let of_folder = self.models.as_deref();
+        let of_folder = self.spec.models.as_deref();
         let of_folder = of_folder
             .map(|folder| parse_with_model_folder(text, folder))
             .transpose()?;
-        let store = self.store.clone().build().await?;
+        let store = StoreBuilder {
+            spec: self.spec.store.clone(),
+            credentials: self.credentials.take(),
+        };
+        let store = store.build().await?;
         let pipeline = match of_folder {
             Some(pipeline) => pipeline,
             None => store.pipeline(text).await?,
         };
-        check_pipeline(&pipeline, self.split, self.seed, self.epoch)?;
-        let keys = mem::replace(&mut self.keys, DataSetKeys::Objects(Vec::new()));
-        let objects = objects(&store, &bucket, keys, self.listing.as_ref()).await?;
-        if self.start_position > objects.len() {
+        check_pipeline(&pipeline, self.spec.split, self.spec.seed, self.spec.epoch)?;
+        let keys = mem::replace(&mut self.keys, DataSetKeys::Prefix(String::new()));
+        let objects = objects(&store, bucket, keys, self.listing.as_ref()).await?;
+        if self.spec.start_position > objects.len() {
             return Err(Error::config(format!(
                 "invalid start_position: expected at most {}, the number of samples, found {}",
                 objects.len(),
-                self.start_position
+                self.spec.start_position
             )));
         }
         let plan = ReadPlan {
-            batch_size: self.batch_size,
+            batch_size: self.spec.batch_size,
             shard,
-            shuffle_seed: self.seed.filter(|_| self.shuffle),
-            epoch: self.epoch,
-            start_position: self.start_position,
-            tail: self.tail,
-            start: self.start,
-            stride: self.stride,
-            limit: self.limit,
-            prefetch_bytes: self.prefetch_bytes,
-            requests: self.requests,
+            shuffle_seed: self.spec.seed.filter(|_| self.spec.shuffle),
+            epoch: self.spec.epoch,
+            start_position: self.spec.start_position,
+            tail: self.spec.tail,
+            start: self.spec.start_batch,
+            stride: (self.spec.every, self.spec.turn),
+            limit: self.spec.limit,
+            prefetch_bytes: self.spec.prefetch_bytes,
+            requests: self.spec.requests,
         };
         Ok(OpenedDataSet {
             plan,
-            bucket,
             store,
             pipeline,
             objects,
         })
+    }
+
+    /// The bucket of all samples.
+    fn data_set_bucket(&self) -> Result<String> {
+        let of_objects = match &self.keys {
+            DataSetKeys::Objects(objects) => Some(objects.bucket()),
+            DataSetKeys::Prefix(_) | DataSetKeys::Keys(_) => None,
+        };
+        match (self.bucket.as_deref(), of_objects) {
+            (Some(set), Some(listed)) if set != listed => Err(Error::config(format!(
+                "invalid bucket: expected `{listed}`, that of the objects, found `{set}`"
+            ))),
+            (Some(bucket), _) | (None, Some(bucket)) if !bucket.is_empty() => Ok(bucket.to_owned()),
+            _ => Err(Error::config("no bucket is set")),
+        }
     }
 }
 
 /// The objects of the data set, in its order.
 async fn objects(
     store: &Store,
-    bucket: &str,
+    bucket: String,
     keys: DataSetKeys,
     listing: Option<&ListingCallback>,
-) -> Result<Vec<Object>> {
+) -> Result<Objects> {
     let objects = match keys {
         DataSetKeys::Prefix(prefix) => {
             let progress = |objects| {
@@ -89,8 +103,9 @@ async fn objects(
                     call(objects);
                 }
             };
-            store.list_with(bucket, &prefix, progress).await?
+            store.list_objects_with(&bucket, &prefix, progress).await?
         }
+        DataSetKeys::Keys(keys) => Objects::from_key_column(bucket.into(), keys),
         DataSetKeys::Objects(objects) => objects,
     };
     if u32::try_from(objects.len()).is_err() {

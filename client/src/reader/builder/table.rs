@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     order::Tail,
     stats::Counters,
-    table::{TableReader, TableSettings, TableSource},
+    table::{RowsRead, TableReader, TableSettings, TableSource},
 };
 
 impl PushdownReaderBuilder {
@@ -20,48 +20,75 @@ impl PushdownReaderBuilder {
     ///
     /// [`value_cache`](Self::value_cache), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a
     /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
-    /// stream. [`start_position`](Self::start_position), [`tail`](Self::tail) and [`every`](Self::every) are refused: ranks keep
-    /// contiguous stretches of rows.
+    /// stream. [`start_position`](Self::start_position) and [`every`](Self::every) are refused, since ranks keep contiguous
+    /// stretches of rows: [`rows_read`](Self::rows_read) resumes in any world. So is [`Tail::Pad`], since no row of a batch is
+    /// padding. Rows that the other policies drop are the last ones of stretches.
     ///
     /// # Errors
-    /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for a pipeline that does not map each row to one
-    /// row; [`ErrorKind::Sample`](crate::ErrorKind) for an object that is not Parquet, or whose columns differ from the first
-    /// object's.
+    /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for these settings, an invalid
+    /// [`rows_read`](Self::rows_read), or a pipeline that does not map each row to one row;
+    /// [`ErrorKind::Sample`](crate::ErrorKind) for an object that is not Parquet, or whose columns differ from the first object's.
     pub async fn build_table(mut self) -> Result<TableReader> {
-        if self.start_position != 0 || self.tail != Tail::Short || self.stride != (1, 0) {
-            return Err(Error::config(
-                "start_position, tail and every apply to readers of objects, not of rows: resume with start_at",
-            ));
-        }
-        let cpu = CpuPool::build(self.threads, self.local_ranks)?;
+        self.check_for_rows()?;
+        let rows_read = RowsRead::merge(&self.spec.rows_read)?;
+        let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
             plan,
-            bucket,
             store,
             pipeline,
             objects,
         } = self.open().await?;
         let tables = objects
             .iter()
-            .map(|object| store.table(&bucket, &object.key, &self.limits));
+            .map(|object| store.table(objects.bucket(), object.key, &self.limits));
         let source = TableSource {
             tables: tables.collect(),
             store,
-            bucket,
             objects,
-            seed: self.seed,
-            compression: self.compression,
+            seed: self.spec.seed,
+            compression: self.spec.compression,
             limits: self.limits,
             cpu,
             counters: Counters::default(),
         };
         let settings = TableSettings {
             pipeline,
-            mode: self.mode,
-            split: self.split,
+            mode: self.spec.mode,
+            split: self.spec.split,
             plan,
-            gets: self.gets,
+            rows_read,
+            gets: self.spec.gets,
         };
         TableReader::open(source, settings).await
+    }
+
+    /// Refuses what applies to readers of objects only.
+    fn check_for_rows(&self) -> Result<()> {
+        if self.spec.start_position != 0 {
+            return Err(Error::config(
+                "start_position applies to readers of objects: resume a reader of rows with rows_read",
+            ));
+        }
+        if self.spec.every != 1 {
+            return Err(Error::config(
+                "every applies to readers of objects: divide a reader of rows by ranks",
+            ));
+        }
+        if self.spec.tail == Tail::Pad {
+            return Err(Error::config(
+                "invalid tail of a reader of rows: expected short, even or drop, found pad",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses what applies to readers of rows only.
+    pub(super) fn check_for_objects(&self) -> Result<()> {
+        if self.spec.rows_read.is_empty() {
+            return Ok(());
+        }
+        Err(Error::config(
+            "rows_read applies to readers of rows: resume a reader of objects with start_position",
+        ))
     }
 }

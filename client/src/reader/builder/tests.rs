@@ -31,3 +31,49 @@ fn invalid_settings_are_refused_before_anything_is_read() {
         .join("\n")
     );
 }
+
+#[test]
+fn settings_survive_serialization_without_credentials() {
+    let builder = PushdownReader::builder()
+        .endpoint("http://127.0.0.1:9")
+        .credentials(Credentials::new("AKIA", "secret"))
+        .bucket("b")
+        .prefix("train/")
+        .pipeline("decode")
+        .mode(Mode::Auto)
+        .split(Split::At(1))
+        .tail(Tail::Pad)
+        .shard((1, 2))
+        .every((3, 2))
+        .timeouts(Timeouts {
+            idle: std::time::Duration::from_millis(1500),
+            ..Timeouts::default()
+        })
+        .value_cache("cache");
+    let text = serde_json::to_string(builder.spec()).unwrap();
+    assert!(!text.contains("AKIA") && !text.contains("secret"), "{text}");
+    let spec: ReaderSpec = serde_json::from_str(&text).unwrap();
+    assert_eq!(&spec, builder.spec());
+    assert_eq!(PushdownReaderBuilder::from(spec).spec(), builder.spec());
+}
+
+#[test]
+fn missing_settings_have_defaults_and_unknown_ones_are_errors() {
+    assert_eq!(
+        serde_json::from_str::<ReaderSpec>("{}").unwrap(),
+        ReaderSpec::default()
+    );
+    let spec: ReaderSpec = serde_json::from_str(
+        r#"{"tail": "even", "mode": "auto", "store": {"retry": {"cap_seconds": 0.25}}}"#,
+    )
+    .unwrap();
+    assert_eq!((spec.tail, spec.mode), (Tail::Even, Mode::Auto));
+    assert_eq!(spec.store.retry.cap, std::time::Duration::from_millis(250));
+    for unknown in [
+        r#"{"batchsize": 3}"#,
+        r#"{"store": {"secret_key": "x"}}"#,
+        r#"{"store": {"timeouts": {"idle_seconds": -1}}}"#,
+    ] {
+        assert!(serde_json::from_str::<ReaderSpec>(unknown).is_err(), "{unknown}");
+    }
+}

@@ -1,17 +1,8 @@
 //! Which samples are used, and which of them are held out.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use super::*;
-
-fn objects(keys: impl IntoIterator<Item = String>) -> Vec<Object> {
-    let object = |key: String| Object {
-        key: key.into(),
-        bytes: Some(1),
-        etag: None,
-    };
-    keys.into_iter().map(object).collect()
-}
 
 fn location() -> Location {
     "s3://b/photos/".parse().unwrap()
@@ -21,11 +12,12 @@ fn location() -> Location {
 fn dataset(count: usize, samples: Option<usize>) -> Dataset {
     let key = |index: usize| format!("photos/{index:04}.png");
     let labels = (0..count).map(|index| (key(index), index % 4 == 0)).collect();
-    Dataset::new(&location(), objects((0..count).map(key)), labels, samples).unwrap()
+    let objects = Objects::from_keys("b", (0..count).map(key));
+    Dataset::new(&location(), &objects, labels, samples).unwrap()
 }
 
-fn keys(objects: &[Object]) -> BTreeSet<String> {
-    objects.iter().map(|object| object.key.to_string()).collect()
+fn keys(objects: &Objects, indices: Range<usize>) -> BTreeSet<&str> {
+    indices.map(|index| objects.key(index)).collect()
 }
 
 fn positives(labels: &[bool]) -> usize {
@@ -38,26 +30,23 @@ fn a_quarter_of_each_class_is_held_out() {
     assert_eq!((data.train, data.objects.len()), (300, 400));
     assert_eq!(positives(data.train_labels()), 75);
     assert_eq!(positives(data.held_out_labels()), 25);
-    assert_eq!(keys(&data.objects).len(), 400);
+    assert_eq!(keys(&data.objects, 0..400).len(), 400);
 }
 
 /// A sample stays in its part when other samples are added or removed.
 #[test]
 fn the_split_depends_on_keys() {
     let (whole, again, some) = (dataset(400, None), dataset(400, None), dataset(400, Some(100)));
-    assert_eq!(
-        keys(&whole.objects[..whole.train]),
-        keys(&again.objects[..again.train])
-    );
+    let training_keys = keys(&whole.objects, 0..whole.train);
+    assert_eq!(training_keys, keys(&again.objects, 0..again.train));
     assert_eq!((some.train, some.objects.len()), (74, 100));
     assert_eq!(positives(some.train_labels()), 18);
     assert_eq!(positives(some.held_out_labels()), 7);
-    assert!(keys(&some.objects[..some.train]).is_subset(&keys(&whole.objects[..whole.train])));
-    assert!(keys(&some.objects[some.train..]).is_subset(&keys(&whole.objects[whole.train..])));
+    assert!(keys(&some.objects, 0..some.train).is_subset(&training_keys));
+    let held_out = keys(&whole.objects, whole.train..400);
+    assert!(keys(&some.objects, some.train..100).is_subset(&held_out));
     let more = dataset(404, None);
-    let moved = keys(&more.objects[..more.train])
-        .intersection(&keys(&whole.objects[whole.train..]))
-        .count();
+    let moved = keys(&more.objects, 0..more.train).intersection(&held_out).count();
     assert!(moved <= 2, "{moved} samples were moved by four more");
 }
 
@@ -71,7 +60,7 @@ fn labels_match_keys_with_or_without_the_prefix() {
         ("nowhere".to_owned(), false),
     ]);
     let keys = ["a", "b", "c", "d", "none"].map(|key| format!("photos/{key}"));
-    let data = Dataset::new(&location(), objects(keys), labels, None).unwrap();
+    let data = Dataset::new(&location(), &Objects::from_keys("b", keys), labels, None).unwrap();
     assert_eq!(data.objects.len(), 4);
     assert_eq!(positives(&data.labels), 2);
 }
@@ -79,9 +68,9 @@ fn labels_match_keys_with_or_without_the_prefix() {
 #[test]
 fn data_without_both_classes_is_refused() {
     let refused = |labels: &[(&str, bool)]| {
-        let objects = objects(["photos/a", "photos/b", "photos/c"].map(str::to_owned));
+        let objects = Objects::from_keys("b", ["photos/a", "photos/b", "photos/c"]);
         let labels = labels.iter().map(|(key, label)| ((*key).to_owned(), *label));
-        Dataset::new(&location(), objects, labels.collect(), None)
+        Dataset::new(&location(), &objects, labels.collect(), None)
             .unwrap_err()
             .to_string()
     };

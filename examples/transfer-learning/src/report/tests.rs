@@ -1,6 +1,6 @@
 //! The text of a report.
 
-use pushdown_client::Object;
+use pushdown_client::Objects;
 
 use super::*;
 
@@ -24,13 +24,8 @@ fn cost(stages: &[(u8, u64)], cache_hits: u64) -> ReadCost {
 
 #[test]
 fn the_text_of_a_report() {
-    let object = |key: &str| Object {
-        key: key.into(),
-        bytes: None,
-        etag: None,
-    };
     let data = Dataset {
-        objects: ["a", "b", "c", "d", "e", "f", "g", "h"].map(object).to_vec(),
+        objects: Objects::from_keys("b", ["a", "b", "c", "d", "e", "f", "g", "h"]),
         labels: vec![true, false, true, false, true, false, true, false],
         train: 4,
     };

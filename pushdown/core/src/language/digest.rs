@@ -15,9 +15,10 @@ impl Digest {
     }
 
     /// The digest of a list of parts. The length of each part is hashed before it, so that different lists have different input.
-    pub fn from_parts(parts: &[&[u8]]) -> Self {
+    pub fn from_parts(parts: impl IntoIterator<Item: AsRef<[u8]>>) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
+            let part = part.as_ref();
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

@@ -1,12 +1,11 @@
 //! Recorded events, replayed into a new planner.
 
 use super::*;
-use crate::store::Object;
 
 const BATCH: usize = 64;
 
 /// Reads six batches of objects, over a link that becomes ten times slower after the third one.
-async fn run(adapter: &Adapter, objects: &[Object]) {
+async fn run(adapter: &Adapter, objects: &Objects) {
     let samples = objects.len();
     for number in 0..samples / BATCH {
         let assignment = adapter.assignment();
@@ -18,9 +17,9 @@ async fn run(adapter: &Adapter, objects: &[Object]) {
                 index,
                 is_padding: false,
             };
-            assignment.stage(sample, objects[index].bytes)
+            assignment.stage(sample, objects.bytes(index))
         };
-        let splits = (0..BATCH).map(|slot| (objects[first + slot].bytes, Split::At(stage(slot))));
+        let splits = (0..BATCH).map(|slot| (objects.bytes(first + slot), Split::At(stage(slot))));
         let in_flight = adapter.track_batch(splits);
         let request = adapter.begin_batch();
         state_cores(adapter, Some(2.0));
@@ -32,7 +31,7 @@ async fn run(adapter: &Adapter, objects: &[Object]) {
                     read(adapter, stored, Duration::from_micros(microseconds)).await;
                     run_steps(adapter, stored);
                 }
-                stage => receive(adapter, objects[first + slot].bytes, stage),
+                stage => receive(adapter, objects.bytes(first + slot), stage),
             }
             in_flight.end(slot);
         }
@@ -52,10 +51,7 @@ async fn a_recorded_trace_leads_a_new_planner_to_the_same_plan() {
         .map(|index| if index % 4 == 0 { 400_000 } else { 4_000_000 })
         .collect();
     let listed = objects(&sizes);
-    let mut unlisted = listed.clone();
-    for object in &mut unlisted {
-        object.bytes = None;
-    }
+    let unlisted = Objects::from_keys("b", vec!["k"; sizes.len()]);
     for objects in [listed, unlisted] {
         let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
         let new = || Adapter::new(&pipeline, &objects, BATCH, 2, 1.0).unwrap();

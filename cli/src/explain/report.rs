@@ -1,0 +1,286 @@
+//! A plan and what it was made from, as text and as JSON.
+
+use std::io::{self, Write};
+
+use indicatif::DecimalBytes;
+use pushdown::{
+    Kind, Step,
+    plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
+};
+use pushdown_client::Profile;
+use serde_json::json;
+
+use super::assumptions::{Assumptions, speed_up};
+
+/// The most size classes of samples in a plan.
+const CLASSES: usize = 4;
+
+/// A plan, what it was made from, and plain reading for comparison.
+#[derive(Debug)]
+pub struct Explanation {
+    profile: Profile,
+    tiers: Tiers,
+    /// Whether the plan accounts for a gateway on the same CPUs.
+    uses_shared_cpus: bool,
+    classes: Vec<Class>,
+    rules: Rules,
+    plan: Plan,
+    plain: Plan,
+}
+
+/// The costs of a split at a stage, over all classes.
+struct StageRow<'a> {
+    stage: usize,
+    after: String,
+    kind: &'a Kind,
+    bytes: f64,
+    gateway_seconds: f64,
+    host_seconds: f64,
+    samples_per_second: f64,
+    /// The share of the samples that the plan splits at this stage.
+    share: f64,
+}
+
+fn bound(load: &Load) -> &'static str {
+    match load.bound() {
+        Bound::Gateway => "the gateway's CPU",
+        Bound::Link => "the link",
+        Bound::Host => "this host's CPU",
+        Bound::Trainer => "training",
+    }
+}
+
+/// A step's name; for a model, the tensor at which it ends.
+fn name(step: &Step) -> String {
+    match step {
+        #[cfg(feature = "models")]
+        Step::Model(model) => {
+            let (tensor, _) = model
+                .model()
+                .tensor(pushdown::step::model::Boundary::Cut(model.range().to));
+            format!("model until {tensor}")
+        }
+        step => step.name().to_owned(),
+    }
+}
+
+/// The share of all samples by candidate.
+fn shares(plan: &Plan) -> Vec<f64> {
+    let candidates = plan.shares.first().map_or(0, Vec::len);
+    (0..candidates)
+        .map(|candidate| plan.shares.iter().map(|shares| shares[candidate]).sum())
+        .collect()
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a size shown to people"
+)]
+fn bytes(bytes: f64) -> DecimalBytes {
+    DecimalBytes(bytes as u64)
+}
+
+impl Explanation {
+    /// The best plan for this many objects of which some were measured.
+    pub fn new(profile: Profile, objects: u32, assumptions: &Assumptions) -> Self {
+        let tiers = assumptions.tiers(&profile);
+        let mut classes = profile.classes(CLASSES);
+        speed_up(&mut classes, assumptions.host_speed, tiers.shared);
+        let rules = assumptions.rules(objects);
+        Self {
+            uses_shared_cpus: assumptions.uses_shared_cpus(&profile),
+            plan: Plan::best(&tiers, &classes, &rules),
+            plain: Plan::plain(&tiers, &classes, &rules),
+            profile,
+            tiers,
+            classes,
+            rules,
+        }
+    }
+
+    fn rows(&self) -> Vec<StageRow<'_>> {
+        let pipeline = &self.profile.pipeline;
+        let row = |(index, share): (usize, f64)| {
+            let single = self.single_split(index);
+            let stage = self.classes[0].candidates[index].stage;
+            let step = stage.checked_sub(1).map(|step| &pipeline.steps()[step]);
+            let mean = |cost: fn(&Candidate) -> f64| -> f64 {
+                let each = self
+                    .classes
+                    .iter()
+                    .map(|class| class.share * cost(&class.candidates[index]));
+                each.sum()
+            };
+            StageRow {
+                stage,
+                after: step.map_or_else(|| "(object)".to_owned(), name),
+                kind: &pipeline.kinds()[stage],
+                bytes: single.bytes_per_sample,
+                gateway_seconds: mean(|candidate| candidate.gateway_seconds),
+                host_seconds: mean(|candidate| candidate.host_seconds),
+                samples_per_second: 1.0 / single.load.seconds(),
+                share,
+            }
+        };
+        shares(&self.plan).into_iter().enumerate().map(row).collect()
+    }
+
+    /// A plan that splits all samples at one candidate, without the cost of weights. Only the chosen plan and plain reading
+    /// include the cost of starting.
+    fn single_split(&self, index: usize) -> Plan {
+        let shares = self.classes.iter().map(|class| {
+            let mut shares = vec![0.0; class.candidates.len()];
+            shares[index] = class.share;
+            shares
+        });
+        Plan::from_shares(&self.tiers, &self.classes, shares.collect(), &Rules::default())
+    }
+
+    /// Writes the costs of each split and the plan as text.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn table(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self {
+            tiers, plan, plain, ..
+        } = self;
+        writeln!(out, "measured on {} samples\n", self.profile.samples.len())?;
+        let rows = self.rows();
+        let kinds: Vec<String> = rows.iter().map(|row| row.kind.to_string()).collect();
+        let width = kinds.iter().map(String::len).max().unwrap_or_default();
+        writeln!(
+            out,
+            "stage  {:28}  {:width$}        bytes  gateway ms  host ms  samples/s   plan",
+            "after", "kind"
+        )?;
+        for (row, kind) in rows.iter().zip(&kinds) {
+            writeln!(
+                out,
+                "{:>5}  {:28}  {kind:width$}  {:>11}  {:>10.2}  {:>7.2}  {:>9.1}  {:>4.0} %",
+                row.stage,
+                row.after,
+                bytes(row.bytes).to_string(),
+                1e3 * row.gateway_seconds,
+                1e3 * row.host_seconds,
+                row.samples_per_second,
+                100.0 * row.share
+            )?;
+        }
+        let (planned, plain_rate) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
+        writeln!(
+            out,
+            "\nplan: {planned:.1} samples/s, {} per sample (plain reading: {plain_rate:.1} samples/s, {}), limited by {}",
+            bytes(plan.bytes_per_sample),
+            bytes(plain.bytes_per_sample),
+            bound(&plan.load)
+        )?;
+        if self.classes.len() > 1 {
+            for (class, shares) in self.classes.iter().zip(&plan.shares) {
+                let splits: Vec<_> = class
+                    .candidates
+                    .iter()
+                    .zip(shares)
+                    .filter(|(_, share)| **share > 0.005 * class.share)
+                    .map(|(candidate, share)| {
+                        format!(
+                            "{:.0} % at stage {}",
+                            100.0 * share / class.share,
+                            candidate.stage
+                        )
+                    })
+                    .collect();
+                writeln!(
+                    out,
+                    "  objects of about {}: {}",
+                    bytes(class.candidates[0].bytes),
+                    splits.join(", ")
+                )?;
+            }
+        }
+        let link = if tiers.link_bytes_per_second.is_finite() {
+            format!("{:.0} Mbit/s", tiers.link_bytes_per_second * 8.0 / 1e6)
+        } else {
+            "unlimited".to_owned()
+        };
+        if self.uses_shared_cpus {
+            writeln!(
+                out,
+                "gateway and host use the same CPUs, as reported by the gateway, so their work adds up; for a gateway on its own \
+                 machine, set --gateway-cores"
+            )?;
+        }
+        let cores = if tiers.shared {
+            format!("{:.1} cores shared by gateway and host", tiers.host_cores)
+        } else {
+            format!(
+                "{:.1} cores at the gateway, {:.1} on this host",
+                tiers.gateway_cores, tiers.host_cores
+            )
+        };
+        writeln!(
+            out,
+            "assumed: {} samples to read, link {link}, {cores}; change with --epochs, --bandwidth, --gateway-cores, \
+             --host-cores, --host-speed",
+            self.rules.samples_left,
+        )
+    }
+
+    /// The same as JSON.
+    pub fn as_json(&self) -> serde_json::Value {
+        let Self { profile, tiers, .. } = self;
+        let finite = |number: f64| number.is_finite().then_some(number);
+        let described = |plan: &Plan| {
+            json!({
+                "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes_per_sample,
+                "bound": bound(&plan.load), "shares": shares(plan),
+            })
+        };
+        let classes: Vec<_> = self
+            .classes
+            .iter()
+            .zip(&self.plan.shares)
+            .map(|(class, shares)| {
+                let candidates: Vec<_> = class
+                    .candidates
+                    .iter()
+                    .zip(shares)
+                    .map(|(candidate, share)| {
+                        json!({
+                            "stage": candidate.stage, "bytes": candidate.bytes,
+                            "gateway_seconds": candidate.gateway_seconds, "host_seconds": candidate.host_seconds,
+                            "weights_bytes": candidate.weights_bytes, "share": share,
+                        })
+                    })
+                    .collect();
+                json!({ "share": class.share, "candidates": candidates })
+            })
+            .collect();
+        let stages: Vec<_> = self
+            .rows()
+            .iter()
+            .map(|row| {
+                let (dtype, shape) = match row.kind {
+                    Kind::Image(image) => (Some("u8"), Some(json!([image.height, image.width, 3]))),
+                    Kind::Tensor(tensor) => (Some(tensor.dtype.name()), Some(json!(tensor.shape))),
+                    Kind::Bytes(_) | Kind::Table(_) => (None, None),
+                };
+                json!({
+                    "stage": row.stage, "after": row.after, "kind": row.kind.name(), "dtype": dtype, "shape": shape,
+                    "bytes": row.bytes, "gateway_seconds": row.gateway_seconds, "host_seconds": row.host_seconds,
+                    "samples_per_second": finite(row.samples_per_second), "share": row.share,
+                })
+            })
+            .collect();
+        json!({
+            "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
+            "samples_left": self.rules.samples_left,
+            "tiers": {
+                "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes_per_second),
+                "host_cores": tiers.host_cores, "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
+                "has_shared_cpus": profile.has_shared_cpus,
+            },
+            "stages": stages, "classes": classes, "plan": described(&self.plan), "plain": described(&self.plain),
+        })
+    }
+}

@@ -1,0 +1,217 @@
+//! `pushdown read`: reads all objects under a prefix.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write as _},
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::Args;
+use futures::TryStreamExt as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use pushdown_client::{Compression, Mode, OnError, PushdownReader, Split};
+use tokio::time::Instant;
+
+use crate::{
+    Exit,
+    batch_waits::BatchWaits,
+    connection::{Connection, Randomness},
+    errors::PipelineError,
+    location::Location,
+    print::Format,
+    progress::{self, Listing},
+    report::{EpochFigures, Report, cpu_time},
+};
+
+/// Read all objects under a prefix, and report the throughput
+///
+/// Samples that cannot be read are listed on stderr; all others are still read.
+#[derive(Debug, Args)]
+pub(crate) struct Read {
+    /// The objects
+    #[arg(value_name = "s3://BUCKET/PREFIX")]
+    prefix: Location,
+    /// Pipeline for every object; see `pushdown steps`
+    #[arg(long, short)]
+    pipeline: String,
+    /// Baseline: read the objects themselves and run the whole pipeline on this host
+    #[arg(long)]
+    plain: bool,
+    /// Let the planner choose, per object, how many steps run at the gateway, from measured CPU and link costs
+    #[arg(long, conflicts_with_all = ["plain", "split"])]
+    auto: bool,
+    /// With --auto: the most bytes of a value, as a multiple of its object's bytes
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    max_expand: f64,
+    /// Stage at which the gateway stops and this host continues: full, smallest or a number of steps
+    #[arg(long, default_value_t = Split::Smallest)]
+    split: Split,
+    /// Folder of the value cache: values that are the same in every epoch are stored in it and not requested again
+    #[arg(long, value_name = "DIR")]
+    value_cache: Option<PathBuf>,
+    /// Compress values in transit; this helps with ReLU features, not with photos
+    #[arg(long)]
+    compress: bool,
+    /// Samples in a batch
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    batch_size: usize,
+    #[command(flatten)]
+    randomness: Randomness,
+    /// Part of the data set to read, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    rank: usize,
+    /// Number of parts of the data set
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    world: usize,
+    /// Read at most N samples: the first ones of the epoch
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
+    /// Read this many epochs
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "limit")]
+    epochs: NonZeroU32,
+    /// Wait this many milliseconds after each batch, like an accelerator that trains on it
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    step_ms: u64,
+    #[command(flatten)]
+    format: Format,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// Figures of the batches of all epochs.
+#[derive(Default)]
+struct ReadFigures {
+    waits: BatchWaits,
+    /// Samples by the stage at which they arrived.
+    stages: BTreeMap<u8, u64>,
+    last_epoch: EpochFigures,
+}
+
+impl Read {
+    pub(crate) async fn run(self) -> anyhow::Result<Exit> {
+        let begin = Instant::now();
+        let mut reader = self
+            .reader()
+            .await
+            .map_err(|error| PipelineError::wrap(&self.pipeline, error))?;
+        let samples = reader.len();
+        if samples == 0 {
+            anyhow::bail!("no objects found under {}", self.prefix);
+        }
+        let bar = progress::bar(samples as u64 * u64::from(self.epochs.get())).with_style(style());
+        let (start, cpu) = (Instant::now(), cpu_time());
+        let setup_time = begin.elapsed();
+        let mut figures = ReadFigures::default();
+        let mut epochs = Vec::new();
+        for epoch in 0..self.epochs.get() {
+            let (start, cpu) = (Instant::now(), cpu_time());
+            if epoch > 0 {
+                reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
+            }
+            figures.last_epoch.stages.clear();
+            self.epoch(&mut reader, &bar, &mut figures).await?;
+            epochs.push(start.elapsed().as_secs_f64());
+            figures.last_epoch.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
+        }
+        let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
+        bar.finish_and_clear();
+        let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
+        report.epoch_seconds = epochs;
+        report.stages = figures.stages;
+        report.last_epoch = figures.last_epoch;
+        report.start_seconds = setup_time.as_secs_f64();
+        report.batches = figures.waits.percentiles();
+        report.first_batch_seconds = figures
+            .waits
+            .first()
+            .map(|first| (setup_time + first).as_secs_f64());
+        if let Some(plan) = reader.plan() {
+            report.plan = Some(plan.to_string());
+            report.planned_samples_per_second = Some(plan.samples_per_second());
+        }
+        self.format.report(&report)?;
+        Ok(if report.errors == 0 {
+            Exit::Success
+        } else {
+            Exit::Failure
+        })
+    }
+
+    /// Reads an epoch, up to the limit.
+    async fn epoch(
+        &self,
+        reader: &mut PushdownReader,
+        bar: &ProgressBar,
+        figures: &mut ReadFigures,
+    ) -> anyhow::Result<()> {
+        loop {
+            let start = Instant::now();
+            let Some(batch) = reader.try_next().await? else {
+                return Ok(());
+            };
+            figures.waits.add(start.elapsed());
+            if self.step_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(self.step_ms)).await;
+            }
+            for (row, error) in batch.errors() {
+                bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
+            }
+            for row in batch.rows().iter().filter(|row| row.value.is_ok()) {
+                *figures.stages.entry(row.stage).or_default() += 1;
+                *figures.last_epoch.stages.entry(row.stage).or_default() += 1;
+            }
+            bar.inc(batch.len() as u64);
+            bar.set_message(indicatif::HumanBytes(reader.stats().wire_bytes_down).to_string());
+        }
+    }
+
+    const fn mode(&self) -> Mode {
+        match (self.auto, self.plain) {
+            (true, _) => Mode::Auto,
+            (_, true) => Mode::Plain,
+            _ => Mode::Pushdown,
+        }
+    }
+
+    async fn reader(&self) -> Result<PushdownReader, pushdown_client::Error> {
+        let listing = Listing::new(&self.prefix);
+        let mut builder = PushdownReader::builder()
+            .store(self.connection.store())
+            .bucket(&self.prefix.bucket)
+            .prefix(&self.prefix.key)
+            .pipeline(&self.pipeline)
+            .mode(self.mode())
+            .split(self.split)
+            .max_expand(self.max_expand)
+            .compression(if self.compress {
+                Compression::Lz4
+            } else {
+                Compression::None
+            })
+            .on_error(OnError::SkipAndReport)
+            .batch_size(self.batch_size)
+            .on_listing(move |objects| listing.update(objects))
+            .epoch(self.randomness.epoch)
+            .shard((self.rank, self.world));
+        if let Some(limit) = self.limit {
+            builder = builder.limit(limit.get());
+        }
+        if let Some(seed) = self.randomness.seed {
+            builder = builder.seed(seed);
+        }
+        if let Some(folder) = &self.connection.models {
+            builder = builder.models(folder);
+        }
+        if let Some(folder) = &self.value_cache {
+            builder = builder.value_cache(folder);
+        }
+        builder.build().await
+    }
+}
+
+fn style() -> ProgressStyle {
+    ProgressStyle::with_template("{bar:30} {pos}/{len} samples  {per_sec}  {msg} received  {eta} left")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}

@@ -1,0 +1,32 @@
+//! Integration tests: the program `pushdown` with the real gateway on its embedded store.
+//!
+//! - `cli`: help, checks, values, statistics, errors
+//! - `output_files`: the format of output files by their extension
+//! - `tables`: remote and local scans, and `schema`
+//! - `table_faults`: tables of stores that change or misbehave while they are read
+//! - `placement`: local or remote scans of tables, by the link rate
+//! - `explain`: plans for tiers that share CPUs
+//! - `explain_models`: plans for pipelines with a model
+//! - `warnings`: warnings about models
+//! - `outages`: what is logged about outages
+//! - `families`: a gateway with an older version of some steps
+//! - `engines`: a gateway with another version of ONNX Runtime
+//! - `weights`: a host without ONNX Runtime
+//! - `value_cache_reasons`: why values are not cached
+
+#[cfg(test)]
+mod it {
+    mod cli;
+    mod engines;
+    mod explain;
+    mod explain_models;
+    mod families;
+    mod outages;
+    mod output_files;
+    mod placement;
+    mod table_faults;
+    mod tables;
+    mod value_cache_reasons;
+    mod warnings;
+    mod weights;
+}

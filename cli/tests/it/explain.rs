@@ -1,0 +1,113 @@
+//! `pushdown explain` on a host that shares its CPUs with the gateway.
+
+use std::thread::available_parallelism;
+
+use pushdown_testkit::{World, photos};
+
+use super::cli::pushdown;
+
+const PIPELINE: &str = "decode | resize(64, 64) | to_float";
+
+fn explain(world: &World, extra_arguments: &[&str]) -> String {
+    let arguments = ["explain", "s3://photos/", "-p", PIPELINE];
+    let output = pushdown(&[&arguments, extra_arguments].concat())
+        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(world: &World, extra_arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&explain(world, &[extra_arguments, &["--json"]].concat())).unwrap()
+}
+
+#[test]
+fn cpus_shared_by_both_tiers_are_counted_once() {
+    let world = World::with_photos(5).unwrap();
+    let found = json(&world, &["--bandwidth", "1e6"]);
+    let tiers = &found["tiers"];
+    assert_eq!(
+        (&tiers["shared"], &tiers["has_shared_cpus"]),
+        (&true.into(), &true.into())
+    );
+    // The work of both tiers adds up on the shared cores, independent of the split.
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    for stage in found["stages"].as_array().unwrap() {
+        let seconds = number(&stage["gateway_seconds"]) + number(&stage["host_seconds"]);
+        let expected = number(&tiers["host_cores"]) / seconds;
+        let found = number(&stage["samples_per_second"]);
+        assert!(
+            (found / expected - 1.0).abs() < 1e-6,
+            "{stage}: {found}, expected {expected}"
+        );
+    }
+    let text = explain(&world, &[]);
+    assert!(text.contains("gateway and host use the same CPUs"), "{text}");
+    let cores = format!(
+        "{:.1} cores shared by gateway and host;",
+        found["tiers"]["host_cores"].as_f64().unwrap()
+    );
+    assert!(text.contains(&cores), "{text}");
+}
+
+/// A flag with a number of cores describes another machine, so CPUs are not shared unless `--shared` is set.
+#[test]
+fn hypothetical_tiers_have_separate_cpus() {
+    let world = World::with_photos(3).unwrap();
+    for (flags, shared) in [
+        (&["--gateway-cores", "64"][..], false),
+        (&["--host-cores", "1"], false),
+        (&["--gateway-cores", "64", "--shared"], true),
+        (&["--bandwidth", "100"], true),
+        (&["--host-speed", "2"], true),
+    ] {
+        let tiers = &json(&world, flags)["tiers"];
+        assert_eq!(
+            (&tiers["shared"], &tiers["has_shared_cpus"]),
+            (&shared.into(), &true.into()),
+            "{flags:?}"
+        );
+        let text = explain(&world, flags);
+        let reported = text.contains("use the same CPUs, as reported by the gateway");
+        assert_eq!(
+            reported,
+            shared && !flags.contains(&"--shared"),
+            "{flags:?}: {text}"
+        );
+        assert_eq!(
+            text.contains("cores shared by gateway and host"),
+            shared,
+            "{flags:?}: {text}"
+        );
+    }
+}
+
+/// A gateway that leaves a CPU to other processes does not report which CPUs it uses.
+#[test]
+fn cpus_are_not_shared_with_a_gateway_of_fewer_threads() {
+    let cpus = available_parallelism().unwrap().get();
+    assert!(cpus > 1, "expected a machine with two CPUs or more");
+    let objects = photos().unwrap().into_iter().take(3).collect();
+    let world = World::with_flags(objects, &[format!("--threads={}", cpus - 1)]).unwrap();
+    let tiers = &json(&world, &[])["tiers"];
+    assert_eq!(
+        (&tiers["shared"], &tiers["has_shared_cpus"]),
+        (&false.into(), &false.into())
+    );
+    assert!(!explain(&world, &[]).contains("share"));
+}
+
+/// The requested number is measured, or all objects if there are fewer. A fixed stride would skip up to half of them.
+#[test]
+fn explain_measures_the_requested_number_of_samples() {
+    let world = World::with_photos(5).unwrap();
+    for (samples, measured) in [("1", 1), ("3", 3), ("4", 4), ("5", 5), ("24", 5)] {
+        let found = json(&world, &["--samples", samples]);
+        assert_eq!(found["samples"], measured, "--samples {samples}");
+    }
+}

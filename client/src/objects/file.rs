@@ -1,0 +1,157 @@
+//! Saved lists: Arrow IPC files with one record batch.
+//!
+//! The file is not compressed, so that it is loaded without copies. Schema metadata have the bucket and the digest; the footer has the
+//! version of the format and a checksum of all bytes before it.
+
+mod checksum;
+mod footer;
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fs::{self, File},
+    io::BufWriter,
+    path::Path,
+    process,
+    sync::Arc,
+};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::writer::FileWriter;
+use arrow_schema::{ArrowError, Schema};
+use pushdown::wire::RecordBatchReader;
+
+use super::{List, Objects, columns::SCHEMA};
+use crate::error::{Error, Result};
+use checksum::{ChecksumWriter, checksum};
+use footer::Footer;
+
+/// Version of the format.
+const VERSION: u32 = 1;
+/// Names of metadata, in the schema and in the footer.
+const BUCKET: &str = "pushdown.objects.bucket";
+const DIGEST: &str = "pushdown.objects.digest";
+const VERSION_NAME: &str = "pushdown.objects.version";
+const CHECKSUM: &str = "pushdown.objects.crc32";
+/// The start of every Arrow IPC file.
+const MAGIC: &[u8; 8] = b"ARROW1\0\0";
+/// Number of hex digits of a digest.
+const DIGEST_DIGITS: usize = 64;
+
+/// Why a file cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+enum Fault {
+    #[error("expected a file that `Objects::save` wrote, found {0}")]
+    Foreign(&'static str),
+    #[error(
+        "expected format version {VERSION}, found `{0}`: load it with the version of pushdown-client that saved it, or list the \
+         objects and save them again"
+    )]
+    OtherVersion(String),
+    #[error("the file is damaged: {0}; list the objects and save them again")]
+    Damaged(String),
+}
+
+impl Objects {
+    /// Saves the list to a file: an Arrow IPC file, which other tools read as well. It is first written under a temporary name in the same
+    /// folder, so a reader of the file never finds a part of it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind) if the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let batch = self.to_record_batch()?;
+        let mut name = path.file_name().map(OsStr::to_owned).unwrap_or_default();
+        name.push(format!(".{}-{:016x}.tmp", process::id(), rand::random::<u64>()));
+        let draft = path.with_file_name(name);
+        let written = self
+            .write(&draft, &batch)
+            .and_then(|()| Ok(fs::rename(&draft, path)?));
+        written.map_err(|error| {
+            // Removing may fail for the same reason as writing.
+            drop(fs::remove_file(&draft));
+            Error::config(format!("cannot save the object list {}: {error}", path.display()))
+        })
+    }
+
+    fn write(&self, path: &Path, batch: &RecordBatch) -> Result<(), ArrowError> {
+        let metadata = HashMap::from([
+            (BUCKET.to_owned(), self.bucket().to_owned()),
+            (DIGEST.to_owned(), self.digest().to_owned()),
+        ]);
+        let schema = Schema::new_with_metadata(SCHEMA.fields().clone(), metadata);
+        let file = ChecksumWriter::new(BufWriter::new(File::create_new(path)?));
+        let mut writer = FileWriter::try_new(file, &schema)?;
+        writer.write(batch)?;
+        let checksum = writer.get_ref().checksum();
+        writer.write_metadata(CHECKSUM, checksum);
+        writer.write_metadata(VERSION_NAME, VERSION.to_string());
+        let file = writer.into_inner()?.into_inner();
+        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        // Otherwise a power failure could leave the new name without the bytes.
+        Ok(file.sync_all()?)
+    }
+
+    /// Loads a list that [`save`](Self::save) wrote. Its digest is that of the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind) if the file cannot be read, is no saved list, has another version, or is damaged.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let cannot = |fault: &dyn std::fmt::Display| {
+            Error::config(format!("cannot load the object list {}: {fault}", path.display()))
+        };
+        let file = fs::read(path).map_err(|error| cannot(&error))?;
+        decode(file).map_err(|fault| cannot(&fault))
+    }
+}
+
+/// The list in the bytes of a file. The bytes become the memory of its columns.
+fn decode(file: Vec<u8>) -> Result<Objects, Fault> {
+    let damaged = |fault: &dyn std::fmt::Display| Fault::Damaged(fault.to_string());
+    if !file.starts_with(MAGIC) {
+        return Err(Fault::Foreign("another format"));
+    }
+    let Footer {
+        content_bytes,
+        expected,
+    } = Footer::read(&file)?;
+    let found = checksum(&file[..content_bytes]);
+    if found != expected {
+        return Err(damaged(&format_args!(
+            "expected the checksum {expected}, found {found}"
+        )));
+    }
+    let mut messages = Buffer::from(file);
+    messages.advance(MAGIC.len());
+    // Padding.
+    while messages.starts_with(&[0; MAGIC.len()]) {
+        messages.advance(MAGIC.len());
+    }
+    let mut reader = RecordBatchReader::new(u64::MAX).for_stored_object();
+    let raw = reader
+        .next(&mut messages)
+        .map_err(|error| damaged(&error))?
+        .ok_or_else(|| damaged(&"it has no record batch"))?;
+    if !matches!(reader.next(&mut messages), Ok(None)) || reader.finish().is_err() {
+        return Err(damaged(&"expected one record batch"));
+    }
+    let metadata = raw.schema().metadata().clone();
+    let (Some(bucket), Some(digest)) = (metadata.get(BUCKET), metadata.get(DIGEST)) else {
+        return Err(damaged(&"its bucket or digest is missing"));
+    };
+    let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    if digest.len() != DIGEST_DIGITS || !digest.bytes().all(is_digit) {
+        return Err(damaged(&format_args!(
+            "invalid digest: expected {DIGEST_DIGITS} hex digits"
+        )));
+    }
+    let columns: Vec<usize> = (0..raw.schema().fields().len()).collect();
+    let batch = raw.read(&columns).map_err(|error| damaged(&error))?;
+    let list = List::from_record_batch(bucket.as_str().into(), &batch, digest.clone().into());
+    Ok(Objects(Arc::new(list.map_err(|error| damaged(&error))?)))
+}
+
+#[cfg(test)]
+mod tests;

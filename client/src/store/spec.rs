@@ -1,0 +1,42 @@
+//! The settings of a store as data.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{retry::RetryPolicy, transport::Timeouts};
+
+/// The settings of a store that serialize: all but explicit credentials. Missing members have their defaults, and unknown ones are
+/// errors.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreSpec {
+    /// URL of the endpoint: [`StoreBuilder::endpoint`](crate::StoreBuilder::endpoint).
+    pub endpoint: Option<String>,
+    /// Region to sign for: [`StoreBuilder::region`](crate::StoreBuilder::region).
+    pub region: Option<String>,
+    /// Profile of the AWS configuration files: [`StoreBuilder::profile`](crate::StoreBuilder::profile).
+    pub profile: Option<String>,
+    /// Timeouts of every request.
+    pub timeouts: Timeouts,
+    /// When to retry.
+    pub retry: RetryPolicy,
+    /// Cache folder for the weights of models. Not used by a build without models.
+    pub model_cache: Option<PathBuf>,
+}
+
+/// Durations as seconds.
+pub(crate) mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(duration.as_secs_f64())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        Duration::try_from_secs_f64(seconds).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,200 @@
+//! Relays between reader and gateway that inject faults, record requests, or delay weights.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use anyhow::Result;
+use parking_lot::{Condvar, Mutex};
+
+use crate::{
+    origin::{Exchange, ScriptedOrigin},
+    raw::{Request, Response},
+    tables::first_byte,
+};
+
+/// What a relay does with a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelayAction {
+    /// Forwards the request and the answer.
+    Forward,
+    /// Answers 503 with `Retry-After`, without asking the gateway.
+    SlowDown,
+    /// Forwards this share of the body, in percent, and closes the connection.
+    Truncate(usize),
+    /// Replaces the engine in the answer by another one.
+    OtherEngine,
+    /// Replaces the version of a step family by the one before, in the header and in the stream.
+    OlderFamily(&'static str),
+    /// As `OlderFamily`, with a proxy in between that drops the header.
+    OlderFamilyInStream(&'static str),
+    /// Answers 404, as a plain store does that reads the path as a bucket.
+    NotFound,
+}
+
+/// A relay in front of a gateway. `choose` selects the action by the number of earlier batch requests.
+pub fn faulty_relay(
+    gateway: SocketAddr,
+    choose: impl Fn(usize) -> RelayAction + Send + Sync + 'static,
+) -> Result<ScriptedOrigin> {
+    let batches = AtomicUsize::new(0);
+    ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        let action = match request.method.as_str() {
+            "POST" => choose(batches.fetch_add(1, SeqCst)),
+            _ => RelayAction::Forward,
+        };
+        if action == RelayAction::SlowDown {
+            return exchange.send(
+                "HTTP/1.1 503 Slow Down\r\nRetry-After: 1\r\nContent-Length: 35\r\n\r\n<Error><Code>SlowDown</Code></Error>",
+            );
+        }
+        if action == RelayAction::NotFound {
+            return exchange.send(
+                "HTTP/1.1 404 Not Found\r\nContent-Length: 39\r\n\r\n<Error><Code>NoSuchBucket</Code></Error>",
+            );
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, action)
+    })
+}
+
+/// A relay that forwards everything, and the positions of the first bytes of the ranges requested through it.
+pub fn recording_relay(gateway: SocketAddr) -> Result<(ScriptedOrigin, Arc<Mutex<Vec<usize>>>)> {
+    let first_bytes = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Arc::clone(&first_bytes);
+    let relay = ScriptedOrigin::start(move |exchange| {
+        recorder.lock().extend(first_byte(exchange));
+        let answer = read_request(exchange)?.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
+    })?;
+    Ok((relay, first_bytes))
+}
+
+/// Blocks requests for weights until it is opened.
+#[derive(Debug, Default)]
+pub struct Gate {
+    requests: AtomicUsize,
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    /// The number of requests for weights.
+    pub fn requests(&self) -> usize {
+        self.requests.load(SeqCst)
+    }
+
+    /// Lets these and all later requests pass.
+    pub fn open(&self) {
+        *self.is_open.lock() = true;
+        self.opened.notify_all();
+    }
+
+    fn wait(&self) {
+        self.requests.fetch_add(1, SeqCst);
+        self.opened
+            .wait_while(&mut self.is_open.lock(), |is_open| !*is_open);
+    }
+}
+
+/// A relay that forwards everything, but weights only after the gate is opened.
+pub fn gated_relay(gateway: SocketAddr) -> Result<(ScriptedOrigin, Arc<Gate>)> {
+    let gate = Arc::new(Gate::default());
+    let gate_at_relay = Arc::clone(&gate);
+    let relay = ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        if request.target.starts_with("/_pushdown/v1/models/") {
+            gate_at_relay.wait();
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
+    })?;
+    Ok((relay, gate))
+}
+
+fn read_request(exchange: &mut Exchange) -> io::Result<Request> {
+    let head = exchange.head.clone();
+    let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
+    let mut request_line = lines.next().unwrap_or_default().split(' ');
+    let mut request = Request::new(
+        request_line.next().unwrap_or_default(),
+        request_line.next().unwrap_or_default(),
+    );
+    for line in lines {
+        let (name, value) = line.split_once(": ").ok_or(io::ErrorKind::InvalidData)?;
+        request = request.header(name, value);
+    }
+    let length = request
+        .headers
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = match length {
+        Some((_, length)) => length.parse::<usize>().map_err(io::Error::other)?,
+        None => 0,
+    };
+    request.body = exchange.read(length)?;
+    Ok(request)
+}
+
+fn forward(exchange: &mut Exchange, answer: &Response, action: RelayAction) -> io::Result<()> {
+    let mut head = format!(
+        "HTTP/1.1 {} {}\r\nContent-Length: {}\r\n",
+        answer.status,
+        answer.reason,
+        answer.body.len()
+    );
+    for (name, value) in &answer.headers {
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "content-length" | "transfer-encoding" | "connection" => {}
+            "x-pushdown-engine" if action == RelayAction::OtherEngine => {
+                head.push_str("x-pushdown-engine: 4000000000\r\n");
+            }
+            "x-pushdown-engine" => match action {
+                RelayAction::OlderFamily(family) => {
+                    let other = value.replace(&format!("{family}=4"), &format!("{family}=3"));
+                    // A gateway may state families that the pipeline does not use.
+                    let unused = if other == *value {
+                        format!(" {family}=3")
+                    } else {
+                        String::new()
+                    };
+                    head.extend([name.as_str(), ": ", &other, &unused, "\r\n"]);
+                }
+                RelayAction::OlderFamilyInStream(_) => {}
+                _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
+            },
+            _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
+        }
+    }
+    exchange.send(head + "\r\n")?;
+    match action {
+        RelayAction::Truncate(percent) => {
+            exchange.close();
+            exchange.send(&answer.body[..answer.body.len() * percent / 100])
+        }
+        RelayAction::OlderFamily(family) | RelayAction::OlderFamilyInStream(family) => {
+            exchange.send(with_older_family(&answer.body, family))
+        }
+        _ => exchange.send(&answer.body),
+    }
+}
+
+/// An Arrow stream whose schema has another version of a family. Both texts are equally long.
+fn with_older_family(stream: &[u8], family: &str) -> Vec<u8> {
+    let (found, other) = (format!("{family}=4"), format!("{family}=3"));
+    let mut stream = stream.to_vec();
+    let position = stream
+        .windows(found.len())
+        .position(|window| window == found.as_bytes());
+    if let Some(position) = position {
+        stream[position..][..other.len()].copy_from_slice(other.as_bytes());
+    }
+    stream
+}

@@ -1,14 +1,14 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs dist deny bench bench-memory bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
 # builds the binaries for the clients' tests. `--all-targets` would build test binaries of programs without tests.
 ALL = --locked --workspace --tests --benches
 # Release binaries for benchmarks.
-RELEASE = --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench -p transfer-learning
+RELEASE = --release --locked -p pushdown-gateway -p pushdown-cli -p pushdown-bench -p transfer-learning -p pushdown-python
 
 help: ## Print this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -27,10 +27,10 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 	@DEMO_PROFILE=debug .venv/bin/python scripts/demo.py
 	@DEMO_PROFILE=debug .venv/bin/python scripts/transfer_demo.py
 
-test: setup test-rust test-clients ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
+test: setup test-rust test-clients test-python ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
 test-full: setup ## Run every test: also large models, ten tenants, all feature sets and the benchmark's harness
-	@$(MAKE) --no-print-directory test-rust test-clients test-e2e FULL=1
+	@$(MAKE) --no-print-directory test-rust test-clients test-python test-python-torch test-e2e FULL=1
 
 # The second command only runs what the first one built: benches take no arguments of tests.
 test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
@@ -40,12 +40,12 @@ test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: al
 	@$(CARGO) test --locked --workspace --doc
 	@$(MAKE) --no-print-directory test-features
 
-test-crate: ## Test one crate alone, in seconds after a change (CRATE=core|image|model|plan|wire|table|exec|s3|client|gateway)
+test-crate: ## Test one crate alone, in seconds after a change (CRATE=core|image|model|plan|wire|table|exec|s3|client|cli|gateway)
 	@$(CARGO) test --locked -p pushdown-$(or $(CRATE),image)
 
-# Not the gateway's integration tests: they would replace its binary, with which the client's tests run.
-test-features: ## Compile the gateway and test the client without models and tables (FULL=1: also the gateway's unit tests)
-	@$(CARGO) check --locked -p pushdown-gateway --no-default-features
+# Not the integration tests of the gateway and the command line: they would replace their binaries, with which other tests run.
+test-features: ## Compile gateway and command line and test the client, without models and tables (FULL=1: also the gateway's unit tests)
+	@$(CARGO) check --locked -p pushdown-gateway -p pushdown-cli --no-default-features
 	@if [ -n "$(FULL)" ]; then \
 	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features models && \
 	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features tables && \
@@ -59,10 +59,29 @@ test-clients: setup ## Test boto3, aws-cli, s3fs and pyarrow against the gateway
 	@$(CARGO) test $(ALL) --no-run --quiet
 	@.venv/bin/python -m pytest -q tests/clients
 
+test-python: setup ## Check the types of the Python package, and test it with numpy, pyarrow, polars, duckdb and pandas against the gateway
+	@scripts/setup.sh python
+	@$(CARGO) build $(ALL) --quiet
+	@$(CARGO) build --locked --workspace --quiet
+	@scripts/python.sh python python/scripts/generate_ops.py --check
+	@target/debug/pushdown-stubs target/debug/lib_native.so | diff -u python/python/pushdown/_native.pyi -
+	@MYPYPATH=python/python scripts/python.sh stubtest pushdown._native --mypy-config-file python/pyproject.toml --allowlist python/tests/stubtest-allowlist.txt
+	@scripts/python.sh ruff check --quiet --config python/pyproject.toml python examples/pytorch
+	@scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown --exclude /torch/
+	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/unit
+	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/gateway
+
+test-python-torch: setup ## Check the types and test the package's loader and data sets with PyTorch, and train the example (5 GB of wheels)
+	@scripts/setup.sh python-torch
+	@$(CARGO) build $(ALL) --quiet
+	@VENV=.venv-python-torch scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown examples/pytorch/train.py
+	@VENV=.venv-python-torch scripts/python.sh pyright -p python/pyproject.toml
+	@VENV=.venv-python-torch scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/torch
+
 test-e2e: ## Test the harness of the end-to-end benchmark, and that docs/BENCHMARKS.md is up to date
 	@scripts/setup.sh e2e
 	@$(CARGO) test $(ALL) --no-run --quiet
-	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts .venv-e2e/bin/python -m pytest -q bench/e2e/tests
+	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts:python/bench .venv-e2e/bin/python -m pytest -q bench/e2e/tests python/bench/loaders/tests
 
 s3-tests: ## Run the S3 compatibility tests directly and through the gateway: no test may fail only through it
 	@scripts/s3-tests.sh
@@ -94,11 +113,20 @@ fmt: ## Format the Rust code
 arrows: ## Check the dependencies between workspace crates, and forbidden crates
 	@scripts/arrows.sh
 
+python-stubs: setup ## Write the generated parts of the Python package: the stub of the native module, and the functions of steps
+	@scripts/setup.sh python
+	@$(CARGO) build --locked --workspace --quiet
+	@target/debug/pushdown-stubs target/debug/lib_native.so >python/python/pushdown/_native.pyi
+	@scripts/python.sh python python/scripts/generate_ops.py
+
 docs: ## Write docs/CONFIGURATION.md and docs/METRICS.md from the tables in the code
 	@UPDATE_DOCS=1 $(CARGO) test --locked --workspace --test it -- reference
 
 dist: ## Build the release archive of this machine into dist/, and try it in an empty folder
 	@scripts/dist.sh
+
+wheels: ## Build the Python wheels of client and gateway into dist/wheels, and try them in an empty environment
+	@scripts/wheels.sh
 
 doc:
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
@@ -113,6 +141,9 @@ bench: ## Compare with libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (PEE
 
 bench-memory: ## Measure peak memory with many large photos at once, and with large bodies
 	@scripts/bench.sh memory
+
+bench-python: ## Compare pushdown.torch.Loader with other data loaders in CPU time (5 GB of wheels; CHECK=1: fail if a target is missed)
+	@scripts/bench-python.sh $(if $(CHECK),--check)
 
 bench-e2e: ## Measure store, gateway and trainer over shaped links, as root, 25 minutes (SCENARIO=NAME: one, FULL=1: all, NO_SHAPING=1: without root)
 	@scripts/e2e.sh run $(SCENARIO) $(if $(FULL),--full) $(if $(NO_SHAPING),--no-shaping) $(if $(CHECK),--check)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|e2e|e2e-torch|e2e-tf|s3-tests|lint]
+# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|s3-tests|python|python-torch|wheels|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -10,6 +10,7 @@ say() { printf 'setup: %s\n' "$*"; }
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
 case "$selection" in
   test | bench | e2e) packages+=(nginx-light) ;;
+  bench-python) packages+=(curl) ;;
   golden-images) packages+=(libjpeg-turbo-progs) ;;
   writers-text-arrow) packages+=(pigz tabix zstd) ;;
 esac
@@ -45,6 +46,16 @@ venv() { # folder, requirements
 case "$selection" in
   test | bench) venv .venv scripts/requirements/test.txt ;;
   golden) venv .venv-golden scripts/requirements/golden.txt ;;
+  wheels) venv .venv-wheels scripts/requirements/wheels.txt ;;
+  python) venv .venv-python scripts/requirements/python.txt ;;
+  python-torch)
+    venv .venv-python scripts/requirements/python.txt
+    venv .venv-python-torch scripts/requirements/python-torch.txt
+    ;;
+  bench-python)
+    venv .venv scripts/requirements/test.txt
+    venv .venv-bench-python scripts/requirements/bench-python.txt
+    ;;
   lint) venv .venv-lint scripts/requirements/lint.txt ;;
   golden-images) venv .venv-golden-images scripts/requirements/golden-images.txt ;;
   golden-tables) venv .venv-golden-tables scripts/requirements/golden-tables.txt ;;
@@ -61,5 +72,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, e2e, e2e-torch, e2e-tf, s3-tests, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, s3-tests, python, python-torch, lint"; exit 2 ;;
 esac

@@ -1,0 +1,93 @@
+"""Reads object stores through pipelines that run next to the data: decode, crop, augment, select, in training and analysis.
+
+    import pushdown
+
+    reader = pushdown.Reader("s3://photos/train/", "decode | resize(224, 224) | to_float", batch_size=256, labels="dir", seed=7)
+    for batch in reader:
+        step(batch.x, batch.y)
+
+Importing starts no threads, and loads neither numpy nor torch. `pushdown.torch` has a data loader for PyTorch.
+"""
+
+from __future__ import annotations
+
+try:
+    from ._native import Table, Tensor, __version__
+except ModuleNotFoundError as error:
+    if error.name != "pushdown._native":
+        raise
+    raise ImportError(
+        "cannot import pushdown: its native module is missing. The distribution `pushdown` of PyPI is another project, whose files "
+        "take the place of this package's: run `pip uninstall pushdown`, then `pip install --force-reinstall pushdown-client`",
+        name=error.name,
+    ) from error
+
+from ._share import TailCounts
+from ._spec import Retry, Timeouts
+from .batch import Batch
+from .errors import (
+    ClosedError,
+    ConfigError,
+    CredentialsError,
+    Error,
+    ForkedReaderError,
+    InternalError,
+    NotAGatewayError,
+    PipelineError,
+    ProtocolError,
+    RefusedError,
+    SampleError,
+    StateError,
+    UnavailableError,
+)
+from .functions import Check, Explanation, check, explain, get, get_many
+from .labels import Labels, Sidecar
+from .manifest import Manifest
+from .objects import Objects
+from .objects import list_objects as list
+from .pipeline import Pipeline
+from .reader import Reader, ReaderIterator
+from .stats import Stats
+from .table import TableBatch, TableIterator, TableReader, read_table
+
+__all__ = [
+    "Batch",
+    "Check",
+    "ClosedError",
+    "ConfigError",
+    "CredentialsError",
+    "Error",
+    "Explanation",
+    "ForkedReaderError",
+    "InternalError",
+    "Labels",
+    "Manifest",
+    "NotAGatewayError",
+    "Objects",
+    "Pipeline",
+    "PipelineError",
+    "ProtocolError",
+    "Reader",
+    "ReaderIterator",
+    "RefusedError",
+    "Retry",
+    "SampleError",
+    "Sidecar",
+    "StateError",
+    "Stats",
+    "Table",
+    "TableBatch",
+    "TableIterator",
+    "TableReader",
+    "TailCounts",
+    "Tensor",
+    "Timeouts",
+    "UnavailableError",
+    "__version__",
+    "check",
+    "explain",
+    "get",
+    "get_many",
+    "list",
+    "read_table",
+]

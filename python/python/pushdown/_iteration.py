@@ -1,0 +1,111 @@
+"""One pass over an epoch: its native reader while it runs, and what is known about it afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Generic, TypeVar
+
+from . import _native
+from ._fork import Handle
+from ._then import FunctionPool
+from .errors import ClosedError, native_errors
+from .stats import Stats
+
+__all__ = ["Iteration"]
+
+Native = TypeVar("Native", _native.Reader, _native.TableReader)
+
+
+_CLOSED = "the iterator is closed: iterate over the reader again"
+
+
+class Iteration(Generic[Native]):
+    """One pass over an epoch, until its end or until it is closed. A reader keeps the last one for its state and its stats."""
+
+    __slots__ = (
+        "_closed_report",
+        "_handle",
+        "_is_closed",
+        "_others",
+        "_started",
+        "batches",
+        "epoch",
+        "has_ended",
+        "pool",
+    )
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches = 0
+        """Batches that the consumer has."""
+        self.has_ended = False
+        """Whether the consumer has seen the end of the epoch."""
+        self.pool: FunctionPool | None = None
+        self._handle: Handle[Native] | None = None
+        self._others: tuple[Callable[[], None], ...] = ()
+        self._is_closed = False
+        self._started = 0.0
+        self._closed_report: tuple[Stats, str | None, str | None] = (Stats(), None, None)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the consumer has every batch, even if it did not ask for one more."""
+        return self.has_ended
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there is or was a native reader."""
+        return self._handle is not None
+
+    def start(self, native: Native, pool: FunctionPool | None = None, *others: Callable[[], None]) -> None:
+        """Begins to read. `close` ends the threads of `native` and `pool`, and calls `others`."""
+        self._handle = Handle(native)
+        self.pool = pool
+        self._others = others
+        self._started = time.perf_counter()
+
+    def native(self) -> Native:
+        """The native reader. Raises `ForkedReaderError` in a forked child, and `ClosedError` after `close`."""
+        # A forked child is told of the fork, not of what its parent closed later.
+        if self._handle is None:
+            raise ClosedError(_CLOSED)
+        return self._handle.native()
+
+    def close(self) -> None:
+        """Ends all threads and waits for them; a step or function that runs is finished first. Keeps the final stats."""
+        self._is_closed = True
+        if self._handle is None or not self._handle.is_open:
+            return
+        with ExitStack() as ends:
+            ends.callback(self._handle.close)
+            if self.pool is not None:
+                ends.callback(self.pool.close)
+            for other in self._others:
+                ends.callback(other)
+            self._closed_report = self._report(self._handle)
+            self._keep(self._handle.native())
+
+    def check_open(self) -> None:
+        """Raises `ClosedError` after `close`."""
+        if self._is_closed:
+            raise ClosedError(_CLOSED)
+
+    @property
+    def report(self) -> tuple[Stats, str | None, str | None]:
+        """The stats, the text of the plan, and the mode in force: now, or at the end."""
+        if self._handle is None or not self._handle.is_open:
+            return self._closed_report
+        return self._report(self._handle)
+
+    def _keep(self, native: Native) -> None:
+        """Takes what the next iteration needs from a native reader that is about to be closed."""
+
+    def _report(self, handle: Handle[Native]) -> tuple[Stats, str | None, str | None]:
+        native, plan, mode = handle.native(), None, None
+        with native_errors():
+            if isinstance(native, _native.Reader):
+                plan, mode = native.plan(), native.mode
+            stats = Stats.from_json(native.stats_json(), time.perf_counter() - self._started, plan)
+        return stats, plan, mode

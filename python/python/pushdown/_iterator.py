@@ -1,0 +1,156 @@
+"""The iterator over the batches of an epoch."""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from . import _native
+from ._iteration import Iteration
+from ._labels import LabelSet
+from ._policy import ErrorPolicy
+from ._share import Share
+from ._then import FunctionPool
+from .batch import Batch, make_batch
+from .errors import Error, native_errors
+
+__all__ = ["ObjectIteration", "ReaderIterator", "Recipe"]
+
+# Batches whose functions run while the consumer has an earlier one.
+_LOOK_AHEAD = 2
+
+
+class ObjectIteration(Iteration[_native.Reader]):
+    """A pass over the objects of an epoch, or over the batches of one of `every` readers that take turns."""
+
+    __slots__ = ("_next_batch", "every", "observations", "share", "start_batch", "turn")
+
+    def __init__(self, epoch: int, share: Share, every: int, turn: int, start_batch: int) -> None:
+        super().__init__(epoch)
+        self.share, self.every, self.turn, self.start_batch = share, every, turn, start_batch
+        self._next_batch = start_batch
+        self.observations: _native.Observations | None = None
+        """What the planner knew when the iteration was closed."""
+
+    def deliver(self, batch: Batch) -> Batch:
+        """Counts a batch that the consumer receives."""
+        self.batches += 1
+        self._next_batch = batch.number + self.every
+        return batch
+
+    def _keep(self, native: _native.Reader) -> None:
+        with native_errors():
+            self.observations = native.observations()
+
+    @property
+    def position(self) -> int:
+        """Position of the consumer in the order of the epoch, the same on every rank."""
+        if self.every > 1 or self._next_batch == 0:
+            return self.share.start
+        return self.share.position(self._next_batch)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the consumer has every batch, even if it did not ask for one more."""
+        # With `tail="short"` other ranks may have one batch more, and until they have it the state is that of all ranks.
+        return self.has_ended or (self.batches > 0 and self._next_batch >= self.share.most_batches)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a reader's iterators make batches."""
+
+    open: Callable[[], _native.Reader]
+    pool: Callable[[], FunctionPool | None]
+    labels: LabelSet
+    policy: ErrorPolicy
+    pipeline: str
+    finish: Callable[[], None]
+    """Called once the consumer has seen the end of the epoch."""
+
+
+class ReaderIterator(Iterator[Batch]):
+    """Batches of an epoch, in order. Reading starts with the first `next()`.
+
+    Its threads end with the last batch, with an error, with `close`, with the `with` block, or when it is garbage.
+    """
+
+    def __init__(self, iteration: ObjectIteration, recipe: Recipe) -> None:
+        self._iteration = iteration
+        self._recipe = recipe
+        self._pending: deque[Callable[[], Batch]] = deque()
+        self._is_drained = False
+        # Refers to the iteration alone: a reference to this iterator would keep it alive.
+        weakref.finalize(self, iteration.close)
+
+    def __next__(self) -> Batch:
+        """The next batch. Waits; Ctrl-C ends the wait and closes the iterator.
+
+        Raises `SampleError` as `on_error` says, what a function raised, `UnavailableError` and other errors of reading,
+        `ForkedReaderError` in a process forked since, and `ClosedError` after `close`.
+        """
+        if self._iteration.has_ended:
+            raise StopIteration
+        try:
+            self._fill()
+            if self._pending:
+                return self._iteration.deliver(self._pending.popleft()())
+        except BaseException:
+            self.close()
+            raise
+        self._iteration.has_ended = True
+        self.close()
+        self._recipe.finish()
+        raise StopIteration
+
+    def close(self) -> None:
+        """Cancels what is in flight and joins all threads. Can be called more than once."""
+        self._iteration.close()
+        self._pending.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _fill(self) -> None:
+        """Takes batches from the native reader: one, or a few more if there are functions to run meanwhile."""
+        iteration = self._iteration
+        if not iteration.is_started:
+            iteration.check_open()
+            iteration.start(self._recipe.open(), self._recipe.pool(), self._recipe.labels.close)
+        native = iteration.native()
+        # The look-ahead grows by one per batch, so that the first batch does not wait for others.
+        wanted = 1 if iteration.pool is None else 1 + min(iteration.batches, _LOOK_AHEAD)
+        while len(self._pending) < wanted and not self._is_drained:
+            try:
+                self._pull(native)
+            except Error as error:
+                # It belongs to a later batch: those before it come first.
+                self._is_drained = True
+                self._pending.append(partial(_raise, error))
+
+    def _pull(self, native: _native.Reader) -> None:
+        with native_errors(self._recipe.pipeline):
+            batch = native.next()
+        if batch is None:
+            self._is_drained = True
+            return
+        batch = self._recipe.policy.apply(batch)
+        pool = self._iteration.pool
+        self._pending.append(partial(self._make, batch, None if pool is None else pool.submit(batch)))
+
+    def _make(self, batch: _native.Batch, values: Callable[[], list[Any]] | None) -> Batch:
+        return make_batch(batch, self._recipe.labels.get(), None if values is None else values())
+
+
+def _raise(error: Error) -> Batch:
+    raise error

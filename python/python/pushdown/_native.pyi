@@ -1,0 +1,369 @@
+# Generated from the native module by `make python-stubs`. Do not edit.
+"""
+The native module of the package `pushdown`.
+"""
+
+from _typeshed import SupportsGetItem
+from os import PathLike
+from typing_extensions import CapsuleType
+from typing import Any, Final, SupportsIndex, final
+
+__version__: Final[str]
+"""
+Version of the package.
+"""
+
+@final
+class Batch:
+    """
+    Samples that are consecutive in the order of the epoch.
+    """
+    def __len__(self, /) -> int: ...
+    @property
+    def errors(self, /) -> list[tuple[int, str, str]]:
+        """
+        Row, code and message of each error.
+        """
+    @property
+    def index(self, /) -> Tensor:
+        """
+        Index of each row in the data set, `i64 [n]`.
+        """
+    @property
+    def keys(self, /) -> list[str]:
+        """
+        Key of each row.
+        """
+    @property
+    def number(self, /) -> int:
+        """
+        Number of the batch within this reader's share, from 0.
+        """
+    @property
+    def position(self, /) -> Tensor:
+        """
+        Position of each row in the order of the epoch over all ranks, `i64 [n]`.
+        """
+    def stack(self, /) -> Tensor | None:
+        """
+        The values as one array `[n, ...]`, with zeros where a row has none; `None` if no row has a value.
+        """
+    def stack_into(self, /, buffer: Any) -> None:
+        """
+        Copies the values, with zeros where a row has none, into a writable buffer of bytes.
+        """
+    def stacked_shape(self, /) -> tuple[str, list[int]] | None:
+        """
+        The dtype and the shape of `stack`; `None` if no row has a value.
+        """
+    @property
+    def valid(self, /) -> Tensor:
+        """
+        Whether each row has a value and is no padding, `bool [n]`.
+        """
+    def values(self, /) -> list[Any | None]:
+        """
+        The value of each row, `None` where it has none.
+        """
+    def without_errors(self, /) -> Batch:
+        """
+        The rows that have a value.
+        """
+
+@final
+class Objects:
+    """
+    The objects of a data set in order, compact.
+    """
+    def __arrow_c_stream__(self, /, requested_schema: CapsuleType | None = None) -> Any:
+        """
+        Columns `key`, `bytes` and `etag`.
+        """
+    def __len__(self, /) -> int: ...
+    @property
+    def bucket(self, /) -> str: ...
+    @property
+    def digest(self, /) -> str:
+        """
+        Hexadecimal SHA-256 of the bucket and the keys in order.
+        """
+    def folders(self, /, prefix: str) -> tuple[list[str], Tensor]:
+        """
+        The first part of each key after the prefix, sorted and without duplicates, and its number for each object, `i64 [n]`: -1 for an
+        object without a folder after the prefix.
+        """
+    @staticmethod
+    def from_keys(bucket: str, keys: SupportsGetItem[int, str]) -> Objects:
+        """
+        These keys in this order, without sizes.
+        """
+    def key(self, /, index: SupportsIndex) -> str: ...
+    def keys(self, /) -> list[str]: ...
+    @staticmethod
+    def list_prefix(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, prefix: str, progress: Any | None) -> Objects:
+        """
+        Lists a prefix. `progress` is called with the number of objects so far. All threads have ended when it returns.
+        """
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Objects:
+        """
+        A saved list.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Saves the list as an Arrow file. It contains no credentials.
+        """
+    def select(self, /, indices: SupportsGetItem[int, SupportsIndex]) -> Objects:
+        """
+        Some of the objects, in this order.
+        """
+    def size(self, /, index: SupportsIndex) -> int | None:
+        """
+        Stored size in bytes, if known.
+        """
+
+@final
+class Observations:
+    """
+    What the planner of a reader has observed.
+    """
+
+@final
+class Reader:
+    """
+    A reader whose threads live until `close`, or until it is dropped.
+    """
+    def __len__(self, /) -> int:
+        """
+        Samples of this rank in the epoch, from the start position on.
+        """
+    def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects, observations: Observations | None = None) -> Reader:
+        """
+        Starts threads. The spec's members are those of the library's `ReaderSpec`; rows without a value are always reported.
+        """
+    @property
+    def batches(self, /) -> int:
+        """
+        Batches of this rank in the epoch, from the start position on.
+        """
+    def close(self, /) -> None:
+        """
+        Cancels everything in flight, and waits until all threads have ended.
+        """
+    @property
+    def mode(self, /) -> str:
+        """
+        The mode in force: "auto", "pushdown" or "plain".
+        """
+    def next(self, /) -> Batch | None:
+        """
+        The next batch; `None` after the last one.
+        """
+    def observations(self, /) -> Observations | None:
+        """
+        What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
+        """
+    def plan(self, /) -> str | None:
+        """
+        The plan in force, for people; `None` before the first one and in other modes than auto.
+        """
+    def set_epoch(self, /, epoch: SupportsIndex) -> None:
+        """
+        Starts another epoch from its first batch.
+        """
+    def stats_json(self, /) -> str:
+        """
+        Counts so far, as JSON.
+        """
+    @property
+    def tail_counts(self, /) -> tuple[int, int]:
+        """
+        Samples that the tail policy drops and repeats in the epoch, over all ranks.
+        """
+    def take(self, /, indices: SupportsGetItem[int, SupportsIndex]) -> Batch:
+        """
+        The samples with these indices, in this order, as one batch.
+        """
+
+@final
+class Store:
+    """
+    An endpoint. Threads live until `close`, or until it is dropped.
+    """
+    def __new__(cls, /, store_json: str, credentials: tuple[str, str, str | None] | None) -> Store: ...
+    def check_json(self, /, pipeline: str, size: tuple[SupportsIndex, SupportsIndex] | None = None, nbytes: SupportsIndex | None = None) -> str:
+        """
+        Kind, shape and bytes of each stage. Models are those of the endpoint.
+        """
+    def close(self, /) -> None:
+        """
+        Waits until all threads have ended.
+        """
+    def explain_json(self, /, objects: Objects, pipeline: str, options_json: str) -> str:
+        """
+        Measures a pipeline on a few samples. Returns the costs of each split and the best plan, as JSON with a text for people.
+        """
+    def get(self, /, bucket: str, key: str) -> bytes:
+        """
+        An object as stored.
+        """
+    def get_value(self, /, bucket: str, key: str, pipeline: str, split: str = "full", seed: SupportsIndex | None = None, epoch: SupportsIndex | None = None) -> Any:
+        """
+        What a pipeline computes from an object: at the gateway, or on this host if the endpoint is a plain store. Rows of tables are
+        computed where it is expected to be faster.
+        """
+
+@final
+class Table:
+    """
+    Rows in memory. Every export shares the memory.
+    """
+    def __arrow_c_schema__(self, /) -> Any: ...
+    def __arrow_c_stream__(self, /, requested_schema: CapsuleType | None = None) -> Any: ...
+    def __len__(self, /) -> int: ...
+    def column(self, /, name: str) -> Any:
+        """
+        A numeric or fixed-size column as one array `[n, ...]`, any other as a list.
+        """
+    @property
+    def column_names(self, /) -> list[str]: ...
+    @property
+    def num_rows(self, /) -> int: ...
+
+@final
+class TableBatch:
+    """
+    Rows that are consecutive in the order of the epoch.
+    """
+    def __len__(self, /) -> int: ...
+    def column(self, /, name: str) -> Any:
+        """
+        A numeric or fixed-size column as one array `[n, ...]`, any other as a list.
+        """
+    @property
+    def number(self, /) -> int:
+        """
+        Number of the batch within this reader's share, from 0.
+        """
+    @property
+    def objects(self, /) -> Tensor:
+        """
+        Index of each row's object, `i64 [n]`.
+        """
+    @property
+    def rows(self, /) -> Tensor:
+        """
+        Number of each row in its object, `i64 [n]`.
+        """
+    @property
+    def table(self, /) -> Table: ...
+
+@final
+class TableReader:
+    """
+    A reader of rows whose threads live until `close`, or until it is dropped.
+    """
+    def __len__(self, /) -> int:
+        """
+        Rows of this rank that are left in the epoch.
+        """
+    def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects) -> TableReader:
+        """
+        Starts threads, reads footers, and evaluates the condition.
+        """
+    @property
+    def batches(self, /) -> int:
+        """
+        Batches of this rank that are left in the epoch.
+        """
+    def close(self, /) -> None:
+        """
+        Cancels everything in flight, and waits until all threads have ended.
+        """
+    @property
+    def column_names(self, /) -> list[str]: ...
+    def next(self, /) -> TableBatch | None:
+        """
+        The next batch; `None` after the last one.
+        """
+    @property
+    def stage(self, /) -> int:
+        """
+        Number of steps that run at the gateway.
+        """
+    def stats_json(self, /) -> str:
+        """
+        Counts so far, as JSON.
+        """
+
+@final
+class Tensor:
+    """
+    A dense, writable array in host memory, row-major, aligned to 64 bytes. Every consumer sees the same memory, which lives as long as
+    one of them.
+    """
+    def __array__(self, /, dtype: Any | None = None, copy: bool | None = None) -> Any:
+        """
+        As a NumPy array, without a copy unless one is asked for or another dtype is. `bfloat16`, which NumPy lacks, is `uint16`.
+        """
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(self, /, *, stream: Any | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> Any:
+        """
+        A capsule that shares the memory.
+        """
+    def __dlpack_device__(self, /) -> tuple[int, int]:
+        """
+        The CPU.
+        """
+    def __len__(self, /) -> int: ...
+    def __new__(cls, /, dtype: str, shape: SupportsGetItem[int, SupportsIndex], data: Any | None = None) -> Tensor:
+        """
+        Zeros, or a copy of `data`, which has the bytes of the tensor.
+        """
+    def __repr__(self, /) -> str: ...
+    @property
+    def data_ptr(self, /) -> int:
+        """
+        Address of the first element.
+        """
+    @property
+    def dtype(self, /) -> str: ...
+    @property
+    def layout(self, /) -> str:
+        """
+        Order of the axes of a value: "chw", "hwc" or "flat".
+        """
+    @property
+    def nbytes(self, /) -> int: ...
+    @property
+    def scales(self, /) -> Tensor | None:
+        """
+        Quantisation scale of each value, `f32 [n]`, if values have one.
+        """
+    @property
+    def shape(self, /) -> tuple[int, ...]: ...
+
+def check_json(pipeline: str, size: tuple[SupportsIndex, SupportsIndex] | None = None, nbytes: SupportsIndex | None = None) -> str:
+    """
+    Kind, shape and bytes of each stage, as `pushdown check --json` prints them.
+    """
+
+def parse_pipeline(text: str) -> str:
+    """
+    The canonical text of a pipeline. The text of one that names models stays as it is, since only an endpoint knows them.
+    """
+
+def run_command(arguments: SupportsGetItem[int, str]) -> int:
+    """
+    Runs the command line `pushdown` with these arguments, the program's name first, and returns its exit code.
+    """
+
+def steps_json() -> str:
+    """
+    Every step with the types of its arguments.
+    """
+
+class NativeError(Exception):
+    """
+    An error as (kind, message, position in the pipeline's text or None).
+    """

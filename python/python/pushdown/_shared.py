@@ -1,0 +1,50 @@
+"""Files through which a process hands large things to its worker processes, instead of through their pipes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+
+__all__ = ["shared_file"]
+
+_paths: dict[str, str] = {}
+_folder: str | None = None
+
+
+def shared_file(name: str, write: Callable[[str], object]) -> str:
+    """Path of the file `name`, which `write` writes the first time. `name` identifies the content.
+
+    The file is removed when the process that wrote it exits.
+    """
+    path = _paths.get(name)
+    if path is None or not os.path.exists(path):
+        path = os.path.join(_own_folder(), name)
+        write(path)
+        _paths[name] = path
+    return path
+
+
+def _own_folder() -> str:
+    global _folder
+    if _folder is None:
+        _folder = tempfile.mkdtemp(prefix="pushdown-")
+        atexit.register(_remove, _folder, os.getpid())
+    return _folder
+
+
+def _remove(folder: str, process: int) -> None:
+    # A forked child inherits this call, and must not take the files from its parent.
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _forget_folder() -> None:
+    # A child may use its parent's files, and writes new ones into a folder of its own.
+    global _folder
+    _folder = None
+
+
+os.register_at_fork(after_in_child=_forget_folder)

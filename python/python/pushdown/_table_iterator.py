@@ -1,0 +1,137 @@
+"""Batches of table rows, and the iterator over those of an epoch."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from . import _native
+from ._iteration import Iteration
+from ._native import Table, Tensor
+from .errors import native_errors
+
+__all__ = ["TableBatch", "TableIteration", "TableIterator"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableBatch:
+    """Rows of an epoch, `n` of them. `batch["column"]` is a column."""
+
+    native: _native.TableBatch
+    table: Table
+    """The rows with `__arrow_c_stream__`, for pyarrow, polars, DuckDB and pandas, without a copy."""
+    objects: Tensor
+    """int64 `[n]`: index of each row's object."""
+    rows: Tensor
+    """int64 `[n]`: number of each row in its object."""
+    number: int
+    """Number of the batch since the start of the iteration, from 0."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self.table.column_names
+
+    def __getitem__(self, column: str) -> Tensor | list[object]:
+        """A column: numbers, and arrays of one shape, as a tensor `[n, ...]`, all else as a list. Raises `KeyError`."""
+        if column not in self.columns:
+            raise KeyError(f"no column `{column}`: expected one of {', '.join(self.columns)}")
+        with native_errors():
+            values: Tensor | list[object] = self.native.column(column)
+        return values
+
+    def to_dict(self) -> dict[str, Tensor | list[object]]:
+        """All columns by name."""
+        return {column: self[column] for column in self.columns}
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+
+class TableIteration(Iteration[_native.TableReader]):
+    """A pass over the rows of an epoch. `rows_read` is what was read of it before: (world, rows of each rank)."""
+
+    __slots__ = ("_batch_size", "_rows_read", "_total_batches", "_world")
+
+    def __init__(self, epoch: int, rows_read: Sequence[tuple[int, int]], world: int, batch_size: int) -> None:
+        super().__init__(epoch)
+        self._rows_read, self._world, self._batch_size = tuple(rows_read), world, batch_size
+        self._total_batches: int | None = None
+
+    @property
+    def rows_read(self) -> tuple[tuple[int, int], ...]:
+        """What was read until now: one entry for each change of the world size."""
+        rows = self.batches * self._batch_size
+        if rows == 0:
+            return self._rows_read
+        if self._rows_read and self._rows_read[-1][0] == self._world:
+            *earlier, (world, before) = self._rows_read
+            return (*earlier, (world, before + rows))
+        return (*self._rows_read, (self._world, rows))
+
+    def begin(self, native: _native.TableReader) -> None:
+        """Begins to read."""
+        self.start(native)
+        self._total_batches = native.batches
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the consumer has every batch, even if it did not ask for one more."""
+        return self.has_ended or (self.batches > 0 and self.batches == self._total_batches)
+
+
+class TableIterator(Iterator[TableBatch]):
+    """Batches of rows of an epoch, in order. Reading starts with the first `next()`.
+
+    Its threads end with the last batch, with an error, with `close`, with the `with` block, or when it is garbage.
+    """
+
+    def __init__(
+        self,
+        iteration: TableIteration,
+        open_native: Callable[[], _native.TableReader],
+        finish: Callable[[], None],
+    ) -> None:
+        self._iteration, self._open, self._finish = iteration, open_native, finish
+        weakref.finalize(self, iteration.close)
+
+    def __next__(self) -> TableBatch:
+        """The next batch. Waits; Ctrl-C ends the wait and closes the iterator.
+
+        Raises errors of reading, `ForkedReaderError` in a process forked since, and `ClosedError` after `close`.
+        """
+        iteration = self._iteration
+        if iteration.has_ended:
+            raise StopIteration
+        try:
+            if not iteration.is_started:
+                iteration.check_open()
+                iteration.begin(self._open())
+            native = iteration.native()
+            with native_errors():
+                batch = native.next()
+                if batch is not None:
+                    iteration.batches += 1
+                    return TableBatch(batch, batch.table, batch.objects, batch.rows, batch.number)
+        except BaseException:
+            self.close()
+            raise
+        iteration.has_ended = True
+        self.close()
+        self._finish()
+        raise StopIteration
+
+    def close(self) -> None:
+        """Cancels what is in flight and joins all threads. Can be called more than once."""
+        self._iteration.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

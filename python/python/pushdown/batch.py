@@ -1,0 +1,132 @@
+"""Batches as the consumer receives them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _native
+from ._native import Tensor
+from ._policy import sample_errors
+from .errors import SampleError, native_errors
+from .labels import Labels
+
+__all__ = ["Batch", "make_batch"]
+
+_UNSTACKED: Any = object()
+# Dtypes of values that functions return, by the format of their buffers.
+_DTYPES = {
+    "?": "bool",
+    "B": "u8",
+    "b": "i8",
+    "i": "i32",
+    "l": "i64",
+    "q": "i64",
+    "e": "f16",
+    "f": "f32",
+    "d": "f64",
+}
+
+
+@dataclass(slots=True)
+class Batch:
+    """Samples that are consecutive in the order of the epoch, `n` rows. `x, y = batch` unpacks values and labels."""
+
+    native: _native.Batch
+    y: Tensor | list[object] | None
+    """The labels: an int64 tensor `[n]`, or a list. `None` without `labels`."""
+    keys: list[str]
+    """Key of each row's object."""
+    index: Tensor
+    """int64 `[n]`: index of each row's object in the data set."""
+    position: Tensor
+    """int64 `[n]`: position of each row in the order of the epoch over all ranks; of `take`, in its list."""
+    valid: Tensor
+    """bool `[n]`: the row has a value and is no padding."""
+    errors: list[SampleError]
+    """The rows without a value, with `on_error="report"`."""
+    number: int
+    """Number of the batch since the start of the iteration, from 0."""
+    function_values: list[Any] | None = None
+    """The values after the functions of `Pipeline.then`, if it has any."""
+    _x: Any = field(default=_UNSTACKED, init=False, repr=False)
+
+    @property
+    def x(self) -> Any:
+        """The values, stacked once: a `Tensor` of shape `[n, ...]`, with zeros where a row has no value.
+
+        A list like `values` if they cannot be stacked: bytes, values of different shapes, or results of functions that are no
+        arrays. A `crop` or `resize(w, h)` in the pipeline makes shapes equal.
+        """
+        if self._x is _UNSTACKED:
+            stacked = self._stack_native() if self.function_values is None else _stack(self.function_values)
+            self._x = self.values if stacked is None else stacked
+        return self._x
+
+    @property
+    def values(self) -> list[Any]:
+        """One value per row: a `Tensor`, `bytes`, or what a function returned; `None` where a row has no value."""
+        if self.function_values is not None:
+            return self.function_values
+        with native_errors():
+            return list(self.native.values())
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.x, self.y))
+
+    def _stack_native(self) -> Tensor | None:
+        try:
+            if self.native.stacked_shape() is None:
+                return None
+        except _native.NativeError:
+            return None
+        with native_errors():
+            return self.native.stack()
+
+
+def make_batch(
+    native: _native.Batch, labels: Labels | None, function_values: list[Any] | None = None
+) -> Batch:
+    """The batch of a native one, with its labels."""
+    with native_errors():
+        keys, index = native.keys, native.index
+        y = None if labels is None else labels.batch(memoryview(index), keys)
+        valid, errors = native.valid, sample_errors(native)
+        return Batch(native, y, keys, index, native.position, valid, errors, native.number, function_values)
+
+
+def _stack(values: Sequence[Any]) -> Tensor | None:
+    """The arrays of all rows in one tensor; `None` if they are no arrays of one shape and dtype, or no row has a value."""
+    found = {_array_type(value) for value in values if value is not None}
+    if len(found) != 1 or (kind := found.pop()) is None:
+        return None
+    dtype, shape = kind
+    with native_errors():
+        stacked = _native.Tensor(dtype, [len(values), *shape])
+    size = stacked.nbytes // max(1, len(values))
+    if size == 0 or math.prod(shape) == 0:
+        return stacked
+    rows = memoryview(stacked).cast("B")
+    for row, value in enumerate(values):
+        if value is not None:
+            rows[row * size : (row + 1) * size] = memoryview(value).tobytes()
+    return stacked
+
+
+def _array_type(value: Any) -> tuple[str, tuple[int, ...]] | None:
+    if isinstance(value, _native.Tensor):
+        return value.dtype, value.shape
+    # Bytes are values of their own, not arrays of numbers.
+    if isinstance(value, (bytes, bytearray)) or not hasattr(value, "shape"):
+        return None
+    try:
+        view = memoryview(value)
+    except TypeError:
+        return None
+    dtype = _DTYPES.get(view.format)
+    return None if dtype is None else (dtype, tuple(view.shape or ()))

@@ -1,0 +1,211 @@
+"""One-off calls: a value, several values, the costs of a pipeline, and what its stages are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from . import _native
+from ._native import Table, Tensor
+from ._onnx import provide_onnx_runtime
+from ._source import Source, open_data_set
+from ._spec import Credentials, Retry, StoreSpec, Timeouts, split_text
+from ._store import StoreReader
+from ._url import parse_url
+from .errors import native_errors
+from .pipeline import Pipeline, PipelineLike
+
+__all__ = ["Check", "Explanation", "Value", "check", "explain", "get", "get_many"]
+
+Value: TypeAlias = Tensor | bytes | Table
+
+# A step that names a model, whose shapes only the endpoint knows.
+_MODEL = re.compile(r"\bmodel\(")
+
+
+def get(
+    url: str,
+    pipeline: PipelineLike | None = None,
+    *,
+    seed: int | None = None,
+    epoch: int | None = None,
+    split: int | str = "full",
+    endpoint: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    credentials: Credentials | None = None,
+    timeouts: Timeouts | None = None,
+    retry: Retry | None = None,
+) -> Any:
+    """The value of the object at `s3://bucket/key` after `pipeline`; without a pipeline the object as stored, `bytes`.
+
+    The value is a `Tensor`, `bytes` or a `Table`, or what the last function of `Pipeline.then` returns. `split` is the number of
+    steps that run at the gateway, "full" or "smallest"; the rest run here. Random steps need `seed` and `epoch`.
+
+    Its threads have ended when it returns: for many objects use `get_many` or a `Reader`. Raises `PipelineError`, `RefusedError`
+    and other errors of reading.
+    """
+    store = StoreSpec(endpoint, region, profile, timeouts, retry)
+    return _get_all([url], pipeline, (split_text(split), seed, epoch), store, credentials)[0]
+
+
+def get_many(
+    urls: Sequence[str],
+    pipeline: PipelineLike | None = None,
+    *,
+    seed: int | None = None,
+    epoch: int | None = None,
+    split: int | str = "full",
+    endpoint: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    credentials: Credentials | None = None,
+    timeouts: Timeouts | None = None,
+    retry: Retry | None = None,
+) -> list[Any]:
+    """The values of the objects at `urls` after `pipeline`, in this order, as `get` returns them; 32 at a time.
+
+    Raises the first error, with a note that names its URL.
+    """
+    store = StoreSpec(endpoint, region, profile, timeouts, retry)
+    return _get_all(urls, pipeline, (split_text(split), seed, epoch), store, credentials)
+
+
+def _get_all(
+    urls: Sequence[str],
+    pipeline: PipelineLike | None,
+    options: tuple[str, int | None, int | None],
+    store: StoreSpec,
+    credentials: Credentials | None,
+) -> list[Any]:
+    parsed = None if pipeline is None else Pipeline.of(pipeline)
+    text = None if parsed is None else parsed.text
+    for url in urls:
+        parse_url(url)
+
+    def value(native: _native.Store, url: str) -> Any:
+        bucket, key = parse_url(url)
+        if text is None:
+            return native.get(bucket, key)
+        return native.get_value(bucket, key, text, *options)
+
+    reader = StoreReader(store, credentials)
+    try:
+        with native_errors(text):
+            values = reader.map(value, urls) if urls else []
+    finally:
+        reader.close()
+    for function in () if parsed is None else parsed.functions:
+        values = [function(value) for value in values]
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The measured costs of a pipeline, and the best plan. `str()` is a table for people."""
+
+    text: str
+    members: dict[str, Any]
+    """The same as JSON values."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def explain(
+    source: Source,
+    pipeline: PipelineLike,
+    *,
+    samples: int = 24,
+    bandwidth: float | None = None,
+    gateway_cores: float | None = None,
+    host_cores: float | None = None,
+    seed: int | None = None,
+    epoch: int | None = None,
+    endpoint: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    credentials: Credentials | None = None,
+    timeouts: Timeouts | None = None,
+    retry: Retry | None = None,
+) -> Explanation:
+    """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
+
+    `bandwidth`: assume a link of this many megabits per second; `gateway_cores`, `host_cores`: assume machines with so many
+    cores. By default they are measured. Raises `PipelineError` and errors of reading.
+    """
+    text = Pipeline.of(pipeline).text
+    store = StoreSpec(endpoint, region, profile, timeouts, retry)
+    objects = open_data_set(source, store, credentials).objects
+    assumptions = {"bandwidth": bandwidth, "gateway_cores": gateway_cores, "host_cores": host_cores}
+    options = {"samples": samples, "seed": seed, "epoch": epoch or 0, "assumptions": assumptions}
+    provide_onnx_runtime()
+    with native_errors(text):
+        native = _native.Store(store.to_json(), credentials)
+        try:
+            members = json.loads(native.explain_json(objects, text, json.dumps(options)))
+        finally:
+            native.close()
+    return Explanation(members.pop("text", ""), members)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What a pipeline makes of an object. `str()` is a table for people."""
+
+    stages: tuple[dict[str, Any], ...]
+    """`step`, `kind`, `dtype`, `shape` and `bytes` of the value before the first step and after each one."""
+    smallest: int | None
+    """The stage with the fewest bytes, which is the default split; `None` unless size and bytes of the object are given."""
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        rows = [
+            (
+                f"{'*' if number == self.smallest else ' '} {number}",
+                stage["step"] or "(object)",
+                stage["dtype"] or stage["kind"].lower(),
+                ""
+                if stage["shape"] is None
+                else " x ".join("?" if side is None else str(side) for side in stage["shape"]),
+                "?" if stage["bytes"] is None else f"{stage['bytes']:,} bytes",
+            )
+            for number, stage in enumerate(self.stages)
+        ]
+        widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        lines = [
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings)])
+
+
+def check(
+    pipeline: PipelineLike,
+    *,
+    size: tuple[int, int] | None = None,
+    nbytes: int | None = None,
+    endpoint: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    credentials: Credentials | None = None,
+) -> Check:
+    """Checks a pipeline, and says what its stages are: dtypes, shapes and bytes. Only a model is looked up at the endpoint.
+
+    `size`: width and height of a stored image in pixels; `nbytes`: bytes of the stored object. Raises `PipelineError`, whose
+    text shows the place.
+    """
+    text = Pipeline.of(pipeline).text
+    with native_errors(text):
+        if _MODEL.search(text) is None:
+            report = json.loads(_native.check_json(text, size, nbytes))
+        else:
+            native = _native.Store(StoreSpec(endpoint, region, profile).to_json(), credentials)
+            try:
+                report = json.loads(native.check_json(text, size, nbytes))
+            finally:
+                native.close()
+    return Check(tuple(report["stages"]), report["smallest"], tuple(report["warnings"]))

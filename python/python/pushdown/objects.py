@@ -1,0 +1,66 @@
+"""The list of objects of a data set."""
+
+from __future__ import annotations
+
+import copyreg
+from typing import TypeAlias
+
+from . import _native
+from ._shared import shared_file
+from ._spec import Credentials, Retry, StoreSpec, Timeouts
+from ._url import parse_url
+from .errors import Error, native_errors
+from .progress import ListingProgress
+
+__all__ = ["Objects", "list_objects", "list_store"]
+
+Objects: TypeAlias = _native.Objects
+"""The objects of a data set in order: compact, immutable, without credentials."""
+
+
+def list_objects(
+    url: str,
+    *,
+    endpoint: str | None = None,
+    region: str | None = None,
+    profile: str | None = None,
+    credentials: Credentials | None = None,
+    timeouts: Timeouts | None = None,
+    retry: Retry | None = None,
+) -> Objects:
+    """Lists all objects under `s3://bucket/prefix`, in the order of their keys.
+
+    The endpoint and the credentials are those of the AWS tools, unless they are arguments. `Objects.save` stores the list in
+    a file, from which `Objects.load` reads a million keys in a fraction of a second. A list holds no credentials.
+
+    Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError` or `UnavailableError`.
+    """
+    store = StoreSpec(endpoint, region, profile, timeouts, retry)
+    return list_store(store, credentials, url)
+
+
+def list_store(store: StoreSpec, credentials: Credentials | None, url: str) -> Objects:
+    """Lists all objects under `url`. Its threads have ended when it returns."""
+    location = parse_url(url)
+    with ListingProgress(url) as progress, native_errors():
+        return _native.Objects.list_prefix(store.to_json(), credentials, location.bucket, location.key, progress)
+
+
+def _load(path: str, digest: str) -> Objects:
+    with native_errors():
+        objects = _native.Objects.load(path)
+    if objects.digest != digest:
+        raise Error(
+            f"the list of objects in {path} was replaced: expected the digest {digest}, found {objects.digest}"
+        )
+    return objects
+
+
+def _reduce(objects: Objects) -> tuple[object, ...]:
+    with native_errors():
+        digest = objects.digest
+        return _load, (shared_file(f"{digest}.objects", objects.save), digest)
+
+
+# A list pickles as the path of a saved one, so that worker processes neither list nor receive millions of keys.
+copyreg.pickle(Objects, _reduce)  # type: ignore[arg-type]

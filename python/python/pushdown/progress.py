@@ -1,0 +1,60 @@
+"""Progress of long listings: a line on the terminal, otherwise a log line every 10 s. Nothing in the first second."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+__all__ = ["ListingProgress"]
+
+_log = logging.getLogger("pushdown")
+
+_QUIET_SECONDS = 1.0
+_LINE_SECONDS = 0.1
+_LOG_SECONDS = 10.0
+
+
+class ListingProgress:
+    """Shows how many objects are listed, while a `with` block runs. Call it with the number so far.
+
+    Log lines go to the logger `pushdown` at level INFO.
+    """
+
+    __slots__ = ("_due", "_has_line", "_is_terminal", "_stream", "_url")
+
+    def __init__(self, url: str, stream: TextIO | None = None) -> None:
+        self._url = url
+        # `sys.stderr` is None in programs without a console.
+        self._stream = stream or sys.stderr
+        self._is_terminal = self._stream is not None and self._stream.isatty()
+        self._due = time.monotonic() + (_QUIET_SECONDS if self._is_terminal else _LOG_SECONDS)
+        self._has_line = False
+
+    def __enter__(self) -> ListingProgress:
+        return self
+
+    def __call__(self, objects: int) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        text = f"listing {self._url}: {objects:,} objects so far"
+        if self._is_terminal:
+            self._due = now + _LINE_SECONDS
+            self._has_line = True
+            self._write(f"\r{text}\x1b[K")
+        else:
+            self._due = now + _LOG_SECONDS
+            _log.info(text)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._has_line:
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()

@@ -1,0 +1,269 @@
+"""Readers of objects: a data set and a pipeline in, batches out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from . import _native
+from ._base import ReaderBase, reader_spec
+from ._iterator import ObjectIteration, ReaderIterator, Recipe
+from ._labels import LabelSet
+from ._policy import ErrorPolicy
+from ._rank import Rank
+from ._share import Share, TailCounts
+from ._source import Source, without_suffix
+from ._spec import Compression, Credentials, Mode, OnError, Retry, Tail, Timeouts
+from ._take import Taker
+from ._then import FunctionPool, apply_functions
+from .batch import Batch, make_batch
+from .errors import native_errors
+from .labels import LabelSource, Sidecar
+from .pipeline import Pipeline, PipelineLike
+from .state import State
+
+__all__ = ["Reader", "ReaderIterator"]
+
+
+class Reader(ReaderBase[ObjectIteration]):
+    """Reads the objects of a data set in batches, through a pipeline.
+
+    `source`: `s3://bucket/prefix`, a list of such URLs, `Objects`, or a `Manifest`. A prefix is listed once, here.
+    `pipeline`: text, or steps of `pushdown.ops`. Functions of `Pipeline.then` run in threads.
+
+    - `endpoint`, `region`, `profile`, `credentials`, `timeouts`, `retry`: by default as in the AWS tools.
+    - `batch_size`: samples per batch and rank.
+    - `seed`: of the epoch's order and of random steps. Without one, samples are in the order of the data set.
+      `shuffle=False` keeps that order with a seed, too.
+    - `epoch`: of the first iteration, from 0.
+    - `rank`, `world`: by default those of `torch.distributed` or of the launcher, looked up at each `iter()`.
+    - `tail`: how an epoch ends that does not divide evenly. "even": equal counts on all ranks, fewer than `world` samples are
+      dropped; "drop": full batches only; "pad": full batches, repeated samples have `valid` False; "short": each sample once.
+    - `limit`: the most samples of this rank in an epoch.
+    - `mode`: "auto" plans where steps run, and reads plainly from an endpoint that is no gateway; "pushdown"; "plain".
+    - `split`, `compression`, `max_expand`: see the command `pushdown read --help`.
+    - `on_error`: "raise" a `SampleError` for the first sample that fails; "report" it in `Batch.errors` and keep its row; "skip"
+      its row. `max_errors`: end at more errors in an epoch; a whole number, or a fraction of this rank's samples.
+    - `labels`: "dir", a regular expression, a function of the key, a dict, a sequence, a `Manifest` or a `Sidecar`.
+    - `prefetch`: bytes of prefetched batches, such as "256 MiB". `requests`, `gets`: batches and plain reads in flight.
+    - `threads`: that run steps on this host; by default the CPUs divided by the ranks of the host.
+    - `value_cache`, `value_cache_bytes`: folder and size of the values stored for later epochs. `models`: folder of models.
+
+    A reader starts nothing: threads live while an iterator does. It pickles in a few KB, without credentials. One iteration
+    runs at a time: a second `iter()` closes the first. Each complete pass goes to the next epoch, and so to another order,
+    unless `set_epoch` says otherwise; a pass that was left early starts again where it began.
+
+    Raises `ConfigError`, `PipelineError`, and errors of listing the objects.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        pipeline: PipelineLike,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        credentials: Credentials | None = None,
+        batch_size: int = 64,
+        seed: int | None = None,
+        shuffle: bool = True,
+        epoch: int = 0,
+        rank: int | None = None,
+        world: int | None = None,
+        tail: Tail = "even",
+        limit: int | None = None,
+        mode: Mode = "auto",
+        split: int | str = "smallest",
+        compression: Compression = "none",
+        max_expand: float = 1.0,
+        on_error: OnError = "raise",
+        max_errors: int | float | None = None,
+        labels: LabelSource | None = None,
+        prefetch: int | str = "256 MiB",
+        requests: int = 4,
+        gets: int = 32,
+        threads: int | None = None,
+        value_cache: str | os.PathLike[str] | None = None,
+        value_cache_bytes: int | str = "10 GiB",
+        models: str | os.PathLike[str] | None = None,
+        timeouts: Timeouts | None = None,
+        retry: Retry | None = None,
+    ) -> None:
+        parsed = Pipeline.of(pipeline)
+        spec = reader_spec(
+            parsed,
+            endpoint=endpoint,
+            region=region,
+            profile=profile,
+            timeouts=timeouts,
+            retry=retry,
+            split=split,
+            prefetch=prefetch,
+            models=models,
+            value_cache=value_cache,
+            value_cache_bytes=value_cache_bytes,
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
+            epoch=epoch,
+            tail=tail,
+            limit=limit,
+            mode=mode,
+            compression=compression,
+            max_expand=max_expand,
+            requests=requests,
+            gets=gets,
+            threads=threads,
+        )
+        self._on_error, self._max_errors = on_error, max_errors
+        ErrorPolicy(on_error, max_errors, 0)
+        super().__init__(source, parsed, spec, credentials, rank, world)
+        if isinstance(labels, Sidecar) and isinstance(source, str):
+            self._data_set = without_suffix(self._data_set, labels.suffix)
+        self._position = 0
+        self._labels = LabelSet(labels, self._data_set, spec.store, credentials)
+        # Objects without a label are found now rather than in the middle of an epoch.
+        self._labels.check()
+        self._taker: Taker | None = None
+
+    def __iter__(self) -> ReaderIterator:
+        """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
+        return self.iterate()
+
+    def iterate(self, *, every: int = 1, turn: int = 0, start_batch: int = 0) -> ReaderIterator:
+        """As `iter()`, for one of `every` readers that take turns at the batches of this rank, such as worker processes.
+
+        Reader `turn`, from 0, reads the batches `start_batch + turn`, `start_batch + turn + every`, and so on. With
+        `every > 1` the state stays where the iteration began, since this reader does not know how far the others are.
+        """
+        self._end_previous()
+        # Its planner has measured what the next one needs to know.
+        known = None if self._last is None else self._last.observations
+        rank = self._rank()
+        share = self._share(rank, self._position)
+        iteration = ObjectIteration(self._epoch, share, every, turn, start_batch)
+        spec = replace(
+            self._spec,
+            epoch=self._epoch,
+            start_position=self._position,
+            start_batch=start_batch,
+            every=every,
+            turn=turn,
+            rank=rank.rank,
+            world=rank.world,
+            local_ranks=rank.local_ranks * every,  # Readers that take turns share the CPUs of one rank.
+        )
+        share.log_tail(self._epoch)
+        recipe = Recipe(
+            open=lambda: self._open_native(partial(_native.Reader, observations=known), spec),
+            pool=lambda: FunctionPool.make(self.pipeline.functions, spec.threads, spec.local_ranks),
+            labels=self._labels,
+            policy=ErrorPolicy(self._on_error, self._max_errors, share.samples),
+            pipeline=spec.pipeline,
+            finish=lambda: self._finish(iteration),
+        )
+        self._follow(iteration)
+        return ReaderIterator(iteration, recipe)
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch on this rank."""
+        return self._share(self._rank()).batches
+
+    @property
+    def samples(self) -> int:
+        """Samples of a whole epoch on this rank, padding included."""
+        return self._share(self._rank()).samples
+
+    @property
+    def tail_counts(self) -> TailCounts:
+        """Samples that the tail policy drops or repeats in a whole epoch, over all ranks."""
+        return self._share(self._rank()).tail_counts
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes: label `i` is `classes[i]`. Empty if labels are no names of classes."""
+        return self._labels.get_classes()
+
+    @property
+    def plan(self) -> str | None:
+        """The plan of the current or last iteration, as text. `None` before the first plan, and without `mode="auto"`."""
+        return None if self._last is None else self._last.report[1]
+
+    @property
+    def mode(self) -> str:
+        """The mode in force: of an iteration with `mode="auto"`, "plain" if the endpoint is no gateway."""
+        return (None if self._last is None else self._last.report[2]) or self._spec.mode
+
+    def take(self, indices: Sequence[int]) -> Batch:
+        """The objects with these indices in the data set, in this order, by one request.
+
+        Random steps draw as in the reader's epoch. The threads live until `close`. Raises as an iterator does.
+        """
+        if self._taker is None:
+            self._taker = Taker(
+                lambda epoch: self._open_native(_native.Reader, replace(self._spec, epoch=epoch))
+            )
+        batch = self._taker.take(indices, self._epoch)
+        batch = ErrorPolicy(self._on_error, self._max_errors, len(indices)).apply(batch)
+        functions, values = self.pipeline.functions, None
+        if functions:
+            with native_errors():
+                values = apply_functions(functions, batch.values(), batch.keys)
+        return make_batch(batch, self._labels.get(), values)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the consumer is: the first `position` samples of the epoch's order, over all ranks, are consumed.
+
+        JSON values, less than 300 bytes, the same on every rank. It counts the batches that the consumer has received, not
+        those that are prefetched; a sample that was skipped counts. After the last batch it is the beginning of the next epoch.
+        Call it between batches at any time.
+        """
+        epoch, position = self._next_place(*self._place())
+        return State(self._spec.seed, epoch, position, self.objects.digest, self._pipeline_digest).to_dict()
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *, strict: bool = True) -> None:
+        """Makes the next iteration go on from a state, of any world size, rank and batch size. Closes one that runs.
+
+        What is left of the epoch is dealt out anew: no sample twice, none lost. A state at the end of an epoch goes on at the
+        beginning of the next one. Raises `StateError` for a state of another data set, pipeline or seed; with `strict=False`
+        it goes on at the same position nevertheless.
+        """
+        state = State.from_dict(state_dict)
+        if strict:
+            state.check(seed=self._spec.seed, objects=self.objects.digest, pipeline=self._pipeline_digest)
+        self._stop()
+        self._epoch, self._position = self._next_place(state.epoch, state.position)
+
+    def close(self) -> None:
+        """Cancels what is in flight and joins all threads. Can be called more than once; the reader stays usable."""
+        super().close()
+        self._labels.close()
+        if self._taker is not None:
+            self._taker.close()
+
+    def __repr__(self) -> str:
+        return f"Reader({len(self.objects):,} objects of s3://{self.objects.bucket}/{self._data_set.prefix}, {self.pipeline!r})"
+
+    def _place(self) -> tuple[int, int]:
+        """Epoch and position of the consumer."""
+        current = self._current
+        return (self._epoch, self._position) if current is None else (current.epoch, current.position)
+
+    def _next_place(self, epoch: int, position: int) -> tuple[int, int]:
+        """Where an iteration begins that goes on from a place."""
+        return (epoch, position) if position < len(self.objects) else (epoch + 1, 0)
+
+    def _restart(self, epoch: int) -> None:
+        self._epoch, self._position = epoch, 0
+
+    def _share(self, rank: Rank, start: int = 0) -> Share:
+        spec = self._spec
+        return Share(len(self.objects), rank.rank, rank.world, spec.batch_size, spec.tail, start, spec.limit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        epoch, position = self._next_place(*self._place())
+        return {**super().__getstate__(), "_epoch": epoch, "_position": position, "_taker": None}

@@ -1,0 +1,169 @@
+//! Batches: what rows are, and their values as arrays.
+
+use std::sync::Arc;
+
+use arrow_buffer::MutableBuffer;
+use pushdown::{Layout, Sample};
+use pushdown_client::StackLayout;
+use pyo3::{prelude::*, types::PyBytes};
+
+use crate::{
+    error::{config, native},
+    table::Table,
+    tensor::{ElementType, Tensor, write_to},
+};
+
+/// Samples that are consecutive in the order of the epoch.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct Batch(Arc<pushdown_client::Batch>);
+
+impl From<pushdown_client::Batch> for Batch {
+    fn from(batch: pushdown_client::Batch) -> Self {
+        Self(Arc::new(batch))
+    }
+}
+
+#[pymethods]
+impl Batch {
+    /// Number of the batch within this reader's share, from 0.
+    #[getter]
+    fn number(&self) -> usize {
+        self.0.number()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Key of each row.
+    #[getter]
+    fn keys(&self) -> Vec<&str> {
+        self.0.rows().iter().map(|row| row.key.as_ref()).collect()
+    }
+
+    /// Index of each row in the data set, `i64 [n]`.
+    #[getter]
+    fn index(&self) -> PyResult<Tensor> {
+        let indices = self
+            .0
+            .rows()
+            .iter()
+            .map(|row| i64::try_from(row.index).unwrap_or(i64::MAX));
+        Tensor::from_i64s(indices)
+    }
+
+    /// Position of each row in the order of the epoch over all ranks, `i64 [n]`.
+    #[getter]
+    fn position(&self) -> PyResult<Tensor> {
+        let positions = self
+            .0
+            .rows()
+            .iter()
+            .map(|row| i64::try_from(row.position).unwrap_or(i64::MAX));
+        Tensor::from_i64s(positions)
+    }
+
+    /// Whether each row has a value and is no padding, `bool [n]`.
+    #[getter]
+    fn valid(&self) -> PyResult<Tensor> {
+        Tensor::from_bools(
+            self.0
+                .rows()
+                .iter()
+                .map(|row| row.value.is_ok() && !row.is_padding),
+        )
+    }
+
+    /// Row, code and message of each error.
+    #[getter]
+    fn errors(&self) -> Vec<(usize, &str, &str)> {
+        let rows = self.0.rows().iter().enumerate();
+        rows.filter_map(|(index, row)| {
+            let error = row.value.as_ref().err()?;
+            Some((index, error.code.as_str(), error.message.as_str()))
+        })
+        .collect()
+    }
+
+    /// The rows that have a value.
+    fn without_errors(&self) -> Self {
+        Self(Arc::new(self.0.without_errors()))
+    }
+
+    /// The dtype and the shape of `stack`; `None` if no row has a value.
+    fn stacked_shape(&self) -> PyResult<Option<(&'static str, Vec<usize>)>> {
+        let layout = self.0.row_layout().map_err(|error| native(&error))?;
+        Ok(layout.map(|layout| (layout.dtype.name(), layout.shape)))
+    }
+
+    /// The values as one array `[n, ...]`, with zeros where a row has none; `None` if no row has a value.
+    fn stack(&self, py: Python<'_>) -> PyResult<Option<Tensor>> {
+        let stacked = py.detach(|| {
+            let Some(layout) = self.0.row_layout()? else {
+                return Ok(None);
+            };
+            let mut memory = MutableBuffer::from_len_zeroed(layout.bytes);
+            self.0.stack_rows_into(memory.as_slice_mut())?;
+            Ok(Some((layout, memory)))
+        });
+        let stacked = stacked.map_err(|error| native(&error))?;
+        stacked
+            .map(|(layout, memory)| of_layout(py, layout, memory))
+            .transpose()
+    }
+
+    /// Copies the values, with zeros where a row has none, into a writable buffer of bytes.
+    fn stack_into(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
+        let written = write_to(py, buffer, |bytes| self.0.stack_rows_into(bytes))?;
+        match written.map_err(|error| native(&error))? {
+            Some(_) => Ok(()),
+            None => Err(config("cannot stack: no row has a value")),
+        }
+    }
+
+    /// The value of each row, `None` where it has none.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+        let values = self.0.rows().iter().map(|row| row.value.as_ref().ok());
+        values
+            .map(|value| value.map(|value| value_object(py, value.clone())).transpose())
+            .collect()
+    }
+}
+
+/// A tensor of stacked values.
+fn of_layout(py: Python<'_>, layout: StackLayout, memory: MutableBuffer) -> PyResult<Tensor> {
+    let StackLayout {
+        dtype,
+        layout,
+        shape,
+        scales,
+        ..
+    } = layout;
+    Tensor::new(ElementType::from(dtype), shape, memory)?
+        .with_layout(layout)
+        .with_scales(py, scales.as_deref())
+}
+
+/// A value as a tensor, bytes or a table.
+pub(crate) fn value_object(py: Python<'_>, value: Sample) -> PyResult<Bound<'_, PyAny>> {
+    match value {
+        Sample::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
+        Sample::Image(image) => {
+            let shape = vec![image.height() as usize, image.width() as usize, 3];
+            let memory = MutableBuffer::from(image.into_pixels());
+            let tensor = Tensor::new(ElementType::U8, shape, memory)?.with_layout(Layout::Hwc);
+            Ok(Bound::new(py, tensor)?.into_any())
+        }
+        Sample::Tensor(tensor) => {
+            let mut memory = MutableBuffer::with_capacity(tensor.data().len());
+            memory.extend_from_slice(tensor.data().as_slice());
+            let scale = tensor.scale();
+            let array = Tensor::new(ElementType::from(tensor.dtype()), tensor.shape().to_vec(), memory)?
+                .with_layout(tensor.layout())
+                .with_scales(py, scale.as_ref().map(std::slice::from_ref))?;
+            Ok(Bound::new(py, array)?.into_any())
+        }
+        Sample::Table(table) => Ok(Bound::new(py, Table::from(table))?.into_any()),
+    }
+}

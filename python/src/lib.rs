@@ -1,0 +1,46 @@
+//! The private native module of the Python package `pushdown`: readers, their batches, and values without copies.
+//!
+//! Everything public is Python, in `python/pushdown`. Here, blocking functions release the interpreter lock and look for signals every
+//! 50 ms, so that Ctrl-C works while they wait.
+
+mod batch;
+mod column;
+mod command;
+mod error;
+mod explain;
+mod live;
+mod logging;
+mod objects;
+mod pipeline;
+mod reader;
+mod runtime;
+mod settings;
+mod steps;
+mod store;
+mod table;
+mod tensor;
+
+use pyo3::pymodule;
+
+/// The native module of the package `pushdown`.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::{
+        batch::Batch,
+        command::run_command,
+        error::NativeError,
+        objects::Objects,
+        pipeline::{check_json, parse_pipeline},
+        reader::{Observations, Reader},
+        steps::steps_json,
+        store::Store,
+        table::{Table, TableBatch, TableReader},
+        tensor::Tensor,
+    };
+
+    /// Version of the package.
+    #[expect(non_upper_case_globals, reason = "the name in Python")]
+    #[pymodule_export]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+}

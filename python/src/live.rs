@@ -1,0 +1,111 @@
+//! A reader together with the threads that it needs.
+
+use std::mem::ManuallyDrop;
+
+use futures::future::BoxFuture;
+use pyo3::{PyResult, Python};
+use tokio::{select, sync::Mutex};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    error::{config, native},
+    runtime::ProcessRuntime,
+};
+
+/// A reader and its threads. In a forked child it is neither used nor dropped, since its threads are not there.
+#[derive(Debug)]
+pub(crate) struct Live<R> {
+    runtime: ProcessRuntime,
+    /// `None` once it is closed.
+    reader: Mutex<Option<R>>,
+    /// Ends what other Python threads wait for.
+    closing: CancellationToken,
+}
+
+impl<R: Send> Live<R> {
+    /// Starts threads, and builds the reader on them.
+    pub(crate) fn start<F>(py: Python<'_>, build: impl FnOnce() -> F + Send) -> PyResult<Self>
+    where
+        F: Future<Output = pushdown_client::Result<R>>,
+    {
+        let runtime = ProcessRuntime::start()?;
+        let reader = runtime.wait(py, build)?.map_err(|error| native(&error))?;
+        Ok(Self {
+            runtime,
+            reader: Mutex::new(Some(reader)),
+            closing: CancellationToken::new(),
+        })
+    }
+
+    /// Waits for what `read` reads. Another Python thread that reads is waited for, too.
+    pub(crate) fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        read: impl for<'a> FnOnce(&'a mut R) -> BoxFuture<'a, pushdown_client::Result<T>> + Send,
+    ) -> PyResult<T> {
+        self.wait(py, || async {
+            let mut reader = self.reader.lock().await;
+            Some(read(reader.as_mut()?).await)
+        })
+    }
+
+    /// As `read`, with a clone, so that several Python threads can wait at once.
+    pub(crate) fn read_concurrently<T: Send, F>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(R) -> F + Send,
+    ) -> PyResult<T>
+    where
+        R: Clone,
+        F: Future<Output = pushdown_client::Result<T>>,
+    {
+        self.wait(py, || async {
+            let reader = self.reader.lock().await.clone()?;
+            Some(read(reader).await)
+        })
+    }
+
+    /// Waits for what `start` returns, which is `None` if the reader is closed, or until it is closed.
+    fn wait<T: Send, F>(&self, py: Python<'_>, start: impl FnOnce() -> F + Send) -> PyResult<T>
+    where
+        F: Future<Output = Option<pushdown_client::Result<T>>>,
+    {
+        let reading = || async {
+            select! {
+                biased;
+                () = self.closing.cancelled() => None,
+                done = start() => done,
+            }
+        };
+        match self.runtime.wait(py, reading)? {
+            Some(done) => done.map_err(|error| native(&error)),
+            None => Err(config("the reader is closed")),
+        }
+    }
+
+    /// Ends all reads and calls `close` with the reader, unless it is closed already. In a forked child it does nothing.
+    pub(crate) fn close<F>(&self, py: Python<'_>, close: impl FnOnce(R) -> F + Send) -> PyResult<()>
+    where
+        F: Future<Output = ()>,
+    {
+        if !self.runtime.is_alive() {
+            return Ok(());
+        }
+        self.closing.cancel();
+        self.runtime.wait(py, || async {
+            if let Some(reader) = self.reader.lock().await.take() {
+                close(reader).await;
+            }
+        })?;
+        py.detach(|| self.runtime.shutdown());
+        Ok(())
+    }
+}
+
+impl<R> Drop for Live<R> {
+    fn drop(&mut self) {
+        if !self.runtime.is_alive() {
+            let _leaked = self.reader.get_mut().take().map(ManuallyDrop::new);
+        }
+    }
+}

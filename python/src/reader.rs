@@ -1,0 +1,162 @@
+//! A live reader of objects.
+
+use futures::{FutureExt as _, StreamExt as _};
+use pushdown_client::{
+    Mode, OnError, PushdownReader, PushdownReaderBuilder, ReaderMonitor, Stats, TailCounts,
+};
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::{
+    batch::Batch,
+    live::Live,
+    objects::Objects,
+    settings::{self, Keys, reader_spec},
+};
+
+/// A reader whose threads live until `close`, or until it is dropped.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct Reader {
+    live: Live<PushdownReader>,
+    monitor: ReaderMonitor,
+    samples: usize,
+    batches: usize,
+    tail_counts: TailCounts,
+}
+
+/// What the planner of a reader has observed.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct Observations(pushdown_client::Observations);
+
+#[pymethods]
+impl Reader {
+    /// Starts threads. The spec's members are those of the library's `ReaderSpec`; rows without a value are always reported.
+    #[new]
+    #[pyo3(signature = (spec_json, credentials, objects, observations = None))]
+    fn new(
+        py: Python<'_>,
+        spec_json: &str,
+        credentials: Option<Keys>,
+        objects: &Objects,
+        observations: Option<&Observations>,
+    ) -> PyResult<Self> {
+        let mut builder = PushdownReaderBuilder::from(reader_spec(spec_json)?)
+            .on_error(OnError::SkipAndReport)
+            .objects(objects.shared());
+        if let Some(known) = observations {
+            builder = builder.observations(known.0.clone());
+        }
+        if let Some(keys) = credentials {
+            builder = builder.credentials(settings::credentials(keys));
+        }
+        let live = Live::start(py, || builder.build())?;
+        let facts = live.read(py, |reader| {
+            let facts = (
+                reader.monitor(),
+                reader.len(),
+                reader.batches(),
+                reader.tail_counts(),
+            );
+            async { Ok(facts) }.boxed()
+        })?;
+        let (monitor, samples, batches, tail_counts) = facts;
+        Ok(Self {
+            live,
+            monitor,
+            samples,
+            batches,
+            tail_counts,
+        })
+    }
+
+    /// The next batch; `None` after the last one.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let batch = self
+            .live
+            .read(py, |reader| async { reader.next().await.transpose() }.boxed())?;
+        Ok(batch.map(Batch::from))
+    }
+
+    /// The samples with these indices, in this order, as one batch.
+    fn take(&self, py: Python<'_>, indices: Vec<usize>) -> PyResult<Batch> {
+        let batch = self.live.read(py, |reader| {
+            async move { PushdownReader::take(reader, &indices).await }.boxed()
+        })?;
+        Ok(batch.into())
+    }
+
+    /// Samples of this rank in the epoch, from the start position on.
+    const fn __len__(&self) -> usize {
+        self.samples
+    }
+
+    /// Batches of this rank in the epoch, from the start position on.
+    #[getter]
+    const fn batches(&self) -> usize {
+        self.batches
+    }
+
+    /// Samples that the tail policy drops and repeats in the epoch, over all ranks.
+    #[getter]
+    const fn tail_counts(&self) -> (usize, usize) {
+        (self.tail_counts.dropped, self.tail_counts.repeated)
+    }
+
+    /// Starts another epoch from its first batch.
+    fn set_epoch(&self, py: Python<'_>, epoch: u32) -> PyResult<()> {
+        self.live.read(py, |reader| {
+            reader.set_epoch(epoch);
+            async { Ok(()) }.boxed()
+        })
+    }
+
+    /// Counts so far, as JSON.
+    fn stats_json(&self) -> String {
+        stats_json(&self.monitor.stats())
+    }
+
+    /// The plan in force, for people; `None` before the first one and in other modes than auto.
+    fn plan(&self) -> Option<String> {
+        self.monitor.plan().map(|plan| plan.to_string())
+    }
+
+    /// The mode in force: "auto", "pushdown" or "plain".
+    #[getter]
+    fn mode(&self) -> &'static str {
+        match self.monitor.mode() {
+            Mode::Auto => "auto",
+            Mode::Pushdown => "pushdown",
+            Mode::Plain => "plain",
+        }
+    }
+
+    /// What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
+    fn observations(&self) -> Option<Observations> {
+        self.monitor.observations().map(Observations)
+    }
+
+    /// Cancels everything in flight, and waits until all threads have ended.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.live.close(py, PushdownReader::close)
+    }
+}
+
+/// Counts as JSON.
+pub(crate) fn stats_json(stats: &Stats) -> String {
+    json!({
+        "samples": stats.samples,
+        "errors": stats.errors,
+        "skipped": stats.skipped,
+        "value_bytes": stats.value_bytes,
+        "wire_bytes_down": stats.wire_bytes_down,
+        "wire_bytes_up": stats.wire_bytes_up,
+        "stored_bytes": stats.stored_bytes,
+        "cache_hits": stats.cache_hits,
+        "cache_writes": stats.cache_writes,
+        "retries": stats.retries,
+        "waiting_seconds": stats.waiting.as_secs_f64(),
+    })
+    .to_string()
+}

@@ -1,0 +1,103 @@
+//! The threads of network I/O, and waiting for them from Python.
+
+use std::{mem::ManuallyDrop, pin::pin, process, time::Duration};
+
+use pushdown_exec::sync::RwLock;
+use pyo3::{PyResult, Python};
+use tokio::{
+    runtime::{Builder, Runtime},
+    time::timeout,
+};
+
+use crate::{
+    error::{config, forked, internal},
+    logging,
+};
+
+/// Interval of looking for signals, such as that of Ctrl-C, while Python waits.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+/// Threads of network I/O. Steps run on the reader's own threads.
+const IO_THREADS: usize = 2;
+/// The longest wait for threads of network I/O to end.
+const SHUTDOWN: Duration = Duration::from_secs(1);
+
+/// A runtime that belongs to the process that started it. In a forked child its threads do not exist, so there it is never used and
+/// never dropped.
+#[derive(Debug)]
+pub(crate) struct ProcessRuntime {
+    /// `None` once it is shut down.
+    runtime: RwLock<Option<Runtime>>,
+    process: u32,
+}
+
+impl ProcessRuntime {
+    pub(crate) fn start() -> PyResult<Self> {
+        logging::start();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(IO_THREADS)
+            .thread_name("pushdown-io")
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| internal(format!("cannot start threads: {error}")))?;
+        Ok(Self {
+            runtime: RwLock::new(Some(runtime)),
+            process: process::id(),
+        })
+    }
+
+    /// Whether this is the process that started the runtime.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.process == process::id()
+    }
+
+    /// Waits for the future that `start` returns, without the interpreter lock. A signal whose handler raises, such as that of Ctrl-C,
+    /// ends the wait.
+    pub(crate) fn wait<T: Send, F: Future<Output = T>>(
+        &self,
+        py: Python<'_>,
+        start: impl FnOnce() -> F + Send,
+    ) -> PyResult<T> {
+        if !self.is_alive() {
+            return Err(forked());
+        }
+        py.detach(|| {
+            let mut future = pin!(start());
+            loop {
+                let step = async { timeout(SIGNAL_INTERVAL, future.as_mut()).await };
+                let done = self.runtime.read().as_ref().map(|runtime| runtime.block_on(step));
+                match done {
+                    Some(Ok(done)) => return Ok(done),
+                    Some(Err(_elapsed)) => check_signals()?,
+                    None => return Err(config("the reader is closed")),
+                }
+            }
+        })
+    }
+
+    /// Ends the threads and waits for them, but not for long.
+    pub(crate) fn shutdown(&self) {
+        if let Some(runtime) = self.runtime.write().take() {
+            runtime.shutdown_timeout(SHUTDOWN);
+        }
+    }
+}
+
+/// Runs the handlers of signals that have arrived.
+#[expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "the method itself is not general over lifetimes"
+)]
+fn check_signals() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
+}
+
+impl Drop for ProcessRuntime {
+    fn drop(&mut self) {
+        if self.is_alive() {
+            self.shutdown();
+        } else {
+            // Dropping it would wait for threads that do not exist here.
+            let _leaked = self.runtime.get_mut().take().map(ManuallyDrop::new);
+        }
+    }
+}

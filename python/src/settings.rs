@@ -1,0 +1,34 @@
+//! Settings from Python.
+
+use pushdown_client::{Credentials, ReaderSpec, StoreBuilder, StoreSpec};
+use pyo3::PyResult;
+
+use crate::error::config;
+
+/// Access key, secret key and session token.
+pub(crate) type Keys = (String, String, Option<String>);
+
+/// Explicit credentials.
+pub(crate) fn credentials((access_key, secret_key, token): Keys) -> Credentials {
+    let credentials = Credentials::new(access_key, secret_key);
+    match token {
+        Some(token) => credentials.with_session_token(token),
+        None => credentials,
+    }
+}
+
+/// Parses the settings of a reader.
+pub(crate) fn reader_spec(json: &str) -> PyResult<ReaderSpec> {
+    serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))
+}
+
+/// Parses the settings of a store.
+pub(crate) fn store(json: &str, keys: Option<Keys>) -> PyResult<StoreBuilder> {
+    let spec: StoreSpec =
+        serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))?;
+    let builder = StoreBuilder::from(spec);
+    Ok(match keys {
+        Some(keys) => builder.credentials(credentials(keys)),
+        None => builder,
+    })
+}

@@ -1,0 +1,172 @@
+//! One-off requests.
+
+use arrow_schema::SchemaRef;
+use pushdown::{Context, Kind, Limits, Pipeline, Sample, wire::Split};
+use pushdown_client::{ErrorKind, Store as Endpoint, ValueRequest};
+use pyo3::{prelude::*, types::PyBytes};
+
+use crate::{
+    batch::value_object,
+    error::config,
+    explain::ExplainOptions,
+    live::Live,
+    objects::Objects,
+    pipeline::stages_json,
+    settings::{self, Keys},
+};
+
+/// An endpoint. Threads live until `close`, or until it is dropped.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct Store(Live<Endpoint>);
+
+#[pymethods]
+impl Store {
+    #[new]
+    fn new(py: Python<'_>, store_json: &str, credentials: Option<Keys>) -> PyResult<Self> {
+        let builder = settings::store(store_json, credentials)?;
+        Live::start(py, || builder.build()).map(Self)
+    }
+
+    /// An object as stored.
+    fn get<'py>(&self, py: Python<'py>, bucket: &str, key: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let read = |store: Endpoint| async move { store.get(bucket, key, &Limits::default()).await };
+        let bytes = self.0.read_concurrently(py, read)?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// What a pipeline computes from an object: at the gateway, or on this host if the endpoint is a plain store. Rows of tables are
+    /// computed where it is expected to be faster.
+    #[pyo3(signature = (bucket, key, pipeline, split = "full", seed = None, epoch = None))]
+    #[expect(clippy::too_many_arguments, reason = "named arguments in Python")]
+    fn get_value<'py>(
+        &self,
+        py: Python<'py>,
+        bucket: &str,
+        key: &str,
+        pipeline: &str,
+        split: &str,
+        seed: Option<u64>,
+        epoch: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let split: Split = split.parse().map_err(|error| config(format!("{error}")))?;
+        let request = Request {
+            bucket,
+            key,
+            split,
+            seed,
+            epoch: epoch.unwrap_or(0),
+        };
+        let value = self.0.read_concurrently(py, |store| async move {
+            let pipeline = store.pipeline(pipeline).await?;
+            request.value(&store, &pipeline).await
+        })?;
+        value_object(py, value)
+    }
+
+    /// Kind, shape and bytes of each stage. Models are those of the endpoint.
+    #[pyo3(signature = (pipeline, size = None, nbytes = None))]
+    fn check_json(
+        &self,
+        py: Python<'_>,
+        pipeline: &str,
+        size: Option<(u32, u32)>,
+        nbytes: Option<u64>,
+    ) -> PyResult<String> {
+        let read = |store: Endpoint| async move { store.pipeline(pipeline).await };
+        let pipeline = self.0.read_concurrently(py, read)?;
+        stages_json(&pipeline, size, nbytes)
+    }
+
+    /// Measures a pipeline on a few samples. Returns the costs of each split and the best plan, as JSON with a text for people.
+    fn explain_json(
+        &self,
+        py: Python<'_>,
+        objects: &Objects,
+        pipeline: &str,
+        options_json: &str,
+    ) -> PyResult<String> {
+        let options: ExplainOptions = serde_json::from_str(options_json)
+            .map_err(|error| config(format!("invalid options: {error}")))?;
+        let all = objects.list_ref();
+        let sampled = options.sampled(all);
+        let (seed, epoch) = (options.seed, options.epoch);
+        let profile = self.0.read_concurrently(py, |store| async move {
+            let pipeline = store.pipeline(pipeline).await?;
+            store.profile(&sampled, &pipeline, seed, epoch).await
+        })?;
+        options.explanation(profile, all.len())
+    }
+
+    /// Waits until all threads have ended.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.close(py, |store| async move { drop(store) })
+    }
+}
+
+/// What to compute.
+#[derive(Debug, Clone, Copy)]
+struct Request<'a> {
+    bucket: &'a str,
+    key: &'a str,
+    split: Split,
+    seed: Option<u64>,
+    epoch: u32,
+}
+
+impl Request<'_> {
+    async fn value(self, store: &Endpoint, pipeline: &Pipeline) -> pushdown_client::Result<Sample> {
+        let limits = Limits::default();
+        let whole = pipeline.kinds().last();
+        if self.split == Split::Full && matches!(whole, Some(Kind::Table(_))) {
+            return self.table(store, pipeline, &limits).await.map(Sample::Table);
+        }
+        let request = ValueRequest {
+            pipeline,
+            split: self.split,
+            seed: self.seed,
+            epoch: Some(self.epoch),
+            accept: None,
+        };
+        match store.get_value(self.bucket, self.key, &request, &limits).await {
+            Ok(value) => value.decode(&limits),
+            Err(error) if error.kind() == ErrorKind::NotAGateway && self.split == Split::Full => {
+                self.local(store, pipeline, limits).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The same on this host.
+    async fn local(
+        self,
+        store: &Endpoint,
+        pipeline: &Pipeline,
+        limits: Limits,
+    ) -> pushdown_client::Result<Sample> {
+        let object = store.get(self.bucket, self.key, &limits).await?;
+        let context = Context {
+            seed: self.seed,
+            epoch: Some(self.epoch),
+            limits,
+            ..Context::new(self.key.as_bytes())
+        };
+        // Whoever asked waits, and nothing else runs on this runtime.
+        Ok(pipeline.run(0..pipeline.len(), Sample::Bytes(object), &context)?)
+    }
+
+    async fn table(
+        self,
+        store: &Endpoint,
+        pipeline: &Pipeline,
+        limits: &Limits,
+    ) -> pushdown_client::Result<pushdown::Table> {
+        let table = store.table(self.bucket, self.key, limits);
+        let mut rows = table.rows(pipeline, self.seed, self.epoch).await?;
+        let mut batches = Vec::new();
+        while let Some(batch) = rows.next().await? {
+            batches.push(batch);
+        }
+        Ok(pushdown::Table::new(SchemaRef::clone(rows.schema()), batches)?)
+    }
+}

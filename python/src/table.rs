@@ -1,0 +1,230 @@
+//! Tables, and a live reader of rows.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use futures::{FutureExt as _, StreamExt as _};
+use pushdown_client::{PushdownReaderBuilder, Stats, TableReader as Rows};
+use pyo3::{prelude::*, types::PyCapsule};
+use pyo3_arrow::PyTable;
+
+use crate::{
+    column::column,
+    live::Live,
+    objects::Objects,
+    reader::stats_json,
+    settings::{self, Keys, reader_spec},
+    tensor::Tensor,
+};
+
+/// Rows in memory. Every export shares the memory.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    pub(crate) const fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches }
+    }
+}
+
+impl From<pushdown::Table> for Table {
+    fn from(table: pushdown::Table) -> Self {
+        Self::new(SchemaRef::clone(table.schema()), table.into_batches())
+    }
+}
+
+/// A capsule of `__arrow_c_stream__` over these rows.
+pub(crate) fn stream_capsule<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    requested_schema: Option<Bound<'py, PyCapsule>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let table = Bound::new(py, PyTable::try_new(batches, schema)?)?;
+    table.call_method1("__arrow_c_stream__", (requested_schema,))
+}
+
+#[pymethods]
+impl Table {
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    #[getter]
+    fn column_names(&self) -> Vec<&str> {
+        self.schema
+            .fields()
+            .iter()
+            .map(|field| field.name().as_str())
+            .collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.num_rows()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let schema = pyo3_arrow::PySchema::new(SchemaRef::clone(&self.schema));
+        Bound::new(py, schema)?.call_method0("__arrow_c_schema__")
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        stream_capsule(
+            py,
+            SchemaRef::clone(&self.schema),
+            self.batches.clone(),
+            requested_schema,
+        )
+    }
+
+    /// A numeric or fixed-size column as one array `[n, ...]`, any other as a list.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.schema, &self.batches, name)
+    }
+}
+
+/// Rows that are consecutive in the order of the epoch.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct TableBatch(pushdown_client::TableBatch);
+
+#[pymethods]
+impl TableBatch {
+    /// Number of the batch within this reader's share, from 0.
+    #[getter]
+    const fn number(&self) -> usize {
+        self.0.number
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.ids.len()
+    }
+
+    #[getter]
+    fn table(&self) -> Table {
+        Table::new(self.0.rows.schema(), vec![self.0.rows.clone()])
+    }
+
+    /// A numeric or fixed-size column as one array `[n, ...]`, any other as a list.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        column(
+            py,
+            &self.0.rows.schema(),
+            std::slice::from_ref(&self.0.rows),
+            name,
+        )
+    }
+
+    /// Index of each row's object, `i64 [n]`.
+    #[getter]
+    fn objects(&self) -> PyResult<Tensor> {
+        let objects = self
+            .0
+            .ids
+            .iter()
+            .map(|id| i64::try_from(id.object).unwrap_or(i64::MAX));
+        Tensor::from_i64s(objects)
+    }
+
+    /// Number of each row in its object, `i64 [n]`.
+    #[getter]
+    fn rows(&self) -> PyResult<Tensor> {
+        let rows = self
+            .0
+            .ids
+            .iter()
+            .map(|id| i64::try_from(id.row).unwrap_or(i64::MAX));
+        Tensor::from_i64s(rows)
+    }
+}
+
+/// A reader of rows whose threads live until `close`, or until it is dropped.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct TableReader {
+    live: Live<Rows>,
+    rows: u64,
+    batches: u64,
+    columns: Vec<String>,
+    stage: usize,
+}
+
+#[pymethods]
+impl TableReader {
+    /// Starts threads, reads footers, and evaluates the condition.
+    #[new]
+    fn new(py: Python<'_>, spec_json: &str, credentials: Option<Keys>, objects: &Objects) -> PyResult<Self> {
+        let mut builder = PushdownReaderBuilder::from(reader_spec(spec_json)?).objects(objects.shared());
+        if let Some(keys) = credentials {
+            builder = builder.credentials(settings::credentials(keys));
+        }
+        let live = Live::start(py, || builder.build_table())?;
+        let facts = live.read(py, |reader| {
+            let fields = reader.schema().fields().iter();
+            let columns = fields.map(|field| field.name().clone()).collect();
+            let facts = (reader.len(), reader.batches(), columns, reader.stage());
+            async { Ok(facts) }.boxed()
+        })?;
+        let (rows, batches, columns, stage) = facts;
+        Ok(Self {
+            live,
+            rows,
+            batches,
+            columns,
+            stage,
+        })
+    }
+
+    /// The next batch; `None` after the last one.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<TableBatch>> {
+        let batch = self
+            .live
+            .read(py, |reader| async { reader.next().await.transpose() }.boxed())?;
+        Ok(batch.map(TableBatch))
+    }
+
+    /// Rows of this rank that are left in the epoch.
+    fn __len__(&self) -> usize {
+        usize::try_from(self.rows).unwrap_or(usize::MAX)
+    }
+
+    /// Batches of this rank that are left in the epoch.
+    #[getter]
+    const fn batches(&self) -> u64 {
+        self.batches
+    }
+
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.columns.clone()
+    }
+
+    /// Number of steps that run at the gateway.
+    #[getter]
+    const fn stage(&self) -> usize {
+        self.stage
+    }
+
+    /// Counts so far, as JSON.
+    fn stats_json(&self, py: Python<'_>) -> PyResult<String> {
+        let stats: Stats = self.live.read(py, |reader| {
+            let stats = reader.stats();
+            async move { Ok(stats) }.boxed()
+        })?;
+        Ok(stats_json(&stats))
+    }
+
+    /// Cancels everything in flight, and waits until all threads have ended.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.live.close(py, |reader| async move { drop(reader) })
+    }
+}

@@ -1,0 +1,114 @@
+"""What happens when samples, objects or the gateway fail."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pushdown
+from samples import PIPELINE
+
+BUCKET = "damaged"
+
+
+@pytest.fixture(scope="module")
+def damaged(world: Any) -> str:
+    """Good photos, and one object that is no photo."""
+    s3 = world.s3
+    s3.create_bucket(Bucket=BUCKET)
+    for entry in s3.list_objects_v2(Bucket="photos", Prefix="train/exif/")["Contents"]:
+        body = s3.get_object(Bucket="photos", Key=entry["Key"])["Body"].read()
+        s3.put_object(Bucket=BUCKET, Key=entry["Key"].replace("train/exif/", ""), Body=body)
+    s3.put_object(Bucket=BUCKET, Key="bad.jpg", Body=b"this is no photo")
+    return f"s3://{BUCKET}/"
+
+
+@pytest.fixture
+def settings(endpoint: str) -> dict[str, Any]:
+    return {"endpoint": endpoint, "batch_size": 4, "seed": 7, "mode": "pushdown"}
+
+
+def test_raise_names_the_sample(settings: dict[str, Any], damaged: str) -> None:
+    with pushdown.Reader(damaged, PIPELINE, **settings) as reader, pytest.raises(pushdown.SampleError) as raised:
+        list(reader)
+    error = raised.value
+    assert error.key == "bad.jpg" and error.code == "UndecodableObject"
+    assert "bad.jpg" in str(error)
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), again.key, again.code, str(again)) == (type(error), error.key, error.code, str(error))
+
+
+@pytest.mark.parametrize("mode", ["pushdown", "plain"])
+def test_report_keeps_the_row(settings: dict[str, Any], damaged: str, mode: str) -> None:
+    with pushdown.Reader(damaged, PIPELINE, **{**settings, "mode": mode}, on_error="report") as reader:
+        batches = list(reader)
+        assert sum(len(batch.keys) for batch in batches) == len(reader.objects)
+        assert reader.stats.errors == 1
+    (batch,) = [batch for batch in batches if batch.errors]
+    row = batch.keys.index("bad.jpg")
+    assert np.asarray(batch.valid).tolist() == [n != row for n in range(len(batch.keys))]
+    assert not np.asarray(batch.x)[row].any(), "its values are zeros"
+    assert [error.key for error in batch.errors] == ["bad.jpg"]
+
+
+def test_skip_leaves_it_out_and_counts_it(settings: dict[str, Any], damaged: str) -> None:
+    with pushdown.Reader(damaged, PIPELINE, **settings, on_error="skip") as reader:
+        keys = [key for batch in reader for key in batch.keys]
+        assert "bad.jpg" not in keys and len(keys) == len(reader.objects) - 1
+        assert reader.stats.errors == 1
+
+
+def test_max_errors_bounds_them(settings: dict[str, Any], damaged: str) -> None:
+    with (
+        pushdown.Reader(damaged, PIPELINE, **settings, on_error="report", max_errors=0) as reader,
+        pytest.raises(pushdown.SampleError),
+    ):
+        list(reader)
+    with pushdown.Reader(damaged, PIPELINE, **settings, on_error="report", max_errors=1) as reader:
+        assert sum(len(batch.errors) for batch in reader) == 1
+
+
+def test_an_invalid_pipeline_shows_the_place(endpoint: str, source: str) -> None:
+    with pytest.raises(pushdown.PipelineError) as raised:
+        pushdown.Reader(source, "decode | rezise(short=256)", endpoint=endpoint)
+    assert raised.value.position == 9
+    assert str(raised.value).endswith("decode | rezise(short=256)\n           ^")
+    assert pickle.loads(pickle.dumps(raised.value)).position == 9
+
+
+def test_random_steps_need_a_seed(endpoint: str, source: str) -> None:
+    with pytest.raises(pushdown.Error, match="seed"):
+        list(pushdown.Reader(source, PIPELINE, endpoint=endpoint))
+
+
+def test_errors_say_what_to_do(endpoint: str, source: str) -> None:
+    with pytest.raises(pushdown.ConfigError, match="no objects under"):
+        pushdown.Reader("s3://photos/nothing/", "decode", endpoint=endpoint)
+    with pytest.raises(pushdown.RefusedError, match="NoSuchBucket"):
+        pushdown.Reader("s3://no-such-bucket/", "decode", endpoint=endpoint)
+    with pytest.raises(pushdown.RefusedError):
+        pushdown.Reader(source, "decode", endpoint=endpoint, credentials=("nobody", "secret", None))
+    retry = pushdown.Retry(attempts=1)
+    with pytest.raises(pushdown.UnavailableError):
+        pushdown.Reader(source, "decode", endpoint="http://127.0.0.1:9", retry=retry)
+
+
+def test_a_plain_store_is_named_as_such(world: Any, source: str) -> None:
+    with (
+        pushdown.Reader(source, "decode", endpoint=world.upstream, mode="pushdown") as reader,
+        pytest.raises(pushdown.NotAGatewayError),
+    ):
+        list(reader)
+
+
+def test_auto_reads_from_a_plain_store(world: Any, source: str, options: dict[str, Any]) -> None:
+    from samples import samples
+
+    with pushdown.Reader(source, PIPELINE, **options) as reader:
+        expected = samples(reader)
+    with pushdown.Reader(source, PIPELINE, **{**options, "endpoint": world.upstream}) as reader:
+        assert samples(reader) == expected
+        assert reader.mode == "plain"

@@ -1,0 +1,193 @@
+"""Storms of 503, restarts, credentials that expire: nothing is lost, and nothing is read twice."""
+
+from __future__ import annotations
+
+import http.client
+import http.server
+import itertools
+import json
+import pathlib
+import sys
+import textwrap
+import threading
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import pushdown
+from samples import PIPELINE, Sample, samples, samples_of
+from stores import ACCESS, SECRET, start_gateway
+
+
+@pytest.fixture(scope="module")
+def expected(options: dict[str, Any], source: str) -> list[Sample]:
+    with pushdown.Reader(source, PIPELINE, **options) as reader:
+        return samples(reader)
+
+
+class Storm(http.server.ThreadingHTTPServer):
+    """Passes requests on, except for those that it answers with 503."""
+
+    def __init__(self, upstream: str, refuse: Iterator[bool]) -> None:
+        super().__init__(("127.0.0.1", 0), Relay)
+        self.upstream, self.refuse = urllib.parse.urlsplit(upstream), refuse
+        self.refused = 0
+        self.lock = threading.Lock()
+
+
+class Relay(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Storm
+
+    def relay(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        with self.server.lock:
+            is_refused = next(self.server.refuse)
+            self.server.refused += is_refused
+        if is_refused:
+            answer = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+            self.send_response(503)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+            return
+        upstream = self.server.upstream
+        connection = http.client.HTTPConnection(upstream.hostname or "", upstream.port)
+        # The host is signed: it stays that of this relay.
+        connection.request(self.command, self.path, body, dict(self.headers))
+        answered = connection.getresponse()
+        data = answered.read()
+        connection.close()
+        self.send_response(answered.status)
+        for name, value in answered.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server"):
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = do_HEAD = relay
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("mode", ["pushdown", "plain", "auto"])
+def test_a_storm_of_503_loses_nothing(
+    options: dict[str, Any], source: str, endpoint: str, expected: list[Sample], mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Storm(endpoint, itertools.cycle([True, True, False])) as storm:
+        threading.Thread(target=storm.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{storm.server_address[1]}"
+        retry = pushdown.Retry(attempts=20, base_seconds=0.01, cap_seconds=0.05)
+        settings = {**options, "endpoint": address, "mode": mode, "retry": retry}
+        with pushdown.Reader(source, PIPELINE, **settings) as reader:
+            assert samples(reader) == expected
+            assert reader.stats.retries > 0
+        assert any("SlowDown" in record.message for record in caplog.records), "outages are logged"
+        assert storm.refused > 0
+        storm.shutdown()
+
+
+def test_a_storm_that_does_not_end_is_an_error(options: dict[str, Any], endpoint: str) -> None:
+    with Storm(endpoint, itertools.repeat(True)) as storm:
+        threading.Thread(target=storm.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{storm.server_address[1]}"
+        retry = pushdown.Retry(attempts=3, base_seconds=0.01, cap_seconds=0.05)
+        with pytest.raises(pushdown.UnavailableError, match="SlowDown"):
+            pushdown.Reader("s3://photos/train/", PIPELINE, **{**options, "endpoint": address, "retry": retry})
+        storm.shutdown()
+
+
+def test_a_gateway_that_restarts_loses_nothing(
+    options: dict[str, Any], source: str, world: Any, expected: list[Sample], tmp_path: pathlib.Path
+) -> None:
+    settings = {"upstream": world.upstream}
+    gateway, addresses = start_gateway(tmp_path / "first", **settings)
+    try:
+        endpoint = f"http://{addresses['listen']}"
+        retry = pushdown.Retry(attempts=50, base_seconds=0.02, cap_seconds=0.2)
+        settings_of_reader = {**options, "endpoint": endpoint, "retry": retry, "prefetch": 1, "requests": 1}
+        with pushdown.Reader(source, PIPELINE, **settings_of_reader) as reader:
+            batches = iter(reader)
+            read = samples_of(next(batches))
+            gateway.stop()
+            rest: list[Sample] = []
+            reading = threading.Thread(target=lambda: rest.extend(samples(batches)))
+            reading.start()
+            reading.join(0.5)
+            gateway, _ = start_gateway(tmp_path / "second", **settings, listen=addresses["listen"])
+            reading.join(60)
+            assert not reading.is_alive()
+        assert read + rest == expected
+    finally:
+        gateway.stop()
+
+
+def test_credentials_that_expire_are_renewed(
+    options: dict[str, Any], source: str, expected: list[Sample], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each pair of keys is valid for two seconds, less than the reserve of a reader."""
+    calls = tmp_path / "calls"
+    provider = tmp_path / "provider.py"
+    provider.write_text(
+        textwrap.dedent(
+            f"""
+            import datetime, json
+            with open({str(calls)!r}, "a") as calls:
+                calls.write("x")
+            until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)
+            print(json.dumps({{"Version": 1, "AccessKeyId": {ACCESS!r}, "SecretAccessKey": {SECRET!r},
+                              "Expiration": until.isoformat().replace("+00:00", "Z")}}))
+            """
+        )
+    )
+    config = tmp_path / "config"
+    config.write_text(f"[profile short]\ncredential_process = {sys.executable} {provider}\nregion = us-east-1\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    with pushdown.Reader(source, PIPELINE, **options, profile="short", requests=1, prefetch=1) as reader:
+        read: list[Sample] = []
+        for batch in reader:
+            read += samples_of(batch)
+    assert read == expected
+    assert len(calls.read_text()) > 2
+
+
+def requests_of(world: Any) -> dict[str, float]:
+    """Number of requests by route, from the gateway's metrics."""
+    with urllib.request.urlopen(f"{world.admin}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    counts: dict[str, float] = {}
+    for line in lines:
+        name, _, value = line.rpartition(" ")
+        if name.startswith("pushdown_requests_total{"):
+            counts[name] = float(value)
+    return counts
+
+
+def test_a_resume_sends_no_more_requests_than_a_fresh_start(options: dict[str, Any], source: str, world: Any) -> None:
+    objects = pushdown.list(source, endpoint=options["endpoint"])
+    settings = {**options, "mode": "pushdown", "requests": 1, "prefetch": 1}
+
+    def sent(state: dict[str, Any] | None) -> tuple[dict[str, float], dict[str, Any]]:
+        before = requests_of(world)
+        with pushdown.Reader(objects, PIPELINE, **settings) as reader:
+            if state is not None:
+                reader.load_state_dict(json.loads(json.dumps(state)))
+            batches = iter(reader)
+            for _ in range(3):
+                next(batches)
+            after_three = reader.state_dict()
+        after = requests_of(world)
+        return {name: after[name] - before.get(name, 0) for name in after if after[name] != before.get(name, 0)}, after_three
+
+    fresh, state = sent(None)
+    resumed, _ = sent(state)
+    assert fresh and resumed.keys() == fresh.keys()
+    # A batch may have been requested in advance when the reader was closed.
+    assert sum(fresh.values()) <= 4 and sum(resumed.values()) <= 4

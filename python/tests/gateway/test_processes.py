@@ -1,0 +1,192 @@
+"""Forks, signals and threads: nothing hangs, nothing stays."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from typing import Any
+
+import psutil
+import pytest
+
+import pushdown
+from samples import PIPELINE
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))
+
+
+def test_threads_live_while_an_iterator_does(options: dict[str, Any], source: str) -> None:
+    before = threads()
+    reader = pushdown.Reader(source, PIPELINE, **options)
+    assert threads() == before, "constructing lists, and joins its threads"
+    batches = iter(reader)
+    next(batches)
+    assert threads() > before
+    for _ in batches:
+        pass
+    assert threads() == before, "the last batch ends them"
+    batches = iter(reader)
+    next(batches)
+    reader.close()
+    assert threads() == before
+    batches = iter(reader)
+    next(batches)
+    del batches, reader
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while threads() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threads() == before, "an iterator that is garbage ends them"
+
+
+def test_close_is_quick(options: dict[str, Any], source: str) -> None:
+    """At most 100 ms in addition to the step that runs. This bound is wider, since other processes may have the CPUs."""
+    reader = pushdown.Reader(source, PIPELINE, **options)
+    next(iter(reader))
+    start = time.monotonic()
+    reader.close()
+    assert time.monotonic() - start < 1
+
+
+def run(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def test_an_iterator_that_was_live_at_a_fork_raises_in_the_child(endpoint: str, source: str) -> None:
+    done = run(
+        """
+        import os, sys, pushdown
+        reader = pushdown.Reader(sys.argv[2], "decode | resize(32, 32)", endpoint=sys.argv[1], batch_size=4)
+        batches = iter(reader)
+        next(batches)
+        child = os.fork()
+        if child == 0:
+            try:
+                next(batches)
+            except pushdown.ForkedReaderError as error:
+                # The reader itself works: another iterator has threads of its own.
+                count = sum(len(batch.keys) for batch in reader)
+                os._exit(0 if count == len(reader.objects) else 3)
+            os._exit(2)
+        assert os.waitpid(child, 0)[1] == 0, "the child"
+        print(1 + sum(1 for _ in batches))
+        """,
+        endpoint,
+        source,
+    )
+    assert done.stderr == ""
+    assert int(done.stdout) > 1
+
+
+def test_a_hundred_forks_while_reading(endpoint: str, source: str) -> None:
+    """Children read, are killed, or exit. No child hangs, and the parent goes on and leaves no thread or process."""
+    before = set(psutil.Process().children(recursive=True))
+    done = run(
+        """
+        import os, signal, sys, pushdown
+        reader = pushdown.Reader(sys.argv[2], "decode | resize(32, 32)", endpoint=sys.argv[1], batch_size=4)
+        batches = iter(reader)
+        next(batches)
+        for number in range(100):
+            if next(batches, None) is None:
+                batches = iter(reader)
+            child = os.fork()
+            if child == 0:
+                if number % 3 == 0:
+                    next(iter(reader))
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if number % 3 == 1:
+                    assert sum(len(batch.keys) for batch in reader) == len(reader.objects)
+                os._exit(0)
+            _, status = os.waitpid(child, 0)
+            assert status == (signal.SIGKILL if number % 3 == 0 else 0), (number, status)
+        reader.close()
+        print(len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd")))
+        """,
+        endpoint,
+        source,
+    )
+    assert done.stderr == ""
+    tasks, files = map(int, done.stdout.split())
+    assert tasks == 1 and files < 16
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+def test_nothing_is_left_in_shared_memory(endpoint: str, source: str) -> None:
+    before = set(os.listdir("/dev/shm"))
+    test_a_hundred_forks_while_reading(endpoint, source)
+    assert set(os.listdir("/dev/shm")) == before
+
+
+@pytest.fixture
+def silent_server() -> Any:
+    """Accepts connections and never answers."""
+    import socket
+
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(64)
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("what", ["list", "read"])
+def test_ctrl_c_ends_a_wait(silent_server: str, what: str, tmp_path: pathlib.Path) -> None:
+    program = """
+        import signal, sys, threading, time, os, pushdown
+        def interrupt():
+            time.sleep(0.5)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        sent = []
+        source = "s3://b/" if sys.argv[2] == "list" else ["s3://b/a.jpg"]
+        threading.Thread(target=interrupt).start()
+        try:
+            list(pushdown.Reader(source, "decode", endpoint=sys.argv[1], mode="pushdown"))
+        except KeyboardInterrupt:
+            print(time.monotonic() - sent[0])
+    """
+    done = run(program, silent_server, what)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1, "a wait looks for signals every 50 ms"
+
+
+def test_memory_stays_flat(options: dict[str, Any], source: str) -> None:
+    process = psutil.Process()
+    sizes = []
+    with pushdown.Reader(source, "decode | resize(64, 64) | to_float", **options) as reader:
+        for _ in range(50):
+            for batch in reader:
+                assert batch.x is not None
+            sizes.append(process.memory_info().rss)
+    assert sizes[-1] - sizes[4] <= 10 << 20
+
+
+def test_the_command_line_runs(endpoint: str, source: str) -> None:
+    done = run("import sys; from pushdown.cli import main; sys.argv = ['pushdown', '--version']; main()")
+    assert done.stdout == f"pushdown {pushdown.__version__}\n"
+    program = "import sys; from pushdown.cli import main; sys.argv = ['pushdown', *sys.argv[1:]]; main()"
+    done = run(program, "read", source, "-p", "decode | resize(32, 32)", "--endpoint-url", endpoint, "--json")
+    assert done.returncode == 0, done.stderr
+    assert '"samples"' in done.stdout
+    assert run(program, "read", "nonsense").returncode == 2
+
+
+def test_ctrl_c_ends_the_command(silent_server: str) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import sys; from pushdown.cli import main; sys.argv[0] = 'pushdown'; main()",
+         "read", "s3://b/", "-p", "decode", "--endpoint-url", silent_server],
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    time.sleep(1.5)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=10) != 0

@@ -1,0 +1,231 @@
+"""An in-memory double of the native readers, for tests of the Python layer alone.
+
+It deals out samples as the native reader does, without threads or network. A sample's value is its index in the data set, twice.
+Keys that contain `bad` fail. `reset` empties it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+_CODES = {"bool": "B", "u8": "B", "i8": "b", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
+
+buckets: dict[str, list[str]] = {}
+live: list[Any] = []
+"""Readers and stores that are open."""
+opened: list[dict[str, Any]] = []
+"""The specs of all readers, in order."""
+
+
+def reset() -> None:
+    buckets.clear()
+    live.clear()
+    opened.clear()
+
+
+class NativeError(Exception):
+    pass
+
+
+class Tensor(array):  # type: ignore[type-arg]
+    """An array with one axis, whatever its shape says."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    layout = "any"
+    scales = None
+
+    def __new__(cls, dtype: str, shape: Sequence[int], data: Any = None) -> Tensor:
+        count = 1
+        for side in shape:
+            count *= side
+        zeros = bytes(count * array(_CODES[dtype]).itemsize)
+        made = super().__new__(
+            cls, _CODES[dtype], zeros if data is None else bytes(memoryview(data).cast("B"))
+        )
+        made.dtype, made.shape = dtype, tuple(shape)
+        return made
+
+    @property
+    def nbytes(self) -> int:
+        return self.itemsize * array.__len__(self)
+
+
+class Objects:
+    def __init__(self, bucket: str, keys: Sequence[str]) -> None:
+        self.bucket, self._keys = bucket, list(keys)
+
+    @staticmethod
+    def list_prefix(
+        store_json: str, credentials: object, bucket: str, prefix: str, progress: Callable[[int], None]
+    ) -> Objects:
+        if bucket not in buckets:
+            raise NativeError("refused", f"cannot list {bucket}: NoSuchBucket", None)
+        found = sorted(key for key in buckets[bucket] if key.startswith(prefix))
+        progress(len(found))
+        return Objects(bucket, found)
+
+    @staticmethod
+    def from_keys(bucket: str, keys: Sequence[str]) -> Objects:
+        return Objects(bucket, keys)
+
+    @staticmethod
+    def load(path: str) -> Objects:
+        return Objects(*json.loads(Path(path).read_text()))
+
+    def save(self, path: str) -> None:
+        Path(path).write_text(json.dumps([self.bucket, self._keys]))
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join([self.bucket, *self._keys]).encode()).hexdigest()
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def key(self, index: int) -> str:
+        return self._keys[index]
+
+    def size(self, index: int) -> int | None:
+        return None
+
+    def keys(self) -> list[str]:  # type: ignore[valid-type]
+        return list(self._keys)
+
+    def select(self, indices: Sequence[int]) -> Objects:
+        return Objects(self.bucket, [self._keys[index] for index in indices])
+
+    def folders(self, prefix: str) -> tuple[Any, Tensor]:
+        names = [key.removeprefix(prefix).partition("/") for key in self._keys]
+        classes = sorted({name for name, slash, _ in names if slash})
+        numbers = [classes.index(name) if slash else -1 for name, slash, _ in names]
+        return classes, Tensor("i64", [len(numbers)], array("q", numbers))
+
+
+class Batch:
+    def __init__(self, number: int, objects: Objects, rows: list[tuple[int, int, bool]]) -> None:
+        self.number, self._objects, self._rows = number, objects, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def keys(self) -> list[str]:
+        return [self._objects.key(index) for _, index, _ in self._rows]
+
+    @property
+    def index(self) -> Tensor:
+        return Tensor("i64", [len(self)], array("q", [index for _, index, _ in self._rows]))
+
+    @property
+    def position(self) -> Tensor:
+        return Tensor("i64", [len(self)], array("q", [position for position, _, _ in self._rows]))
+
+    @property
+    def valid(self) -> Tensor:
+        valid = [
+            not padding and "bad" not in key
+            for (_, _, padding), key in zip(self._rows, self.keys, strict=True)
+        ]
+        return Tensor("bool", [len(self)], bytes(valid))
+
+    @property
+    def errors(self) -> list[tuple[int, str, str]]:
+        return [(row, "NoSuchKey", "it is not there") for row, key in enumerate(self.keys) if "bad" in key]
+
+    def without_errors(self) -> Batch:
+        kept = [row for row, key in zip(self._rows, self.keys, strict=True) if "bad" not in key]
+        return Batch(self.number, self._objects, kept)
+
+    def values(self) -> list[Tensor | None]:
+        values = [Tensor("f32", [2], array("f", [index, index])) for _, index, _ in self._rows]
+        return [None if "bad" in key else value for key, value in zip(self.keys, values, strict=True)]
+
+    def stacked_shape(self) -> tuple[str, tuple[int, ...]] | None:
+        return None if len(self.errors) == len(self) else ("f32", (len(self), 2))
+
+    def stack(self) -> Tensor | None:
+        if self.stacked_shape() is None:
+            return None
+        data = b"".join(bytes(8) if value is None else value.tobytes() for value in self.values())
+        return Tensor("f32", [len(self), 2], data)
+
+
+class Live:
+    def __init__(self) -> None:
+        self.is_closed = False
+        live.append(self)
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            live.remove(self)
+
+
+class Reader(Live):
+    def __init__(
+        self, spec_json: str, credentials: object, objects: Objects, observations: object = None
+    ) -> None:
+        super().__init__()
+        self.known = observations
+        self.spec: Any = json.loads(spec_json)
+        spec = self.spec
+        opened.append(spec)
+        self._objects, self.epoch = objects, spec["epoch"]
+        self.mode = spec["mode"]
+        self.next_batch = spec["start_batch"] + spec["turn"]
+        self._delivered = 0
+
+    def observations(self) -> object:
+        return f"observed in epoch {self.epoch}"
+
+    def _sample(self, nth: int) -> tuple[int, int, bool]:
+        spec, total = self.spec, len(self._objects)
+        position = spec["start_position"] + nth * spec["world"] + spec["rank"]
+        order = list(range(total))
+        if spec.get("seed") is not None and spec["shuffle"]:
+            random.Random(f"{spec['seed']} {self.epoch}").shuffle(order)
+        return position, order[position % total], position >= total
+
+    def __len__(self) -> int:
+        spec = self.spec
+        left, world, size = len(self._objects) - spec["start_position"], spec["world"], spec["batch_size"]
+        dealt: dict[str, int] = {
+            "short": len(range(spec["rank"], left, world)),
+            "even": left // world,
+            "drop": left // (world * size) * size,
+            "pad": -(-left // (world * size)) * size,
+        }
+        share = dealt[spec["tail"]]
+        return min(share, int(spec.get("limit", share)))
+
+    @property
+    def batches(self) -> int:
+        return -(-len(self) // int(self.spec["batch_size"]))
+
+    def next(self) -> Batch | None:
+        if self.next_batch >= self.batches:
+            return None
+        number, size = self.next_batch, self.spec["batch_size"]
+        self.next_batch += self.spec["every"]
+        rows = [self._sample(nth) for nth in range(number * size, min(len(self), (number + 1) * size))]
+        self._delivered += len(rows)
+        return Batch(number, self._objects, rows)
+
+    def take(self, indices: Sequence[int]) -> Batch:
+        return Batch(0, self._objects, [(position, index, False) for position, index in enumerate(indices)])
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def stats_json(self) -> str:
+        return json.dumps({"samples": self._delivered, "waiting_seconds": 0.0, "not_cached": {}})
+
+    def plan(self) -> str | None:
+        return "plan: 10 samples/s (plain reading: 5), limited by the link\n" if self.mode == "auto" else None

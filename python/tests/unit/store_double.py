@@ -1,0 +1,100 @@
+"""An in-memory double of the native table reader, store and functions: the value of an object is its key."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from reader_double import Live, NativeError, Objects, Tensor, opened
+
+__version__ = "0.0.0"
+
+
+class TableReader(Live):
+    """Ten rows per object, all of rank 0's stretch."""
+
+    def __init__(self, spec_json: str, credentials: object, objects: Objects) -> None:
+        super().__init__()
+        self.spec: Any = json.loads(spec_json)
+        opened.append(self.spec)
+        read = sum(entry["world"] * entry["rows_per_rank"] for entry in self.spec.get("rows_read", []))
+        self._left: int = max(0, 10 * len(objects) - read) // self.spec["world"]
+        self._start, self._next = read, 0
+
+    @property
+    def batches(self) -> int:
+        return -(-self._left // int(self.spec["batch_size"]))
+
+    def next(self) -> TableBatch | None:
+        if self._next >= self.batches:
+            return None
+        first = self._next * self.spec["batch_size"]
+        self._next += 1
+        rows = range(self._start + first, self._start + min(self._left, first + self.spec["batch_size"]))
+        return TableBatch(self._next - 1, list(rows))
+
+    def stats_json(self) -> str:
+        return "{}"
+
+
+class Table:
+    @property
+    def column_names(self) -> list[str]:
+        return ["row"]
+
+
+class TableBatch:
+    def __init__(self, number: int, rows: list[int]) -> None:
+        self.number, self._rows, self.table = number, rows, Table()
+        self.objects = Tensor("i64", [len(rows)])
+        self.rows = Tensor("i64", [len(rows)], array("q", rows))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def column(self, name: str) -> Tensor:
+        return self.rows
+
+
+class Store(Live):
+    def __init__(self, store_json: str, credentials: object) -> None:
+        super().__init__()
+
+    def get(self, bucket: str, key: str) -> bytes:
+        if "bad" in key:
+            raise NativeError("refused", f"cannot read {key}: NoSuchKey", None)
+        return key.encode()
+
+    def get_value(
+        self, bucket: str, key: str, pipeline: str, split: str, seed: int | None, epoch: int | None
+    ) -> bytes:
+        return f"{pipeline}({key})".encode()
+
+    def check_json(self, pipeline: str, size: object, nbytes: object) -> str:
+        return check_json(pipeline, size, nbytes)
+
+    def explain_json(self, objects: Objects, pipeline: str, options_json: str) -> str:
+        return json.dumps({"text": f"{len(objects)} objects", "options": json.loads(options_json)})
+
+
+def parse_pipeline(text: str) -> str:
+    position = text.find("nonsense")
+    if position >= 0:
+        raise NativeError("pipeline", "unknown step `nonsense`", len(text[:position].encode()))
+    return " | ".join(step.strip() for step in text.split("|"))
+
+
+def check_json(pipeline: str, size: object, nbytes: object) -> str:
+    stage = {"step": None, "kind": "Bytes", "dtype": None, "shape": None, "bytes": 1000}
+    decoded = {"step": pipeline, "kind": "Image", "dtype": "u8", "shape": [None, 4, 3], "bytes": None}
+    return json.dumps({"stages": [stage, decoded], "smallest": 0, "warnings": ["it is large"]})
+
+
+def steps_json() -> str:
+    return "[]"
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    return len(arguments)

@@ -1,0 +1,142 @@
+"""States: where a reader goes on, in any world."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from typing import Any
+
+import pytest
+
+from pushdown import Reader
+from pushdown.errors import CredentialsError, StateError
+from readers import URL, indices, numbers, reader
+
+
+def test_all_batches_are_a_complete_pass_even_if_nobody_asks_for_one_more() -> None:
+    data = reader()
+    for _ in zip(range(len(data)), data, strict=False):
+        pass
+    assert (data.state_dict()["epoch"], data.state_dict()["position"]) == (1, 0)
+    iter(data)
+    assert data.epoch == 1
+
+
+def test_a_pass_that_was_left_early_starts_again_where_it_began() -> None:
+    data = reader()
+    data.load_state_dict({**data.state_dict(), "position": 8})
+    batches = iter(data)
+    first = numbers(next(batches).index)
+    assert data.state_dict()["position"] == 12
+    assert numbers(next(iter(data)).index) == first
+    data.close()
+
+
+def test_the_state_counts_the_batches_of_the_consumer() -> None:
+    data = reader(world=2, rank=0)
+    assert data.state_dict()["position"] == 0
+    batches = iter(data)
+    assert data.state_dict()["position"] == 0
+    next(batches)
+    assert data.state_dict()["position"] == 8
+    batches.close()
+    assert data.state_dict()["position"] == 8
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("batch_size", [1, 4, 7])
+@pytest.mark.parametrize("batches", [0, 1, 2])
+def test_a_state_loads_in_any_world_and_loses_nothing(world: int, batch_size: int, batches: int) -> None:
+    whole = indices(reader())
+    before = reader(world=2, rank=1, tail="short")
+    consumed = iter(before)
+    for _ in range(batches):
+        next(consumed)
+    state = json.loads(json.dumps(before.state_dict()))
+    consumed.close()
+    left: dict[int, int] = {}
+    for rank in range(world):
+        after = reader(world=world, rank=rank, batch_size=batch_size, tail="short")
+        after.load_state_dict(state)
+        left |= {
+            p: i
+            for batch in after
+            for p, i in zip(numbers(batch.position), numbers(batch.index), strict=True)
+        }
+    assert [left[position] for position in sorted(left)] == whole[state["position"] :]
+
+
+@pytest.mark.parametrize("tail", ["even", "drop", "pad"])
+def test_all_ranks_have_the_same_state_after_each_batch(tail: Any) -> None:
+    readers = [reader(world=3, rank=rank, tail=tail, batch_size=2) for rank in range(3)]
+    for _ in zip(*readers, strict=True):
+        assert len({json.dumps(data.state_dict()) for data in readers}) == 1
+    assert {data.state_dict()["epoch"] for data in readers} == {1}
+
+
+def test_a_state_at_the_end_of_an_epoch_goes_on_with_the_next_one() -> None:
+    data = reader(world=3, rank=0)
+    batches = iter(data)
+    for _ in range(len(data)):
+        next(batches)
+    state = data.state_dict()
+    assert (state["epoch"], state["position"]) == (1, 0)
+    batches.close()
+    other = reader()
+    other.load_state_dict(state)
+    assert (other.state_dict()["epoch"], other.state_dict()["position"]) == (1, 0)
+
+
+def test_a_state_of_other_data_is_refused_and_names_both() -> None:
+    data, other = reader(), Reader("s3://photos/train/cat/", "decode", seed=7)
+    with pytest.raises(StateError) as raised:
+        data.load_state_dict(other.state_dict())
+    assert data.objects.digest in str(raised.value)
+    assert other.objects.digest in str(raised.value)
+    data.load_state_dict({**other.state_dict(), "position": 4}, strict=False)
+    assert data.state_dict()["position"] == 4
+    with pytest.raises(StateError, match="the seed 7, found 8"):
+        data.load_state_dict(reader(seed=8).state_dict())
+    with pytest.raises(StateError, match="the pipeline"):
+        data.load_state_dict(Reader(URL, "encode", seed=7).state_dict())
+
+
+def test_a_reader_pickles_in_4_kb_without_credentials(monkeypatch: pytest.MonkeyPatch, native: Any) -> None:
+    native.buckets["photos"] = [f"train/{number:04}" for number in range(1000)]
+    labels = {key: number for number, key in enumerate(native.buckets["photos"])}
+    data = reader(labels=labels, credentials=("access", "secret", None))
+    batches = iter(data)
+    next(batches)
+    pickled = pickle.dumps(data)
+    batches.close()
+    assert len(pickled) < 4096
+    assert b"secret" not in pickled
+    copy = pickle.loads(pickled)
+    assert copy.state_dict() == data.state_dict()
+    batch = next(iter(copy))
+    assert numbers(batch.y) == numbers(batch.index)
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise native.NativeError("credentials", "no credentials", None)
+
+    monkeypatch.setattr(sys.modules["pushdown._native"], "Reader", refuse)
+    with pytest.raises(CredentialsError) as raised:
+        next(iter(copy))
+    assert "not pickled" in raised.value.__notes__[0]
+
+
+def test_the_next_epoch_begins_with_what_the_planner_knows(native: Any) -> None:
+    data = reader()
+    made: list[Any] = []
+    original = native.Reader.__init__
+
+    def record(self: Any, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        made.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native.Reader, "__init__", record)
+        for _ in range(2):
+            assert sum(len(batch.keys) for batch in data) == 20
+    assert [each.known for each in made] == [None, "observed in epoch 0"]

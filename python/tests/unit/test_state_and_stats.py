@@ -1,0 +1,112 @@
+"""States, stats, and progress."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from pushdown import Stats, progress
+from pushdown.errors import StateError
+from pushdown.progress import ListingProgress
+from pushdown.state import State
+
+STATE = State(7, 3, 524288, "a" * 64, "b" * 64)
+
+
+def test_a_state_is_json_below_300_bytes() -> None:
+    largest = State(2**64 - 1, 2**32 - 1, 2**32 - 1, "a" * 64, "b" * 64)
+    assert len(json.dumps(largest.to_dict())) < 300
+    assert State.from_dict(json.loads(json.dumps(largest.to_dict()))) == largest
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"version": 2}, "expected version 1, found 2: use the release"),
+        ({"position": -1}, "expected position of at least 0, found -1"),
+        ({"epoch": "3"}, "expected epoch of at least 0, found 3"),
+        ({"objects": None}, None),
+    ],
+)
+def test_an_invalid_state_is_refused_with_the_reason(change: dict[str, Any], text: str | None) -> None:
+    if text is None:
+        with pytest.raises(StateError, match="`objects`"):
+            State.from_dict({k: v for k, v in STATE.to_dict().items() if k not in change})
+        return
+    with pytest.raises(StateError, match=text):
+        State.from_dict({**STATE.to_dict(), **change})
+
+
+def test_a_state_that_is_no_dictionary_is_refused() -> None:
+    with pytest.raises(StateError, match="expected a dictionary from state_dict, found str"):
+        State.from_dict("{}")  # type: ignore[arg-type]
+
+
+def stats(waiting: float, plan: str | None) -> Stats:
+    return Stats.from_json(json.dumps({"waiting_seconds": waiting, "new_count": 1}), 100.0, plan)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "plan", "verdict"),
+    [
+        (
+            3.0,
+            "plan: 10 samples/s, limited by the link\n  link 1 Mbit/s",
+            "waited 3 % of the time; the link is the bottleneck",
+        ),
+        (40.0, None, "waited 40 % of the time; reading is the bottleneck"),
+        (1.0, "limited by the gateway's CPU", "waited 1 % of the time; the training is the bottleneck"),
+        (30.0, "limited by the training", "waited 30 % of the time; reading is the bottleneck"),
+        (200.0, None, "waited 100 % of the time; reading is the bottleneck"),
+    ],
+)
+def test_the_verdict_names_the_bottleneck(waiting: float, plan: str | None, verdict: str) -> None:
+    assert stats(waiting, plan).verdict() == verdict
+
+
+def test_stats_are_readable() -> None:
+    assert Stats().verdict() == "nothing was read yet"
+    text = str(Stats(samples=5000, wire_bytes_down=250_000_000, stored_bytes=10**9, elapsed_seconds=10.0))
+    assert text.splitlines()[:2] == [
+        "5,000 samples in 10.0 s (500 samples/s), 0 errors, 0 retries",
+        "received 250.0 MB for 1.0 GB stored (75 % saved), 0 cache hits",
+    ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+    now = {"seconds": 100.0}
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now["seconds"])  # type: ignore[attr-defined]
+    return now
+
+
+def test_a_terminal_has_a_line_after_a_second_and_none_at_the_end(clock: dict[str, float]) -> None:
+    terminal = Terminal()
+    with ListingProgress("s3://photos/", terminal) as show:
+        show(1000)
+        assert terminal.getvalue() == ""
+        clock["seconds"] += 1
+        show(12000)
+        assert terminal.getvalue() == "\rlisting s3://photos/: 12,000 objects so far\x1b[K"
+        show(13000)
+    assert terminal.getvalue().endswith("so far\x1b[K\r\x1b[K")
+    assert "13,000" not in terminal.getvalue()
+
+
+def test_a_file_has_a_log_line_each_10_s(clock: dict[str, float], caplog: pytest.LogCaptureFixture) -> None:
+    stream = io.StringIO()
+    with caplog.at_level(logging.INFO, "pushdown"), ListingProgress("s3://photos/", stream) as show:
+        for _ in range(5):
+            clock["seconds"] += 5
+            show(1000)
+    assert [record.message for record in caplog.records] == ["listing s3://photos/: 1,000 objects so far"] * 2
+    assert stream.getvalue() == ""

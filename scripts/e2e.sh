@@ -30,7 +30,8 @@ if [ "${E2E_SETUP:-1}" = 1 ]; then
     scripts/photos.sh all
     scripts/photos.sh elpv
     scripts/models.sh
-    "${CARGO:-cargo}" build --release --locked -p pushdown-gateway -p pushdown-client -p pushdown-bench -p transfer-learning
+    "${CARGO:-cargo}" build --release --locked \
+      -p pushdown-gateway -p pushdown-cli -p pushdown-bench -p transfer-learning -p pushdown-python
   fi
 fi
 export PYTHONPATH=$PWD/bench:$PWD/scripts

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ READERS = {
     "value-cache": ("layout", ["--auto", "--value-cache"]),
     "resized": ("layout", ["--plain"]),
 }
+# `auto` of the Python package.
+PYTHON_READER = "auto-python"
 # The whole pipeline in one process on local files: the ceiling of our reader.
 LOCAL = "local"
 # Loaders of others: the kind of each, and the environment with its packages.
@@ -46,7 +49,8 @@ SPLIT = "split:K"
 # The A/A repetition of an arm. `repeat` alone repeats plain reading.
 REPEAT = "repeat:NAME"
 FAMILIES = {SPLIT: "split:[1-9][0-9]*", REPEAT: "repeat:.+"}
-ALL = (*READERS, REPEAT, SPLIT, LOCAL, *PEERS)
+ALL = (*READERS, PYTHON_READER, REPEAT, SPLIT, LOCAL, *PEERS)
+NATIVE_MODULE = programs.BINARIES / "lib_native.so"
 
 
 @dataclass
@@ -84,6 +88,8 @@ def unavailable_reason(name: str, external_tiers: Sequence[str]) -> str:
     name = base_name(name)
     if name == "tfdata" and "store" in external_tiers:
         return f"{name} is left out: its workers run next to the store, and the store is external"
+    if name == PYTHON_READER and not NATIVE_MODULE.exists():
+        return f"{name} is left out: {NATIVE_MODULE} is not built"
     if name in PEERS:
         python = programs.ROOT / PEERS[name][1] / "bin/python"
         if not python.exists():
@@ -97,6 +103,8 @@ def build(name: str, scenario: Scenario, tiers: Tiers, data: StoredData, folder:
         return replace(build(base_name(name), scenario, tiers, data, folder), name=name, kind="repeat")
     if name in PEERS:
         return build_peer(name, scenario, tiers, data)
+    if name == PYTHON_READER:
+        return build_python_reader(scenario, tiers, data)
     return build_local(scenario, tiers, data) if name == LOCAL else build_reader(name, scenario, tiers, data, folder)
 
 
@@ -125,6 +133,17 @@ def build_reader(name: str, scenario: Scenario, tiers: Tiers, data: StoredData, 
     shown = " ".join(str(flag) for flag in flags if flag != cache)
     target = "from the store" if plain else "from the gateway"
     return Arm(name, kind, f"`pushdown read {shown}` {target}", [*command, *flags, "--json"], environment, scratch_folders)
+
+
+def build_python_reader(scenario: Scenario, tiers: Tiers, data: StoredData) -> Arm:
+    """`auto` of the Python package: the same reader, called from Python."""
+    source = f"s3://{BUCKET}/{data.photos(scenario.data, scenario.samples)}"
+    command = [programs.ROOT / "scripts/python.sh", sys.executable, FOLDER / "python_reader.py", source]
+    command += ["--pipeline", scenario.pipeline, "--endpoint", tiers.stack.gateway, "--epochs", scenario.epochs]
+    command += ["--batch-size", scenario.batch_size, "--step-ms", scenario.trainer_step_ms]
+    if scenario.models:
+        command += ["--models", tiers.stack.model_folder(list(scenario.models))]
+    return Arm(PYTHON_READER, "auto", "", command, {"NATIVE": str(NATIVE_MODULE)})
 
 
 def build_local(scenario: Scenario, tiers: Tiers, data: StoredData) -> Arm:

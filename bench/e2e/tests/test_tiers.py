@@ -170,6 +170,13 @@ def test_arms_next_to_an_external_store_are_left_out() -> None:
     assert arms.unavailable_reason("boto3", ["store"]) == arms.unavailable_reason("auto", ["store", "gateway"]) == ""
 
 
+def test_the_python_arm_is_left_out_without_its_native_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(arms, "NATIVE_MODULE", tmp_path / "lib_native.so")
+    assert arms.unavailable_reason("auto-python", []) == f"auto-python is left out: {tmp_path}/lib_native.so is not built"
+    (tmp_path / "lib_native.so").touch()
+    assert arms.unavailable_reason("auto-python", []) == ""
+
+
 @pytest.mark.parametrize("kind", [table, growth])
 def test_tables_and_growth_allow_a_repetition(kind) -> None:
     assert "repeat" in kind.ARMS

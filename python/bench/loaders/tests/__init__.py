@@ -1,0 +1,1 @@
+"""Tests of what the comparison of data loaders computes."""

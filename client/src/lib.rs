@@ -74,6 +74,6 @@ pub use store::{
     ValueRequest, ValueStream,
 };
 #[cfg(feature = "tables")]
-pub use table::{RowId, RowsRead, TableBatch, TableReader};
+pub use table::{RowId, RowsRead, TableBatch, TableMonitor, TableReader};
 pub use transport::Timeouts;
 pub use value_cache::NotCached;

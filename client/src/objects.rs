@@ -139,10 +139,13 @@ impl Objects {
     /// Identifies the data set: the SHA-256 of the bucket and of all keys in their order, as 64 lower-case hex digits. Each of them is
     /// hashed as UTF-8 after its number of bytes, a little-endian number of 64 bits. Sizes and ETags do not count.
     pub fn digest(&self) -> &str {
-        self.0.digest.get_or_init(|| {
-            let keys = (0..self.len()).map(|index| self.key(index));
-            Digest::from_parts(once(self.bucket()).chain(keys)).to_string()
-        })
+        if let Some(digest) = self.0.digest.get() {
+            return digest;
+        }
+        // Not inside of the cell: a process that forks meanwhile would wait for it forever.
+        let keys = (0..self.len()).map(|index| self.key(index));
+        let digest = Digest::from_parts(once(self.bucket()).chain(keys)).to_string();
+        self.0.digest.get_or_init(|| digest)
     }
 }
 

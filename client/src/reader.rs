@@ -218,7 +218,11 @@ impl PushdownReader {
                 State::Reading(driver, current @ None) => {
                     *current = ready!(driver.poll_next(context));
                     if current.is_none() {
+                        let ended = ready!(driver.poll_end(context));
                         self.state = State::Ended;
+                        if let Err(error) = ended {
+                            return Poll::Ready(Some(Err(error)));
+                        }
                     }
                 }
                 State::Reading(_, current @ Some(_)) => {

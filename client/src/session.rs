@@ -218,7 +218,7 @@ impl Session {
         let pairs = samples.iter().zip(splits);
         pairs
             .map(|(sample, split)| self.sample_bytes(*sample, split))
-            .sum()
+            .fold(0, u64::saturating_add)
     }
 
     fn sample_bytes(&self, sample: SampleRef, split: Split) -> u64 {

@@ -99,6 +99,18 @@ pub struct RowId {
     pub row: u64,
 }
 
+/// Observes a [`TableReader`] while it reads, and after it is closed.
+#[derive(Debug, Clone)]
+pub struct TableMonitor(Arc<RowReader>);
+
+impl TableMonitor {
+    /// Counts so far.
+    pub fn stats(&self) -> Stats {
+        let source = &self.0.source;
+        source.counters.snapshot(source.store.traffic())
+    }
+}
+
 // === impl TableReader ===
 
 impl TableReader {
@@ -117,6 +129,13 @@ impl TableReader {
     /// Batches of an epoch for this shard; the last one may be short.
     pub fn batches(&self) -> u64 {
         self.len().div_ceil(self.plan.batch_size as u64)
+    }
+
+    /// The most batches of an epoch that a rank of the same world has; the same on every rank.
+    pub fn most_batches(&self) -> u64 {
+        self.left
+            .most_rows(&self.plan)
+            .div_ceil(self.plan.batch_size as u64)
     }
 
     /// What the [tail policy](crate::PushdownReaderBuilder::tail) drops in an epoch, over all ranks.
@@ -155,10 +174,12 @@ impl TableReader {
 
     /// Counts so far.
     pub fn stats(&self) -> Stats {
-        self.rows
-            .source
-            .counters
-            .snapshot(self.rows.source.store.traffic())
+        self.monitor().stats()
+    }
+
+    /// Observes the reader while it reads, also from other threads.
+    pub fn monitor(&self) -> TableMonitor {
+        TableMonitor(Arc::clone(&self.rows))
     }
 
     /// Starts another epoch from its first batch. Drops what was prefetched.

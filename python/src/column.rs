@@ -1,6 +1,6 @@
 //! Columns of tables as arrays.
 
-use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray as _};
+use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray as _, types};
 use arrow_buffer::MutableBuffer;
 use arrow_schema::{DataType, Field, SchemaRef};
 use pyo3::{
@@ -14,8 +14,8 @@ use crate::{
     tensor::{ElementType, Tensor},
 };
 
-/// A column without nulls of numbers, or of fixed-size lists of numbers, as one array `[n, ...]`. Texts, binaries and booleans as a
-/// list.
+/// A column without nulls of numbers, or of fixed-size lists of numbers, as one array `[n, ...]`. Texts, binaries, booleans and numbers
+/// with nulls as a list.
 pub(crate) fn column<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
@@ -122,6 +122,51 @@ fn object<'py>(py: Python<'py>, field: &Field, array: &ArrayRef, row: usize) -> 
         DataType::Utf8 => array.as_string::<i32>().value(row).into_bound_py_any(py),
         DataType::LargeUtf8 => array.as_string::<i64>().value(row).into_bound_py_any(py),
         DataType::Utf8View => array.as_string_view().value(row).into_bound_py_any(py),
+        DataType::Int8 => array
+            .as_primitive::<types::Int8Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::Int16 => array
+            .as_primitive::<types::Int16Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::Int32 => array
+            .as_primitive::<types::Int32Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::Int64 => array
+            .as_primitive::<types::Int64Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::UInt8 => array
+            .as_primitive::<types::UInt8Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::UInt16 => array
+            .as_primitive::<types::UInt16Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::UInt32 => array
+            .as_primitive::<types::UInt32Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::UInt64 => array
+            .as_primitive::<types::UInt64Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::Float16 => array
+            .as_primitive::<types::Float16Type>()
+            .value(row)
+            .to_f32()
+            .into_bound_py_any(py),
+        DataType::Float32 => array
+            .as_primitive::<types::Float32Type>()
+            .value(row)
+            .into_bound_py_any(py),
+        DataType::Float64 => array
+            .as_primitive::<types::Float64Type>()
+            .value(row)
+            .into_bound_py_any(py),
         DataType::Boolean => array.as_boolean().value(row).into_bound_py_any(py),
         DataType::Binary => Ok(PyBytes::new(py, array.as_binary::<i32>().value(row)).into_any()),
         DataType::LargeBinary => Ok(PyBytes::new(py, array.as_binary::<i64>().value(row)).into_any()),

@@ -38,6 +38,12 @@ pub(crate) fn config(message: impl Into<String>) -> PyErr {
     NativeError::new_err(("config", message.into(), None::<u32>))
 }
 
+/// The use of what is closed.
+pub(crate) fn closed() -> PyErr {
+    let message = "it is closed: iterate over the reader again";
+    NativeError::new_err(("closed", message, None::<u32>))
+}
+
 /// An error that no user causes.
 pub(crate) fn internal(message: impl Into<String>) -> PyErr {
     NativeError::new_err(("internal", message.into(), None::<u32>))

@@ -8,7 +8,7 @@ use tokio::{select, sync::Mutex};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    error::{config, native},
+    error::{closed, native},
     runtime::ProcessRuntime,
 };
 
@@ -79,7 +79,7 @@ impl<R: Send> Live<R> {
         };
         match self.runtime.wait(py, reading)? {
             Some(done) => done.map_err(|error| native(&error)),
-            None => Err(config("the reader is closed")),
+            None => Err(closed()),
         }
     }
 

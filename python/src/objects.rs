@@ -1,6 +1,9 @@
 //! The objects of a data set.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use pyo3::{exceptions::PyIndexError, prelude::*, types::PyCapsule};
 
@@ -40,7 +43,7 @@ impl Objects {
 
 #[pymethods]
 impl Objects {
-    /// Lists a prefix. `progress` is called with the number of objects so far. All threads have ended when it returns.
+    /// Lists a prefix. `progress` is called from time to time with the number of objects so far. All threads have ended when it returns.
     #[staticmethod]
     fn list_prefix(
         py: Python<'_>,
@@ -51,17 +54,18 @@ impl Objects {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let builder = settings::store(store_json, credentials)?;
-        let report = move |objects: usize| {
-            if let Some(progress) = &progress {
-                // What it raises must not end a listing half-way.
-                Python::attach(|py| drop(progress.call1(py, (objects,))));
-            }
+        let listed_so_far = AtomicUsize::new(0);
+        let report = |objects: usize| listed_so_far.store(objects, Relaxed);
+        let tick = |py: Python<'_>| match &progress {
+            Some(progress) => progress.call1(py, (listed_so_far.load(Relaxed),)).map(drop),
+            None => Ok(()),
         };
         let runtime = ProcessRuntime::start()?;
-        let listed = runtime.wait(py, || async {
+        let listing = || async {
             let store = builder.build().await?;
             store.list_objects_with(bucket, prefix, report).await
-        })?;
+        };
+        let listed = runtime.wait_with(py, listing, tick)?;
         py.detach(|| runtime.shutdown());
         Ok(Self(listed.map_err(|error| native(&error))?))
     }

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use crate::{
-    error::{config, forked, internal},
+    error::{closed, forked, internal},
     logging,
 };
 
@@ -57,9 +57,21 @@ impl ProcessRuntime {
         py: Python<'_>,
         start: impl FnOnce() -> F + Send,
     ) -> PyResult<T> {
+        self.wait_with(py, start, |_| Ok(()))
+    }
+
+    /// As `wait`, and calls `tick` from time to time, with the interpreter lock. What it raises ends the wait. Python code runs there
+    /// only, never inside of the future.
+    pub(crate) fn wait_with<T: Send, F: Future<Output = T>>(
+        &self,
+        py: Python<'_>,
+        start: impl FnOnce() -> F + Send,
+        tick: impl Fn(Python<'_>) -> PyResult<()> + Sync,
+    ) -> PyResult<T> {
         if !self.is_alive() {
             return Err(forked());
         }
+        logging::drain(py)?;
         py.detach(|| {
             let mut future = pin!(start());
             loop {
@@ -67,8 +79,12 @@ impl ProcessRuntime {
                 let done = self.runtime.read().as_ref().map(|runtime| runtime.block_on(step));
                 match done {
                     Some(Ok(done)) => return Ok(done),
-                    Some(Err(_elapsed)) => check_signals()?,
-                    None => return Err(config("the reader is closed")),
+                    Some(Err(_elapsed)) => Python::attach(|py| {
+                        py.check_signals()?;
+                        logging::drain(py)?;
+                        tick(py)
+                    })?,
+                    None => return Err(closed()),
                 }
             }
         })
@@ -82,19 +98,13 @@ impl ProcessRuntime {
     }
 }
 
-/// Runs the handlers of signals that have arrived.
-#[expect(
-    clippy::redundant_closure_for_method_calls,
-    reason = "the method itself is not general over lifetimes"
-)]
-fn check_signals() -> PyResult<()> {
-    Python::attach(|py| py.check_signals())
-}
-
 impl Drop for ProcessRuntime {
     fn drop(&mut self) {
         if self.is_alive() {
-            self.shutdown();
+            // Not with the interpreter lock, which threads may wait for. Without an interpreter there is no such lock.
+            if Python::try_attach(|py| py.detach(|| self.shutdown())).is_none() {
+                self.shutdown();
+            }
         } else {
             // Dropping it would wait for threads that do not exist here.
             let _leaked = self.runtime.get_mut().take().map(ManuallyDrop::new);

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::{FutureExt as _, StreamExt as _};
-use pushdown_client::{PushdownReaderBuilder, Stats, TableReader as Rows};
+use pushdown_client::{PushdownReaderBuilder, TableMonitor, TableReader as Rows};
 use pyo3::{prelude::*, types::PyCapsule};
 use pyo3_arrow::PyTable;
 
@@ -152,8 +152,10 @@ impl TableBatch {
 #[derive(Debug)]
 pub(crate) struct TableReader {
     live: Live<Rows>,
+    monitor: TableMonitor,
     rows: u64,
     batches: u64,
+    most_batches: u64,
     columns: Vec<String>,
     stage: usize,
 }
@@ -171,14 +173,17 @@ impl TableReader {
         let facts = live.read(py, |reader| {
             let fields = reader.schema().fields().iter();
             let columns = fields.map(|field| field.name().clone()).collect();
-            let facts = (reader.len(), reader.batches(), columns, reader.stage());
+            let counts = (reader.len(), reader.batches(), reader.most_batches());
+            let facts = (reader.monitor(), counts, columns, reader.stage());
             async { Ok(facts) }.boxed()
         })?;
-        let (rows, batches, columns, stage) = facts;
+        let (monitor, (rows, batches, most_batches), columns, stage) = facts;
         Ok(Self {
             live,
+            monitor,
             rows,
             batches,
+            most_batches,
             columns,
             stage,
         })
@@ -203,6 +208,12 @@ impl TableReader {
         self.batches
     }
 
+    /// The most batches that a rank has left in the epoch; the same on every rank.
+    #[getter]
+    const fn most_batches(&self) -> u64 {
+        self.most_batches
+    }
+
     #[getter]
     fn column_names(&self) -> Vec<String> {
         self.columns.clone()
@@ -215,12 +226,8 @@ impl TableReader {
     }
 
     /// Counts so far, as JSON.
-    fn stats_json(&self, py: Python<'_>) -> PyResult<String> {
-        let stats: Stats = self.live.read(py, |reader| {
-            let stats = reader.stats();
-            async move { Ok(stats) }.boxed()
-        })?;
-        Ok(stats_json(&stats))
+    fn stats_json(&self) -> String {
+        stats_json(&self.monitor.stats())
     }
 
     /// Cancels everything in flight, and waits until all threads have ended.

@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Driver {
     deliveries: mpsc::UnboundedReceiver<Delivery>,
-    _task: AbortOnDropHandle<()>,
+    task: AbortOnDropHandle<Result<()>>,
 }
 
 /// A batch in flight. It counts against the budget until it is handed over.
@@ -42,15 +42,19 @@ impl Driver {
         // The budget bounds the number of entries.
         let (sender, deliveries) = mpsc::unbounded_channel();
         let task = AbortOnDropHandle::new(runtime.spawn(async move { drive(session, plan, sender).await }));
-        Self {
-            deliveries,
-            _task: task,
-        }
+        Self { deliveries, task }
     }
 
     /// The next batch in flight; `None` after the last one.
     pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
         self.deliveries.poll_recv(context)
+    }
+
+    /// Why there is no other batch in flight: the epoch is over, or preparing the next batch failed.
+    pub(super) fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let done = ready!(Pin::new(&mut self.task).poll(context));
+        let failed = |error| Err(Error::internal("the task that starts batches failed").with_source(error));
+        Poll::Ready(done.unwrap_or_else(failed))
     }
 }
 
@@ -64,7 +68,8 @@ impl Future for Delivery {
     }
 }
 
-async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSender<Delivery>) {
+/// Starts batches until the last one, or until nobody takes them.
+async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSender<Delivery>) -> Result<()> {
     let objects = session.objects.len();
     let ReadPlan {
         shuffle_seed,
@@ -74,12 +79,10 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         ..
     } = plan;
     let share = plan.share();
-    let shuffled = session
+    let order = session
         .cpu
         .run(move || EpochOrder::new(objects, share, shuffle_seed, epoch))
-        .await;
-    // This fails only by a panic, and without an order nothing can be handed over.
-    let Ok(order) = shuffled else { return };
+        .await?;
     let samples = plan.limited(order.len());
     add(
         &session.counters.skipped,
@@ -99,9 +102,8 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
             .map(|nth| order.sample(nth))
             .collect();
         // The same order of acquisition for every batch: a later batch never holds what an earlier one still needs.
-        let Ok(request) = Arc::clone(&requests).acquire_owned().await else {
-            return;
-        };
+        let closed = |error| Error::internal("the permits of batches are closed").with_source(error);
+        let request = Arc::clone(&requests).acquire_owned().await.map_err(closed)?;
         // Uses the plan that is in force after the wait.
         let routes = session.routes(&batch_samples);
         let expected = session.expected_bytes(&batch_samples, &routes);
@@ -131,8 +133,9 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
             })
             .is_err()
         {
-            return;
+            return Ok(());
         }
         pacer.wait_for_next(&progress).await;
     }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use pushdown_client::{Credentials, ErrorKind, Objects, RetryPolicy, Store};
+use pushdown_client::{Credentials, ErrorKind, Object, Objects, RetryPolicy, Store};
 use pushdown_exec::sync::Mutex;
 use pushdown_testkit::{Backend, Gateway, Payload, Request, Response, ScriptedOrigin, find_gateway};
 
@@ -221,4 +221,29 @@ fn a_saved_list_is_read_without_a_listing() {
     .unwrap_err();
     let expected = "invalid bucket: expected `photos`, that of the objects, found `other`";
     assert_eq!(error.to_string(), expected);
+}
+
+/// Sizes that a list claims decide how far to read ahead, and no more.
+#[test]
+fn objects_with_absurd_sizes_are_all_read() {
+    let world = World::with_photos(5);
+    let listed = run(async {
+        let keys = Credentials::new(ACCESS_KEY, SECRET_KEY);
+        let store = Store::builder().endpoint(world.endpoint()).credentials(keys);
+        store
+            .build()
+            .await
+            .unwrap()
+            .list_objects(BUCKET, "")
+            .await
+            .unwrap()
+    });
+    let absurd = listed.iter().map(|object| Object {
+        bytes: Some(u64::MAX),
+        ..object
+    });
+    let absurd = Objects::from_objects(BUCKET, absurd);
+    let rows = read_rows(world.reader("decode").objects(absurd));
+    assert_same_rows(&rows, &read_rows(world.reader("decode")));
+    assert_eq!(rows.len(), 5);
 }

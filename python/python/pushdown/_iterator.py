@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from . import _native
 from ._iteration import Iteration
@@ -20,6 +20,8 @@ from .batch import Batch, make_batch
 from .errors import Error, native_errors
 
 __all__ = ["ObjectIteration", "ReaderIterator", "Recipe"]
+
+Result = TypeVar("Result")
 
 # Batches whose functions run while the consumer has an earlier one.
 _LOOK_AHEAD = 2
@@ -37,11 +39,10 @@ class ObjectIteration(Iteration[_native.Reader]):
         self.observations: _native.Observations | None = None
         """What the planner knew when the iteration was closed."""
 
-    def deliver(self, batch: Batch) -> Batch:
+    def deliver(self, batch: Batch) -> None:
         """Counts a batch that the consumer receives."""
         self.batches += 1
         self._next_batch = batch.number + self.every
-        return batch
 
     def _keep(self, native: _native.Reader) -> None:
         with native_errors():
@@ -94,12 +95,19 @@ class ReaderIterator(Iterator[Batch]):
         Raises `SampleError` as `on_error` says, what a function raised, `UnavailableError` and other errors of reading,
         `ForkedReaderError` in a process forked since, and `ClosedError` after `close`.
         """
+        return self.advance(lambda batch: batch)
+
+    def advance(self, convert: Callable[[Batch], Result]) -> Result:
+        """As `next()`, with the batch converted. It counts as received once it is converted; if that fails, the iterator is closed."""
         if self._iteration.has_ended:
             raise StopIteration
         try:
             self._fill()
             if self._pending:
-                return self._iteration.deliver(self._pending.popleft()())
+                batch = self._pending.popleft()()
+                converted = convert(batch)
+                self._iteration.deliver(batch)
+                return converted
         except BaseException:
             self.close()
             raise
@@ -146,10 +154,13 @@ class ReaderIterator(Iterator[Batch]):
             return
         batch = self._recipe.policy.apply(batch)
         pool = self._iteration.pool
-        self._pending.append(partial(self._make, batch, None if pool is None else pool.submit(batch)))
+        values = None if pool is None else pool.submit(batch)
+        # Refers to no method of this iterator, which would keep it alive until the garbage collector runs.
+        self._pending.append(partial(_make, self._recipe.labels, batch, values))
 
-    def _make(self, batch: _native.Batch, values: Callable[[], list[Any]] | None) -> Batch:
-        return make_batch(batch, self._recipe.labels.get(), None if values is None else values())
+
+def _make(labels: LabelSet, batch: _native.Batch, values: Callable[[], list[Any]] | None) -> Batch:
+    return make_batch(batch, labels.get(), None if values is None else values())
 
 
 def _raise(error: Error) -> Batch:

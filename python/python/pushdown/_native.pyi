@@ -102,7 +102,7 @@ class Objects:
     @staticmethod
     def list_prefix(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, prefix: str, progress: Any | None) -> Objects:
         """
-        Lists a prefix. `progress` is called with the number of objects so far. All threads have ended when it returns.
+        Lists a prefix. `progress` is called from time to time with the number of objects so far. All threads have ended when it returns.
         """
     @staticmethod
     def load(path: str | PathLike[str]) -> Objects:
@@ -282,6 +282,11 @@ class TableReader:
         """
     @property
     def column_names(self, /) -> list[str]: ...
+    @property
+    def most_batches(self, /) -> int:
+        """
+        The most batches that a rank has left in the epoch; the same on every rank.
+        """
     def next(self, /) -> TableBatch | None:
         """
         The next batch; `None` after the last one.

@@ -55,7 +55,7 @@ class StoreReader:
             with handle.lock:
                 # A fork in another thread may have closed it a moment ago.
                 if handle.is_open:
-                    return read_all(partial(function, handle.native()), items)
+                    return read_all(partial(function, handle.native()), items, handle.close)
 
     def close(self) -> None:
         """Ends all threads."""
@@ -63,8 +63,10 @@ class StoreReader:
             self._handle.close()
 
 
-def read_all(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """The results of `function`, which waits for the network, for all items in order."""
+def read_all(
+    function: Callable[[Item], Result], items: Sequence[Item], stop: Callable[[], None]
+) -> list[Result]:
+    """The results of `function`, which waits for the network, for all items in order. `stop` ends calls that run, if one fails."""
 
     def call(item: Item) -> Result:
         try:
@@ -76,9 +78,12 @@ def read_all(function: Callable[[Item], Result], items: Sequence[Item]) -> list[
 
     if len(items) == 1:
         return [call(items[0])]
-    with ThreadPoolExecutor(CONCURRENT_GETS, "pushdown-get") as executor:
-        try:
-            return list(executor.map(call, items))
-        except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
-            raise
+    executor = ThreadPoolExecutor(CONCURRENT_GETS, "pushdown-get")
+    try:
+        return list(executor.map(call, items))
+    except BaseException:
+        # Ends the reads that run: their threads see no Ctrl-C.
+        stop()
+        raise
+    finally:
+        executor.shutdown(cancel_futures=True)

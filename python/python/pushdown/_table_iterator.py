@@ -75,11 +75,12 @@ class TableIteration(Iteration[_native.TableReader]):
     def begin(self, native: _native.TableReader) -> None:
         """Begins to read."""
         self.start(native)
-        self._total_batches = native.batches
+        self._total_batches = native.most_batches
 
     @property
     def is_complete(self) -> bool:
         """Whether the consumer has every batch, even if it did not ask for one more."""
+        # Other ranks may have one batch more, and until they have it the state is that of all ranks.
         return self.has_ended or (self.batches > 0 and self.batches == self._total_batches)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain
@@ -14,6 +15,7 @@ from .errors import native_errors
 __all__ = ["FunctionPool", "apply_functions"]
 
 Function: TypeAlias = Callable[[Any], Any]
+_THREADS = "pushdown-then"
 # Rows that a thread takes at once: few enough to balance, enough to make handing over cheap.
 _CHUNK_ROWS = 16
 
@@ -44,7 +46,7 @@ class FunctionPool:
     def __init__(self, functions: Sequence[Function], threads: int | None, local_ranks: int) -> None:
         self._functions = functions
         workers = threads or max(1, _cpus() // local_ranks)
-        self._executor = ThreadPoolExecutor(workers, "pushdown-then")
+        self._executor = ThreadPoolExecutor(workers, _THREADS)
 
     @classmethod
     def make(
@@ -65,7 +67,9 @@ class FunctionPool:
 
     def close(self) -> None:
         """Cancels what has not begun, and waits for the functions that run."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        # A garbage collection may close it in one of its own threads, which cannot wait for itself.
+        is_inside = threading.current_thread().name.startswith(_THREADS)
+        self._executor.shutdown(wait=not is_inside, cancel_futures=True)
 
 
 def _cpus() -> int:

@@ -136,6 +136,7 @@ class StateError(Error):
 
 
 _KINDS: dict[str, type[Error]] = {
+    "closed": ClosedError,
     "config": ConfigError,
     "credentials": CredentialsError,
     "forked": ForkedReaderError,

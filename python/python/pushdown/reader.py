@@ -42,11 +42,11 @@ class Reader(ReaderBase[ObjectIteration]):
     - `rank`, `world`: by default those of `torch.distributed` or of the launcher, looked up at each `iter()`.
     - `tail`: how an epoch ends that does not divide evenly. "even": equal counts on all ranks, fewer than `world` samples are
       dropped; "drop": full batches only; "pad": full batches, repeated samples have `valid` False; "short": each sample once.
-    - `limit`: the most samples of this rank in an epoch.
+    - `limit`: the most samples of this rank in an iteration, from where it starts.
     - `mode`: "auto" plans where steps run, and reads plainly from an endpoint that is no gateway; "pushdown"; "plain".
     - `split`, `compression`, `max_expand`: see the command `pushdown read --help`.
     - `on_error`: "raise" a `SampleError` for the first sample that fails; "report" it in `Batch.errors` and keep its row; "skip"
-      its row. `max_errors`: end at more errors in an epoch; a whole number, or a fraction of this rank's samples.
+      its row. `max_errors`: end at more errors in an iteration; a whole number, or a fraction of its samples.
     - `labels`: "dir", a regular expression, a function of the key, a dict, a sequence, a `Manifest` or a `Sidecar`.
     - `prefetch`: bytes of prefetched batches, such as "256 MiB". `requests`, `gets`: batches and plain reads in flight.
     - `threads`: that run steps on this host; by default the CPUs divided by the ranks of the host.

@@ -145,6 +145,9 @@ class TableReader(ReaderBase[TableIteration]):
             raise StateError(
                 "the member", "`rows_read`", sorted(state_dict), "is it the state of a TableReader?"
             )
+        for entry in rows_read:
+            if not _is_entry(entry):
+                raise StateError("entries", "[world, rows of each rank]", entry, "was the state edited?")
         self._stop()
         self._epoch = state_dict["epoch"]
         self._rows_read = tuple((world, rows) for world, rows in rows_read)
@@ -169,6 +172,17 @@ class TableReader(ReaderBase[TableIteration]):
     def __getstate__(self) -> dict[str, Any]:
         epoch, rows_read = self._place()
         return {**super().__getstate__(), "_epoch": epoch, "_rows_read": rows_read}
+
+
+def _is_entry(entry: object) -> bool:
+    """Whether it is a world and the rows that each of its ranks has read."""
+    return (
+        isinstance(entry, (list, tuple))
+        and len(entry) == 2
+        and all(isinstance(number, int) and not isinstance(number, bool) for number in entry)
+        and entry[0] >= 1
+        and entry[1] >= 0
+    )
 
 
 def read_table(url: str, pipeline: PipelineLike, **connection: Any) -> Table:

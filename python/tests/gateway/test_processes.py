@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from typing import Any
 
@@ -158,6 +159,45 @@ def test_ctrl_c_ends_a_wait(silent_server: str, what: str, tmp_path: pathlib.Pat
     done = run(program, silent_server, what)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) < 1, "a wait looks for signals every 50 ms"
+
+
+def test_ctrl_c_ends_many_reads_at_once(silent_server: str) -> None:
+    program = """
+        import signal, sys, threading, time, os, pushdown
+        def interrupt():
+            time.sleep(0.5)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        sent = []
+        threading.Thread(target=interrupt).start()
+        try:
+            pushdown.get_many([f"s3://b/{n}" for n in range(8)], endpoint=sys.argv[1])
+        except KeyboardInterrupt:
+            print(time.monotonic() - sent[0])
+    """
+    done = run(program, silent_server)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 2
+
+
+def test_an_iterator_with_functions_ends_when_it_is_left(options: dict[str, Any], source: str) -> None:
+    before = threads()
+    pipeline = pushdown.Pipeline("decode | resize(16, 16)").then(lambda value: value)
+    gc.disable()
+    try:
+        for _ in pushdown.Reader(source, pipeline, **options):
+            break
+        assert threads() == before, "without the garbage collector"
+    finally:
+        gc.enable()
+
+
+def test_a_close_in_another_thread_ends_a_wait(silent_server: str) -> None:
+    reader = pushdown.Reader(["s3://b/a.jpg"], "decode", endpoint=silent_server, mode="pushdown")
+    batches = iter(reader)
+    threading.Timer(0.3, reader.close).start()
+    with pytest.raises(pushdown.ClosedError):
+        next(batches)
 
 
 def test_memory_stays_flat(options: dict[str, Any], source: str) -> None:

@@ -80,6 +80,38 @@ def test_rows_resume_in_another_world(endpoint: str, table: str) -> None:
     assert sorted(read) == list(range(ROWS))
 
 
+def test_numbers_with_nulls_are_a_list(world: Any, endpoint: str) -> None:
+    body = io.BytesIO()
+    small = pa.array([1, None, 3], pa.int16())
+    pq.write_table(pa.table({"a": pa.array([1.5, None, 2.5]), "b": small, "c": pa.array([1, 2, 3], pa.uint64())}), body)
+    world.s3.create_bucket(Bucket="nulls")
+    world.s3.put_object(Bucket="nulls", Key="t.parquet", Body=body.getvalue())
+    with pushdown.TableReader("s3://nulls/", "select", endpoint=endpoint, batch_size=3) as reader:
+        (batch,) = reader
+    assert batch.to_dict() == {"a": [1.5, None, 2.5], "b": [1, None, 3], "c": [1, 2, 3]}
+
+
+def test_a_rank_with_fewer_rows_has_the_state_of_all_ranks(endpoint: str, world: Any) -> None:
+    body = io.BytesIO()
+    pq.write_table(pa.table({"id": list(range(129))}), body)
+    world.s3.create_bucket(Bucket="odd")
+    world.s3.put_object(Bucket="odd", Key="t.parquet", Body=body.getvalue())
+    states = []
+    for rank in range(2):
+        settings = {"endpoint": endpoint, "batch_size": 64, "rank": rank, "world": 2, "tail": "short"}
+        with pushdown.TableReader("s3://odd/", "select", **settings) as reader:
+            next(iter(reader))
+            states.append(reader.state_dict())
+    assert states[0] == states[1] and states[0]["rows_read"] == [[2, 64]]
+    with pushdown.TableReader("s3://odd/", "select", endpoint=endpoint, tail="short") as reader:
+        reader.load_state_dict(states[0])
+        assert len(ids(reader)) == 1
+        for wrong in ([1], [["2", 5]], [[2, -5]], [[True, 1]], [[0, 1]]):
+            with pytest.raises(pushdown.StateError):
+                reader.load_state_dict({**states[0], "rows_read": wrong, "epoch": 7})
+        assert reader.epoch == 1, "a state that is refused changes nothing"
+
+
 def test_explain_measures_and_check_computes(endpoint: str, source: str) -> None:
     explained = pushdown.explain(source, "decode | resize(32, 32) | to_float", endpoint=endpoint, samples=4)
     assert "measured on 4 samples" in str(explained)

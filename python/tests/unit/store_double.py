@@ -27,6 +27,10 @@ class TableReader(Live):
     def batches(self) -> int:
         return -(-self._left // int(self.spec["batch_size"]))
 
+    @property
+    def most_batches(self) -> int:
+        return -(-self._left // int(self.spec["batch_size"]))
+
     def next(self) -> TableBatch | None:
         if self._next >= self.batches:
             return None

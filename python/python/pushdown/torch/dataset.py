@@ -121,9 +121,9 @@ class DatasetIterator(Iterator[TorchBatch]):
             self._batches = self._reader.iterate(
                 every=self._workers, turn=self._turn, start_batch=self._delivered * self._workers
             )
-        batch = next(self._batches)
+        batch = self._batches.advance(to_torch)
         self._delivered += 1
-        return to_torch(batch)
+        return batch
 
     def state_dict(self) -> dict[str, Any]:
         """Without workers: where the consumer is in the epoch.

@@ -127,7 +127,7 @@ class LoaderIterator(Iterator[TorchBatch]):
         self._convert = convert
 
     def __next__(self) -> TorchBatch:
-        return self._convert(next(self._batches))
+        return self._batches.advance(self._convert)
 
     def close(self) -> None:
         """Cancels what is in flight and joins all threads. Can be called more than once."""

@@ -51,11 +51,12 @@ impl Objects {
         credentials: Option<Keys>,
         bucket: &str,
         prefix: &str,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let builder = settings::store(store_json, credentials)?;
         let listed_so_far = AtomicUsize::new(0);
         let report = |objects: usize| listed_so_far.store(objects, Relaxed);
+        let progress = progress.map(Bound::unbind);
         let tick = |py: Python<'_>| match &progress {
             Some(progress) => progress.call1(py, (listed_so_far.load(Relaxed),)).map(drop),
             None => Ok(()),

@@ -38,6 +38,9 @@ struct Share {
     actual_bytes: u64,
 }
 
+/// The most bytes that a batch is expected to have. A list may claim any sizes of objects, and their sum must not overflow.
+const MAX_EXPECTED_BYTES: u64 = 1 << 50;
+
 // === impl Budget ===
 
 impl Budget {
@@ -51,6 +54,7 @@ impl Budget {
 
     /// Waits until a batch of `expected_bytes` may start. Batches call this in the order of their numbers.
     pub(crate) async fn admit(self: &Arc<Self>, number: usize, expected_bytes: u64) -> Charge {
+        let expected_bytes = expected_bytes.min(MAX_EXPECTED_BYTES);
         self.wait_until(|state, limit| {
             let has_room = state.alive.is_empty() || state.held_bytes.saturating_add(expected_bytes) <= limit;
             if has_room {

@@ -33,7 +33,8 @@ build() {
   fi
   say "building $name"
   "$cargo" build --release --locked -p pushdown-gateway -p pushdown-cli
-  rm -rf dist
+  # Not the wheels, which another script builds.
+  rm -rf dist/pushdown-* dist/SHA256SUMS-*
   mkdir -p "$folder/bin" "$folder/docs"
   cp "$programs/pushdown-gateway" "$programs/pushdown" "$folder/bin/"
   cp LICENSE README.md CHANGELOG.md SECURITY.md "$folder/"

@@ -83,7 +83,6 @@ def test_s3fs_as_a_file_system(store, bucket):
     assert not files.exists(f"{bucket}/a folder/ü.txt")
 
 
-@pytest.mark.embedded_lacks("finds nothing when the delimiter is empty")
 def test_s3fs_finds_by_pattern(store, bucket):
     files = s3fs_file_system(store)
     files.pipe(f"{bucket}/a folder/ü.txt", b"x")

@@ -44,16 +44,16 @@ test-crate: ## Test one crate alone, in seconds after a change (CRATE=core|image
 	@$(CARGO) test --locked -p pushdown-$(or $(CRATE),image)
 
 # Not the integration tests of the gateway and the command line: they would replace their binaries, with which other tests run.
-test-features: ## Compile gateway and command line and test the client, without models and tables (FULL=1: also the gateway's unit tests)
+test-features: ## Compile gateway, command line and client without models and tables (FULL=1: also test them so, and each feature alone)
 	@$(CARGO) check --locked -p pushdown-gateway -p pushdown-cli --no-default-features
 	@if [ -n "$(FULL)" ]; then \
 	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features models && \
 	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features tables && \
 	  $(CARGO) check --locked -p pushdown-gateway --no-default-features --features embedded-store && \
-	  $(CARGO) test --locked -p pushdown-gateway --no-default-features --lib; \
+	  $(CARGO) test --locked -p pushdown-gateway --no-default-features --lib && \
+	  $(CARGO) test $(ALL) --no-run --quiet && \
+	  $(CARGO) test --locked -p pushdown-client --no-default-features --test it; \
 	fi
-	@$(CARGO) test $(ALL) --no-run --quiet
-	@$(CARGO) test --locked -p pushdown-client --no-default-features --test it
 
 test-clients: setup ## Test boto3, aws-cli, s3fs and pyarrow against the gateway in front of two stores
 	@$(CARGO) test $(ALL) --no-run --quiet
@@ -61,7 +61,6 @@ test-clients: setup ## Test boto3, aws-cli, s3fs and pyarrow against the gateway
 
 test-python: setup ## Check the types of the Python package, and test it with numpy, pyarrow, polars, duckdb and pandas against the gateway
 	@scripts/setup.sh python
-	@$(CARGO) build $(ALL) --quiet
 	@$(CARGO) build --locked --workspace --quiet
 	@scripts/python.sh python python/scripts/generate_ops.py --check
 	@target/debug/pushdown-stubs target/debug/lib_native.so | diff -u python/python/pushdown/_native.pyi -
@@ -73,7 +72,7 @@ test-python: setup ## Check the types of the Python package, and test it with nu
 
 test-python-torch: setup ## Check the types and test the package's loader and data sets with PyTorch, and train the example (5 GB of wheels)
 	@scripts/setup.sh python-torch
-	@$(CARGO) build $(ALL) --quiet
+	@$(CARGO) build --locked --workspace --quiet
 	@VENV=.venv-python-torch scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown examples/pytorch/train.py
 	@VENV=.venv-python-torch scripts/python.sh pyright -p python/pyproject.toml
 	@VENV=.venv-python-torch scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/torch

@@ -121,7 +121,7 @@ impl PushdownReaderBuilder {
         keys(keys: impl IntoIterator<Item: AsRef<str>>) => |builder|
             builder.keys = DataSetKeys::Keys(key_column(keys));
         /// These objects are the data set, in this order, with their known sizes and ETags, without a listing: those of an earlier
-        /// [`list_objects`](Store::list_objects), a [loaded](Objects::load) list, or some of them.
+        /// [`list_objects`](crate::Store::list_objects), a [loaded](Objects::load) list, or some of them.
         objects(objects: Objects) => |builder| builder.keys = DataSetKeys::Objects(objects);
         /// The pipeline for every sample, as text or as a JSON array.
         pipeline(pipeline: impl Into<String>) => |builder| builder.spec.pipeline = Some(pipeline.into());

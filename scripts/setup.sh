@@ -72,5 +72,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, s3-tests, python, python-torch, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, s3-tests, python, python-torch, wheels, lint"; exit 2 ;;
 esac

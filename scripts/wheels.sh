@@ -16,19 +16,14 @@ build() {
   mkdir -p "$wheels"
   # Zig links against the symbols of glibc 2.28, whatever this machine has.
   local options=(--release --locked --out "$wheels" --compatibility manylinux_2_28 --zig)
+  local path=$PWD/.venv-wheels/bin:$PATH
   for package in python python/gateway; do
     say "building $package"
-    PATH="$PWD/.venv-wheels/bin:$PATH" .venv-wheels/bin/maturin build --manifest-path "$(manifest "$package")" "${options[@]}"
+    # In the folder of its pyproject.toml, which maturin would not find from the manifest of the gateway's crate.
+    (cd "$package" && PATH=$path maturin build "${options[@]}")
   done
   du --apparent-size --block-size=1000000 "$wheels"/*.whl | while read -r megabytes file; do say "$megabytes MB  ${file##*/}"; done
   [ "$(stat -c %s "$wheels"/pushdown_client-*.whl)" -le "$max_bytes" ] || { say "the client's wheel has more than $max_bytes bytes" >&2; exit 1; }
-}
-
-manifest() { # package
-  case "$1" in
-    python) echo python/Cargo.toml ;;
-    *) echo gateway/Cargo.toml ;;
-  esac
 }
 
 # Global, since the trap runs after `try` has returned.

@@ -104,7 +104,7 @@ impl S3Access for FolderAccess {
     }
 }
 
-/// In S3 an empty delimiter is none; s3s-fs takes every key for a folder.
+/// S3 ignores an empty delimiter; s3s-fs treats every key as a folder.
 fn ignore_empty(delimiter: &mut Option<String>) {
     *delimiter = delimiter.take().filter(|text| !text.is_empty());
 }

@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def column_reader(name: str) -> ReadColumns:
-    """The function for tables with the extension of this file name. Raises `ConfigError` if there is none."""
+    """The function for tables with the extension of this file name. Raises `ConfigError` for another extension."""
     extension = PurePosixPath(name).suffix.lower()
     if extension not in _READERS:
         raise ConfigError(

@@ -68,7 +68,7 @@ class Iteration(Generic[Native]):
 
     def native(self) -> Native:
         """The native reader. Raises `ForkedReaderError` in a forked child, and `ClosedError` after `close`."""
-        # A forked child is told of the fork, not of what its parent closed later.
+        # In a forked child the handle raises `ForkedReaderError`, also if the parent closed the iterator later.
         if self._handle is None:
             raise ClosedError(_CLOSED)
         return self._handle.native()

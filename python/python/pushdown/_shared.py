@@ -42,7 +42,7 @@ def _remove(folder: str, process: int) -> None:
 
 
 def _forget_folder() -> None:
-    # A child may use its parent's files, and writes new ones into a folder of its own.
+    # A child reads the files of its parent, and writes to another folder.
     global _folder
     _folder = None
 

@@ -139,7 +139,7 @@ class ReaderSpec:
 
 
 def choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raises `ConfigError` if `value` is none of `choices`."""
+    """Raises `ConfigError` unless `value` is one of `choices`."""
     if value not in choices:
         raise ConfigError(f"invalid {name}: expected one of {', '.join(choices)}, found {value!r}")
 

@@ -67,7 +67,7 @@ class FunctionPool:
 
     def close(self) -> None:
         """Cancels what has not begun, and waits for the functions that run."""
-        # A garbage collection may close it in one of its own threads, which cannot wait for itself.
+        # If the garbage collector closes the pool in one of its threads, that thread cannot wait for itself.
         is_inside = threading.current_thread().name.startswith(_THREADS)
         self._executor.shutdown(wait=not is_inside, cancel_futures=True)
 

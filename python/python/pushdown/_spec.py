@@ -6,11 +6,12 @@ import json
 import os
 import re
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
 from .errors import ConfigError
 
 __all__ = [
+    "Connection",
     "Credentials",
     "ReaderSpec",
     "Retry",
@@ -21,6 +22,7 @@ __all__ = [
     "path_text",
     "size_bytes",
     "split_text",
+    "store_of",
 ]
 
 Credentials: TypeAlias = tuple[str, str, str | None]
@@ -76,6 +78,33 @@ class StoreSpec:
     def to_json(self) -> str:
         """The JSON document that the native module takes as `store_json`."""
         return _json(self.to_dict())
+
+
+class Connection(TypedDict, total=False):
+    """Arguments of one-off calls: the endpoint, and how to reach it. What is left out is as in the AWS tools."""
+
+    endpoint: str | None
+    """URL of the gateway, or of any S3 store."""
+    region: str | None
+    profile: str | None
+    credentials: Credentials | None
+    timeouts: Timeouts | None
+    retry: Retry | None
+
+
+def store_of(connection: Connection) -> tuple[StoreSpec, Credentials | None]:
+    """The endpoint, and explicit credentials, which never become part of a spec."""
+    spec = StoreSpec(
+        connection.get("endpoint"),
+        connection.get("region"),
+        connection.get("profile"),
+        connection.get("timeouts"),
+        connection.get("retry"),
+    )
+    unknown = connection.keys() - Connection.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unexpected argument {', '.join(sorted(unknown))}: expected one of {', '.join(Connection.__annotations__)}")
+    return spec, connection.get("credentials")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from . import _native
 from ._native import Table, Tensor
 from ._onnx import provide_onnx_runtime
 from ._source import Source, open_data_set
-from ._spec import Credentials, Retry, StoreSpec, Timeouts, split_text
+from ._spec import Connection, split_text, store_of
 from ._store import StoreReader
 from ._url import parse_url
 from .errors import native_errors
@@ -33,12 +33,7 @@ def get(
     seed: int | None = None,
     epoch: int | None = None,
     split: int | str = "full",
-    endpoint: str | None = None,
-    region: str | None = None,
-    profile: str | None = None,
-    credentials: Credentials | None = None,
-    timeouts: Timeouts | None = None,
-    retry: Retry | None = None,
+    **connection: Unpack[Connection],
 ) -> Any:
     """The value of the object at `s3://bucket/key` after `pipeline`; without a pipeline the object as stored, `bytes`.
 
@@ -48,8 +43,7 @@ def get(
     Its threads have ended when it returns: for many objects use `get_many` or a `Reader`. Raises `PipelineError`, `RefusedError`
     and other errors of reading.
     """
-    store = StoreSpec(endpoint, region, profile, timeouts, retry)
-    return _get_all([url], pipeline, (split_text(split), seed, epoch), store, credentials)[0]
+    return _get_all([url], pipeline, (split_text(split), seed, epoch), connection)[0]
 
 
 def get_many(
@@ -59,28 +53,22 @@ def get_many(
     seed: int | None = None,
     epoch: int | None = None,
     split: int | str = "full",
-    endpoint: str | None = None,
-    region: str | None = None,
-    profile: str | None = None,
-    credentials: Credentials | None = None,
-    timeouts: Timeouts | None = None,
-    retry: Retry | None = None,
+    **connection: Unpack[Connection],
 ) -> list[Any]:
     """The values of the objects at `urls` after `pipeline`, in this order, as `get` returns them; 32 at a time.
 
     Raises the first error, with a note that names its URL.
     """
-    store = StoreSpec(endpoint, region, profile, timeouts, retry)
-    return _get_all(urls, pipeline, (split_text(split), seed, epoch), store, credentials)
+    return _get_all(urls, pipeline, (split_text(split), seed, epoch), connection)
 
 
 def _get_all(
     urls: Sequence[str],
     pipeline: PipelineLike | None,
     options: tuple[str, int | None, int | None],
-    store: StoreSpec,
-    credentials: Credentials | None,
+    connection: Connection,
 ) -> list[Any]:
+    store, credentials = store_of(connection)
     parsed = None if pipeline is None else Pipeline.of(pipeline)
     text = None if parsed is None else parsed.text
     for url in urls:
@@ -125,12 +113,7 @@ def explain(
     host_cores: float | None = None,
     seed: int | None = None,
     epoch: int | None = None,
-    endpoint: str | None = None,
-    region: str | None = None,
-    profile: str | None = None,
-    credentials: Credentials | None = None,
-    timeouts: Timeouts | None = None,
-    retry: Retry | None = None,
+    **connection: Unpack[Connection],
 ) -> Explanation:
     """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
 
@@ -138,7 +121,7 @@ def explain(
     cores. By default they are measured. Raises `PipelineError` and errors of reading.
     """
     text = Pipeline.of(pipeline).text
-    store = StoreSpec(endpoint, region, profile, timeouts, retry)
+    store, credentials = store_of(connection)
     objects = open_data_set(source, store, credentials).objects
     assumptions = {"bandwidth": bandwidth, "gateway_cores": gateway_cores, "host_cores": host_cores}
     options = {"samples": samples, "seed": seed, "epoch": epoch or 0, "assumptions": assumptions}
@@ -188,10 +171,7 @@ def check(
     *,
     size: tuple[int, int] | None = None,
     nbytes: int | None = None,
-    endpoint: str | None = None,
-    region: str | None = None,
-    profile: str | None = None,
-    credentials: Credentials | None = None,
+    **connection: Unpack[Connection],
 ) -> Check:
     """Checks a pipeline, and says what its stages are: dtypes, shapes and bytes. Only a model is looked up at the endpoint.
 
@@ -203,7 +183,8 @@ def check(
         if _MODEL.search(text) is None:
             report = json.loads(_native.check_json(text, size, nbytes))
         else:
-            native = _native.Store(StoreSpec(endpoint, region, profile).to_json(), credentials)
+            store, credentials = store_of(connection)
+            native = _native.Store(store.to_json(), credentials)
             try:
                 report = json.loads(native.check_json(text, size, nbytes))
             finally:

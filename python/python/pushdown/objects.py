@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copyreg
-from typing import TypeAlias
+from typing import TypeAlias, Unpack
 
 from . import _native
 from ._shared import shared_file
-from ._spec import Credentials, Retry, StoreSpec, Timeouts
+from ._spec import Connection, Credentials, StoreSpec, store_of
 from ._url import parse_url
 from .errors import Error, native_errors
 from .progress import ListingProgress
@@ -20,13 +20,7 @@ Objects: TypeAlias = _native.Objects
 
 def list_objects(
     url: str,
-    *,
-    endpoint: str | None = None,
-    region: str | None = None,
-    profile: str | None = None,
-    credentials: Credentials | None = None,
-    timeouts: Timeouts | None = None,
-    retry: Retry | None = None,
+    **connection: Unpack[Connection],
 ) -> Objects:
     """Lists all objects under `s3://bucket/prefix`, in the order of their keys.
 
@@ -35,7 +29,7 @@ def list_objects(
 
     Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError` or `UnavailableError`.
     """
-    store = StoreSpec(endpoint, region, profile, timeouts, retry)
+    store, credentials = store_of(connection)
     return list_store(store, credentials, url)
 
 

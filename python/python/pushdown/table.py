@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from . import _native
 from ._base import ReaderBase, reader_spec
 from ._native import Table
 from ._source import Source
-from ._spec import Compression, Credentials, Mode, ReaderSpec, Retry, Tail, Timeouts
+from ._spec import Compression, Connection, Credentials, Mode, ReaderSpec, Retry, Tail, Timeouts
 from ._table_iterator import TableBatch, TableIteration, TableIterator
 from .errors import ConfigError, StateError, native_errors
 from .functions import get
@@ -185,13 +185,20 @@ def _is_entry(entry: object) -> bool:
     )
 
 
-def read_table(url: str, pipeline: PipelineLike, **connection: Any) -> Table:
+def read_table(
+    url: str,
+    pipeline: PipelineLike,
+    *,
+    seed: int | None = None,
+    epoch: int | None = None,
+    **connection: Unpack[Connection],
+) -> Table:
     """The rows of the table at `s3://bucket/key` after `pipeline`, such as `select(columns=[a, b], where='a > 3')`.
 
     The result has `__arrow_c_stream__`: `pyarrow.table(t)`, `polars.from_arrow(t)`, and DuckDB and pandas take it without a copy.
-    `connection` are the arguments of `get`. Raises `ConfigError` if the pipeline makes no table, and errors of `get`.
+    The other arguments are those of `get`. Raises `ConfigError` if the pipeline makes no table, and errors of `get`.
     """
-    value = get(url, pipeline, **connection)
+    value = get(url, pipeline, seed=seed, epoch=epoch, **connection)
     if not isinstance(value, _native.Table):
         raise ConfigError(
             f"cannot read a table: expected a pipeline that makes a table, found {type(value).__name__}; use `get`"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import pushdown
 from pushdown import Retry, Timeouts
 from pushdown._rank import Rank, detect_rank
 from pushdown._share import Share
@@ -131,3 +132,9 @@ def test_shares_add_up_and_positions_grow_to_the_total(tail: str) -> None:
 def test_a_limit_ends_the_epoch_earlier() -> None:
     share = Share(100, 0, 2, 4, "even", limit=10)
     assert (share.samples, share.batches, share.position(2), share.position(3)) == (10, 3, 16, 100)
+
+
+def test_an_unknown_argument_of_a_call_is_named() -> None:
+    arguments: Any = {"endpiont": "http://gateway:9000"}
+    with pytest.raises(TypeError, match="unexpected argument endpiont: expected one of endpoint, region"):
+        pushdown.get("s3://photos/a.jpg", **arguments)

@@ -13,6 +13,7 @@ use dlpark::{
 };
 use pushdown::Layout;
 use pyo3::{
+    exceptions::PyMemoryError,
     ffi,
     prelude::*,
     types::{PyMemoryView, PyTuple},
@@ -146,6 +147,10 @@ impl Tensor {
         let bytes = byte_count(element, &shape)
             .filter(|bytes| isize::try_from(*bytes).is_ok())
             .ok_or_else(|| config(format!("a tensor of shape {shape:?} is too large")))?;
+        // Too little memory is an error of Python here, where it would end the process below.
+        Vec::<u8>::new().try_reserve_exact(bytes).map_err(|error| {
+            PyMemoryError::new_err(format!("no memory for a tensor of {bytes} bytes: {error}"))
+        })?;
         let mut memory = MutableBuffer::from_len_zeroed(bytes);
         if let Some(data) = data {
             buffer::copy_from(py, data, memory.as_slice_mut())?;

@@ -1,6 +1,6 @@
 //! Lists as Arrow record batches.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{
     Array, ArrayRef, LargeStringArray, RecordBatch, UInt64Array, cast::AsArray as _, types::UInt64Type,
@@ -15,14 +15,14 @@ const KEY: &str = "key";
 const BYTES: &str = "bytes";
 const ETAG: &str = "etag";
 
-/// The columns of a list.
-pub(super) static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+/// The columns of a list. Not a static that is made at first use, for which a process that forks meanwhile would wait forever.
+pub(super) fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new(KEY, DataType::LargeUtf8, false),
         Field::new(BYTES, DataType::UInt64, true),
         Field::new(ETAG, DataType::LargeUtf8, true),
     ]))
-});
+}
 
 impl Objects {
     /// The list as a record batch that shares its memory, with the columns `key` (large strings), `bytes` (unsigned integers of 64 bits)
@@ -36,7 +36,7 @@ impl Objects {
             Arc::new(self.0.bytes.clone()),
             Arc::new(self.0.etags.clone()),
         ];
-        RecordBatch::try_new(Arc::clone(&SCHEMA), columns)
+        RecordBatch::try_new(schema(), columns)
             .map_err(|error| Error::internal("cannot convert an object list to Arrow").with_source(error))
     }
 

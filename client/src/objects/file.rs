@@ -22,7 +22,7 @@ use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, Schema};
 use pushdown::wire::RecordBatchReader;
 
-use super::{List, Objects, columns::SCHEMA};
+use super::{List, Objects, columns::schema};
 use crate::error::{Error, Result};
 use checksum::{ChecksumWriter, checksum};
 use footer::Footer;
@@ -80,7 +80,7 @@ impl Objects {
             (BUCKET.to_owned(), self.bucket().to_owned()),
             (DIGEST.to_owned(), self.digest().to_owned()),
         ]);
-        let schema = Schema::new_with_metadata(SCHEMA.fields().clone(), metadata);
+        let schema = Schema::new_with_metadata(schema().fields().clone(), metadata);
         let file = ChecksumWriter::new(BufWriter::new(File::create_new(path)?));
         let mut writer = FileWriter::try_new(file, &schema)?;
         writer.write(batch)?;

@@ -55,6 +55,16 @@ def test_a_copy_is_made_only_if_asked_for(options: dict[str, Any], source: str) 
     assert np.asarray(x, dtype=np.float64).dtype == np.float64
 
 
+def test_a_tensor_that_fits_no_memory_is_an_error() -> None:
+    with pytest.raises(MemoryError, match="no memory for a tensor"):
+        pushdown.Tensor("u8", [1 << 62])
+    with pytest.raises(Exception, match="too large"):
+        pushdown.Tensor("f64", [1 << 62])
+    with pytest.raises(Exception, match="expected 8 bytes, found 3"):
+        pushdown.Tensor("i64", [1], b"abc")
+    assert np.asarray(pushdown.Tensor("f32", [0, 3])).shape == (0, 3)
+
+
 def test_bfloat16_is_exact(options: dict[str, Any], source: str) -> None:
     float32 = batch_of(options, source, "decode | resize(32, 24) | to_float").x
     bfloat16 = batch_of(options, source, "decode | resize(32, 24) | to_float | cast(bf16)").x

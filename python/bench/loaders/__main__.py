@@ -68,10 +68,20 @@ def positive(text: str) -> int:
 
 def layer_tables(task: Task) -> list[components.Table]:
     """The tables of the Python layer."""
-    command = [sys.executable, "-m", "loaders.python_layer", task.to_json()]
+    layer, resume = module_results("loaders.python_layer", task.to_json()), module_results("loaders.resume")
+    return [
+        report.layer_table(layer["milliseconds"]),
+        report.shared_table(layer["shared"]),
+        report.resume_table(resume["seconds"]),
+    ]
+
+
+def module_results(module: str, *arguments: str) -> dict[str, list[float]]:
+    """What a module prints that measures in a process of its own."""
+    command = [sys.executable, "-m", module, *arguments]
     ended = subprocess.run(command, env=os.environ | programs.KEYS, check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(ended.stdout)
-    return [report.layer_table(found["milliseconds"]), report.shared_table(found["shared"])]
+    found: dict[str, list[float]] = json.loads(ended.stdout)
+    return found
 
 
 if __name__ == "__main__":

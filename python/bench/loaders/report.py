@@ -19,6 +19,7 @@ from .contestants import CONTESTANTS, OURS, REQUIRED
 
 PACKAGES = ("boto3", "litdata", "numpy", "obstore", "pillow", "s3torchconnector", "torch", "torchvision", "uvloop", "webdataset")
 MAX_MILLISECONDS = 1.0
+MAX_RESUME_SECONDS = 0.3
 
 
 def loaders_table(rates: Mapping[str, Sequence[float]], photos: str) -> Table:
@@ -33,10 +34,21 @@ def loaders_table(rates: Mapping[str, Sequence[float]], photos: str) -> Table:
 
 def layer_table(milliseconds: Sequence[float]) -> Table:
     """CPU time of the Python layer, against the most that it may take."""
-    name, most = "`next(loader)`", "the most it may take"
-    rows = [Row(name, list(milliseconds)), Row(most, [MAX_MILLISECONDS] * len(milliseconds))]
-    comparison = Comparison(name, name, most, f"of {most}", Target(at_most=1.0))
-    return Table("Python layer", "CPU milliseconds of the consumer's thread per batch of 256", rows, [comparison])
+    what = "CPU milliseconds of the consumer's thread per batch of 256"
+    return bounded_table("Python layer", what, "`next(loader)`", milliseconds, MAX_MILLISECONDS)
+
+
+def resume_table(seconds: Sequence[float]) -> Table:
+    """CPU time of a resume, against the most that it may take."""
+    name = "load the saved list, make a reader, `load_state_dict`"
+    return bounded_table("Resume at 1,000,000 objects", "CPU seconds", name, seconds, MAX_RESUME_SECONDS)
+
+
+def bounded_table(title: str, unit: str, name: str, rounds: Sequence[float], at_most: float) -> Table:
+    """One row of measurements, and one that repeats the most that they may be."""
+    bound = "the most it may take"
+    rows = [Row(name, list(rounds)), Row(bound, [at_most] * len(rounds))]
+    return Table(title, unit, rows, [Comparison(name, name, bound, f"of {bound}", Target(at_most=1.0))])
 
 
 def shared_table(ratios: Sequence[float]) -> Table:

@@ -1,10 +1,9 @@
 //! Files that are read again, and files that are not what `save` wrote.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use arrow_array::{LargeStringArray, StringArray};
 use proptest::prelude::*;
-use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
 use super::{super::tests::photos, *};
@@ -173,7 +172,7 @@ proptest! {
 }
 
 #[test]
-fn a_million_objects_are_loaded_quickly() {
+fn a_million_objects_are_saved_and_loaded() {
     let key = |index: usize| format!("train/n{:08}/photo_{index:010}.jpeg", index / 1000);
     let mut builder = crate::objects::ObjectsBuilder::default();
     for index in 0..1_000_000 {
@@ -185,13 +184,5 @@ fn a_million_objects_are_loaded_quickly() {
     }
     let objects = builder.finish("photos".into());
     let (_folder, path) = saved(&objects);
-    let cpu = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
-    let before = cpu();
-    let loaded = Objects::load(&path).unwrap();
-    let loading = cpu().saturating_sub(before);
-    assert_eq!(loaded.digest(), objects.digest());
-    println!("{} bytes in {loading:?}", fs::metadata(&path).unwrap().len());
-    // Arrow is not optimised in debug builds.
-    let most = Duration::from_millis(if cfg!(debug_assertions) { 1000 } else { 300 });
-    assert!(loading < most, "{loading:?}");
+    assert_eq!(Objects::load(&path).unwrap().digest(), objects.digest());
 }

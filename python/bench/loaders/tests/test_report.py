@@ -30,6 +30,11 @@ def test_the_python_layer_may_take_a_millisecond():
     assert len(report.missed_targets([report.layer_table([0.9, 1.1, 1.1])])) == 1
 
 
+def test_a_resume_may_take_three_tenths_of_a_second():
+    assert report.missed_targets([report.resume_table([0.2, 0.3, 0.31])]) == []
+    assert len(report.missed_targets([report.resume_table([0.2, 0.31, 0.31])])) == 1
+
+
 def test_one_copied_batch_misses_the_target():
     assert report.missed_targets([report.shared_table([1.0, 1.0])]) == []
     assert len(report.missed_targets([report.shared_table([0.9, 0.9])])) == 1

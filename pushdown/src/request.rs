@@ -4,9 +4,11 @@ mod optional_fields;
 #[cfg(test)]
 mod tests;
 
-use pushdown_wire::{BatchSample, Compression, Features, OnError, Order, Split, check_presign};
+use pushdown_wire::{BatchSample, CacheHints, Compression, Features, OnError, Order, Split, check_presign};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use optional_fields::OPTIONAL_FIELDS;
 
 use crate::{Error, Kind, MergeRule, Pipeline, Result, pipeline::Resolver};
 
@@ -38,6 +40,10 @@ pub struct BatchRequest {
     /// a sample fails the whole answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<MergeRule>,
+    /// What the reader plans, for the result cache. If present, rows have the column `cache`. For a gateway with the feature
+    /// [`CACHE`](Features::CACHE).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheHints>,
     /// The signing parameters that all samples share: a presigned query without its signature.
     pub presign: String,
     /// The samples, at least one.
@@ -61,6 +67,7 @@ struct UnparsedRequest<'a> {
     #[serde(default)]
     compression: Compression,
     table: Option<MergeRule>,
+    cache: Option<CacheHints>,
     presign: String,
     samples: Vec<BatchSample>,
 }
@@ -77,6 +84,7 @@ impl BatchRequest {
             order: Order::default(),
             compression: Compression::default(),
             table: None,
+            cache: None,
             presign: presign.into(),
             samples,
         }
@@ -107,6 +115,7 @@ impl BatchRequest {
             order,
             compression,
             table,
+            cache,
             presign,
             samples,
         } = unparsed;
@@ -138,6 +147,7 @@ impl BatchRequest {
             order,
             compression,
             table,
+            cache,
             presign,
             samples,
         })
@@ -157,8 +167,18 @@ impl BatchRequest {
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal) for a bug.
     pub fn to_json_for(&self, features: &Features) -> Result<Vec<u8>> {
-        optional_fields::to_json(self, optional_fields::OPTIONAL_FIELDS, features)
+        let optional = if self.has_optional_fields() {
+            OPTIONAL_FIELDS
+        } else {
+            &[]
+        };
+        optional_fields::to_json(self, optional, features)
             .map_err(|error| Error::internal(format!("cannot write the batch request: {error}")))
+    }
+
+    /// Whether any of [`OPTIONAL_FIELDS`] is present.
+    fn has_optional_fields(&self) -> bool {
+        self.cache.is_some() || self.samples.iter().any(|sample| sample.etag.is_some())
     }
 
     /// The split of a sample: its own, or that of the request.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use arrow_schema::SchemaRef;
+use serde::{Deserialize, Serialize};
 
 use crate::{DType, ImageHeader, Layout, MediaType, Sample};
 
@@ -20,7 +21,7 @@ pub enum Kind {
 }
 
 /// The known properties of bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BytesKind {
     /// Length in bytes.
     pub length: Option<u64>,

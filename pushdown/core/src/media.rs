@@ -11,11 +11,13 @@ pub mod webp;
 use std::{fmt, io::Cursor};
 
 use image::{ImageDecoder as _, ImageFormat, ImageReader};
+use serde::{Deserialize, Serialize};
 
 pub use jpeg::{JpegHeader, Scans, is_complete, is_one_scan, standalone_jpeg};
 
 /// An image format that `decode` reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MediaType {
     /// JPEG.
     Jpeg,
@@ -35,7 +37,7 @@ pub enum MediaType {
 const INDEX_BYTES: u8 = 1;
 
 /// The header of an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageHeader {
     /// Format.
     pub media: MediaType,

@@ -4,14 +4,19 @@ use pushdown_wire::Features;
 use serde::Serialize;
 use serde_json::{Result, Value};
 
-/// Names of the fields, of a request or of its samples, that are newer than version 0.1.0. Each is sent only to a gateway that lists
-/// the feature of the same name. A field may be added here if a request without it has the same values.
-pub(super) const OPTIONAL_FIELDS: &[&str] = &[];
+/// Names of the fields, of a request or of its samples, that are newer than version 0.1.0, each with the feature of a gateway that
+/// knows it. A field is sent only to a gateway that lists its feature. A field may be added here if a request without it has the
+/// same values.
+pub(super) const OPTIONAL_FIELDS: &[(&str, &str)] = &[("cache", Features::CACHE), ("etag", Features::CACHE)];
 
-/// The request as JSON, without the `optional` fields that are not among the features.
-pub(super) fn to_json(request: &impl Serialize, optional: &[&str], features: &Features) -> Result<Vec<u8>> {
-    let unknown = optional.iter().filter(|name| !features.has(name));
-    let unknown: Vec<&str> = unknown.copied().collect();
+/// The request as JSON, without the `optional` fields whose features are not listed.
+pub(super) fn to_json(
+    request: &impl Serialize,
+    optional: &[(&str, &str)],
+    features: &Features,
+) -> Result<Vec<u8>> {
+    let unknown = optional.iter().filter(|(_, feature)| !features.has(feature));
+    let unknown: Vec<&str> = unknown.map(|(name, _)| *name).collect();
     // A value is a copy of all samples.
     if unknown.is_empty() {
         return serde_json::to_vec(request);
@@ -48,10 +53,11 @@ mod tests {
             "samples": [{"path": "/b/k", "digest": "00"}, {"path": "/b/l"}]
         });
         let sent = |features: &str| -> Value {
-            let json = to_json(&request, &["priority", "digest"], &Features::parse(features)).unwrap();
+            let optional = [("priority", "priority"), ("digest", "check")];
+            let json = to_json(&request, &optional, &Features::parse(features)).unwrap();
             serde_json::from_slice(&json).unwrap()
         };
-        assert_eq!(sent("digest, families, priority"), request);
+        assert_eq!(sent("check, families, priority"), request);
         let old = json!({"pipeline": "decode", "samples": [{"path": "/b/k"}, {"path": "/b/l"}]});
         assert_eq!(sent(""), old);
         let some =
@@ -62,6 +68,6 @@ mod tests {
     #[test]
     fn a_gateway_of_this_version_knows_all_fields() {
         let features = Features::all();
-        assert!(OPTIONAL_FIELDS.iter().all(|name| features.has(name)));
+        assert!(OPTIONAL_FIELDS.iter().all(|(_, feature)| features.has(feature)));
     }
 }

@@ -39,12 +39,40 @@ fn requests_parse_their_own_json() {
     request.samples[1].max_bytes = Some(100_000);
     request.samples[1].member = Some("a.jpg".to_owned());
     request.samples[2].version = Some("v1".to_owned());
+    request.samples[2].etag = Some("\"0f-2\"".to_owned());
+    request.cache = Some(CacheHints {
+        epochs: 90,
+        samples: u64::MAX,
+    });
     assert_eq!(
         BatchRequest::parse(&request.to_json().unwrap(), 3, &NoModels).unwrap(),
         request
     );
     assert_eq!(request.split_of(&request.samples[0]), Split::Smallest);
     assert_eq!(request.split_of(&request.samples[1]), Split::At(2));
+}
+
+/// Gateways of version 0.1.0 know these fields only.
+#[test]
+fn a_request_without_newer_fields_is_the_same_for_every_gateway() {
+    let sample = format!(r#"{{"path":"/b/k%201.jpg","signature":"{}"}}"#, "0f".repeat(32));
+    let expected = format!(
+        r#"{{"pipeline":"decode | resize(w=8, h=8) | to_float","split":"full","on_error":"row","order":"request","presign":"{PRESIGN}","samples":[{sample},{sample},{sample}]}}"#
+    );
+    let plain = request();
+    for json in [plain.to_json(), plain.to_json_for(&Features::default())] {
+        assert_eq!(String::from_utf8(json.unwrap()).unwrap(), expected);
+    }
+    let mut newer = request();
+    newer.samples[1].etag = Some("\"0f\"".to_owned());
+    newer.cache = Some(CacheHints {
+        epochs: 1,
+        samples: 3,
+    });
+    let json = newer.to_json_for(&Features::parse("families")).unwrap();
+    assert_eq!(BatchRequest::parse(&json, 3, &NoModels).unwrap(), plain);
+    let json = newer.to_json_for(&Features::parse("cache, families")).unwrap();
+    assert_eq!(BatchRequest::parse(&json, 3, &NoModels).unwrap(), newer);
 }
 
 #[test]
@@ -76,7 +104,7 @@ fn pipeline_errors_keep_kind_and_position() {
 
 #[test]
 fn invalid_requests_are_errors_with_a_reason() {
-    let faults: [(Change, &str); 13] = [
+    let faults: [(Change, &str); 16] = [
         (
             |json| {
                 json["pipeline"] = "select".into();
@@ -114,6 +142,18 @@ fn invalid_requests_are_errors_with_a_reason() {
         (
             |json| json["on_error"] = "raise".into(),
             "unknown variant `raise`",
+        ),
+        (
+            |json| json["samples"][1]["etag"] = "\"a b\"".into(),
+            "sample 1: invalid etag",
+        ),
+        (
+            |json| json["cache"] = serde_json::json!({"epochs": 1}),
+            "missing field `samples`",
+        ),
+        (
+            |json| json["cache"] = serde_json::json!({"epochs": 1, "samples": 2, "uses": 3}),
+            "unknown field `uses`",
         ),
         (|json| json["seed"] = (-1).into(), "invalid value"),
         (|json| json["epoch"] = 4_294_967_296_u64.into(), "invalid value"),

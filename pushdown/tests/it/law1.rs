@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use pushdown::{
     Context, Error, ErrorKind, Kind, Limits, Pipeline, Sample,
-    wire::{self, BatchReader, BatchWriter, Compression, Form, Row, ValueType},
+    wire::{self, BatchReader, BatchWriter, CacheStatus, Compression, Form, Row, ValueType},
 };
 
 use super::generate;
@@ -45,12 +45,14 @@ fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<
         Compression::default(),
         &pushdown::engine_of(pipeline.steps())?,
         &pipeline.digest(),
+        false,
     )?;
     let mut stream = writer.start().to_vec();
     let row = Row {
         row: 0,
         stage: u8::try_from(stage).unwrap_or(u8::MAX),
         seconds: 0.0,
+        cache: CacheStatus::Computed,
         value: Ok(sample),
     };
     stream.extend(writer.rows(vec![row])?.concat());

@@ -1,5 +1,6 @@
 //! Batches: many samples in one request, and their rows in one Arrow stream.
 
+mod cache;
 mod column;
 mod reader;
 mod row;
@@ -10,9 +11,10 @@ mod target;
 mod tests;
 mod writer;
 
+pub use cache::{CacheHints, CacheStatus};
 pub use reader::BatchReader;
 pub use row::{Row, RowError};
-pub use sample::{BatchSample, Compression, OnError, Order};
+pub use sample::{BatchSample, Compression, OnError, Order, is_etag_hint};
 pub use schema::ValueType;
 pub use target::{check_presign, sample_id};
 pub use writer::BatchWriter;

@@ -120,7 +120,8 @@ pub fn decode<'a>(
     }
 }
 
-fn bytes(body: Bytes, limits: &Limits) -> Result<Sample> {
+/// Decodes a value that is bytes.
+pub(super) fn bytes(body: Bytes, limits: &Limits) -> Result<Sample> {
     let limit = limits.max_object_bytes.max(limits.max_value_bytes);
     if body.len() as u64 > limit {
         return Err(Error::too_large(format!(

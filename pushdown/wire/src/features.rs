@@ -11,12 +11,21 @@ const MAX_NAMES: usize = 256;
 pub struct Features(BTreeSet<String>);
 
 impl Features {
+    /// A batch request may have [`CacheHints`](crate::CacheHints), which add the column `cache` to its answer, and ETags of its samples.
+    pub const CACHE: &'static str = "cache";
     /// The engine states a version for each step family.
     pub const FAMILIES: &'static str = "families";
 
     /// The features of this build.
     pub fn all() -> Self {
-        Self(BTreeSet::from([Self::FAMILIES.to_owned()]))
+        Self(BTreeSet::from([Self::CACHE, Self::FAMILIES].map(str::to_owned)))
+    }
+
+    /// The others.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.0.remove(name);
+        self
     }
 
     /// The features in the text of an answer. Unknown names are retained; beyond 256 they are ignored.
@@ -48,7 +57,8 @@ mod tests {
     fn features_parse_their_own_text() {
         let all = Features::all();
         assert_eq!(Features::parse(&all.to_string()), all);
-        assert!(all.has(Features::FAMILIES) && !all.has("families, other"));
+        assert!(all.has(Features::CACHE) && all.has(Features::FAMILIES) && !all.has("families, other"));
+        assert!(!all.without(Features::CACHE).has(Features::CACHE));
         assert_eq!(Features::parse("b,  a,,b").to_string(), "a, b");
         assert_eq!(Features::parse(""), Features::default());
         let many: Vec<_> = (0..1000).map(|number| number.to_string()).collect();

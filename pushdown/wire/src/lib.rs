@@ -1,6 +1,6 @@
 //! Wire formats between the gateway and its readers.
 //!
-//! A single value is encoded in a [`Form`] ([`encode()`], [`decode()`]). Many values are the rows of one Arrow stream
+//! A single value is encoded in a [`Form`] ([`encode()`], [`decode()`]), or as it is [`stored`] in a cache. Many values are the rows of one Arrow stream
 //! ([`BatchWriter`], [`BatchReader`]), requested with a `BatchRequest`. Input is untrusted: lengths, shapes and types are
 //! checked against the received bytes before memory is allocated for them.
 //!
@@ -10,6 +10,7 @@
 mod arbitrary;
 mod arrow;
 mod batch;
+mod cached_ratios;
 mod cpu_fingerprint;
 mod cpu_time;
 mod encode;
@@ -23,13 +24,15 @@ mod raw;
 mod safetensors;
 mod shape;
 mod split;
+pub mod stored;
 mod table;
 mod tensor_column;
 
 pub use batch::{
-    BatchReader, BatchSample, BatchWriter, Compression, OnError, Order, Row, RowError, ValueType,
-    check_presign, sample_id,
+    BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, Compression, OnError, Order, Row,
+    RowError, ValueType, check_presign, is_etag_hint, sample_id,
 };
+pub use cached_ratios::{CachedRatios, hash_fraction, object_hash};
 pub use cpu_fingerprint::cpu_fingerprint;
 pub use cpu_time::{CpuTime, InvalidCpuTime};
 pub use encode::{Encoded, decode, encode};

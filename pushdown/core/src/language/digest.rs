@@ -25,6 +25,11 @@ impl Digest {
         Self(hash.finalize().into())
     }
 
+    /// The digest with these bytes.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The first 64 bits, big-endian.
     pub fn first_u64(&self) -> u64 {
         self.0[..8]

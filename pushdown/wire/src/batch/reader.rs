@@ -12,22 +12,22 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use super::{
-    Row, RowError, column,
-    schema::{ERROR, MAX_ROWS, ROW, SECONDS, STAGE, ValueType},
+    CacheStatus, Row, RowError, column,
+    schema::{AnswerColumns, ERROR, MAX_ROWS, ROW, SECONDS, STAGE, ValueType},
 };
 use crate::{arrow::tensor, header, ipc};
 use pushdown_core::{Error, Limits, Result};
 
+/// The column `cache` among those of [`AnswerColumns::head`].
+const CACHE: usize = SECONDS + 1;
 /// Maximum size of a record batch without its values: row numbers, errors, shapes and padding.
 const MAX_OVERHEAD_BYTES: u64 = 16 << 20;
 
-/// The schema of an answer, as far as this version knows it.
+/// The schema of an answer.
 #[derive(Debug)]
 struct AnswerSchema {
     schema: SchemaRef,
-    value_type: ValueType,
-    /// The known columns, in ascending order.
-    columns: Vec<usize>,
+    columns: AnswerColumns,
 }
 
 /// Reads a batch answer from chunks with any boundaries. Columns that this version does not know are ignored. Values share the memory of the received bytes.
@@ -69,23 +69,21 @@ impl BatchReader {
         loop {
             let batch = self.batches.next(&mut chunk)?;
             if let (None, Some(schema)) = (&self.schema, self.batches.schema()) {
-                let (value_type, columns) = ValueType::read(schema)?;
                 self.schema = Some(AnswerSchema {
                     schema: Arc::clone(schema),
-                    value_type,
-                    columns,
+                    columns: AnswerColumns::read(schema)?,
                 });
             }
             let (Some(batch), Some(schema)) = (batch, &self.schema) else {
                 return Ok(rows);
             };
-            read(&batch, schema, &self.limits, &mut rows)?;
+            read(&batch, &schema.columns, &self.limits, &mut rows)?;
         }
     }
 
     /// The type of the values; `None` until the start of the stream has been received.
     pub fn value_type(&self) -> Option<&ValueType> {
-        self.schema.as_ref().map(|schema| &schema.value_type)
+        self.schema.as_ref().map(|schema| &schema.columns.value_type)
     }
 
     /// The [`Engine`](pushdown_core::Engine) that computed the values, as text; `None` until the start of the stream has been
@@ -121,14 +119,14 @@ impl BatchReader {
     }
 }
 
-fn read(batch: &ipc::RawBatch, schema: &AnswerSchema, limits: &Limits, rows: &mut Vec<Row>) -> Result<()> {
+fn read(batch: &ipc::RawBatch, columns: &AnswerColumns, limits: &Limits, rows: &mut Vec<Row>) -> Result<()> {
     if batch.rows() > MAX_ROWS {
         return Err(Error::too_large(format!(
             "the record batch is too long: expected at most {MAX_ROWS} rows, found {}",
             batch.rows()
         )));
     }
-    let head = batch.read(&[ROW, STAGE, ERROR, SECONDS])?;
+    let head = batch.read(&columns.head)?;
     let missing = || Error::wire("invalid batch answer: expected row numbers, stages, errors and seconds");
     let numbers = head
         .column(ROW)
@@ -143,9 +141,14 @@ fn read(batch: &ipc::RawBatch, schema: &AnswerSchema, limits: &Limits, rows: &mu
         .as_primitive_opt::<Float32Type>()
         .ok_or_else(missing)?;
     let errors = head.column(ERROR).as_string_opt::<i32>().ok_or_else(missing)?;
+    let statuses = head
+        .columns()
+        .get(CACHE)
+        .map(|column| column.as_primitive_opt::<UInt8Type>());
+    let statuses = statuses.map(|column| column.ok_or_else(missing)).transpose()?;
     // The values of failed rows are zeros, and not read.
     let values: Option<RecordBatch> = if errors.null_count() > 0 {
-        Some(batch.read(&schema.columns)?)
+        Some(batch.read(&columns.values)?)
     } else {
         None
     };
@@ -153,7 +156,7 @@ fn read(batch: &ipc::RawBatch, schema: &AnswerSchema, limits: &Limits, rows: &mu
     for row in 0..batch.rows() {
         let value = match &values {
             Some(values) if errors.is_null(row) => {
-                Ok(column::sample(&schema.value_type, values, row, limits)?)
+                Ok(column::sample(&columns.value_type, values, row, limits)?)
             }
             _ => {
                 let Ok(error) = errors.value(row).parse::<RowError>();
@@ -164,6 +167,7 @@ fn read(batch: &ipc::RawBatch, schema: &AnswerSchema, limits: &Limits, rows: &mu
             row: numbers.value(row),
             stage: stages.value(row),
             seconds: seconds.value(row),
+            cache: statuses.map_or(CacheStatus::Computed, |statuses| statuses.value(row).into()),
             value,
         });
     }

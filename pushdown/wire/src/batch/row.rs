@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use super::CacheStatus;
 use pushdown_core::{Error, Sample};
 
 /// The row of one sample in an answer.
@@ -13,6 +14,8 @@ pub struct Row {
     pub stage: u8,
     /// Thread seconds of the steps at the gateway, summed over all threads.
     pub seconds: f32,
+    /// Where the value comes from. [`Computed`](CacheStatus::Computed) in an answer without the column `cache`.
+    pub cache: CacheStatus,
     /// The value, or the error of the sample.
     pub value: Result<Sample, RowError>,
 }

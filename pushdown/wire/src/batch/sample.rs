@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Split;
 
+/// Maximum length of an ETag. Those of stores have 34 to 40 bytes.
+const MAX_ETAG_BYTES: usize = 1024;
+
 /// The treatment of failed samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -70,6 +73,10 @@ pub struct BatchSample {
     /// `versionId`, percent-encoded as signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The object's ETag from a listing, with its quotation marks. Only a hint where the result cache may have a value: the store
+    /// decides which object this is. For a gateway with the feature [`CACHE`](crate::Features::CACHE).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
 }
 
 impl BatchSample {
@@ -82,6 +89,12 @@ impl BatchSample {
             max_bytes: None,
             member: None,
             version: None,
+            etag: None,
         }
     }
+}
+
+/// Whether a listed ETag can be the `etag` of a [`BatchSample`]: 1 to 1,024 characters of visible ASCII.
+pub fn is_etag_hint(etag: &str) -> bool {
+    (1..=MAX_ETAG_BYTES).contains(&etag.len()) && etag.bytes().all(|byte| byte.is_ascii_graphic())
 }

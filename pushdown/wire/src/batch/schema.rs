@@ -17,6 +17,16 @@ pub(super) const SECONDS: usize = 3;
 pub(super) const VALUE: usize = 4;
 pub(super) const SCALE: usize = 5;
 
+/// The columns of an answer, as far as this version knows them. Indices are ascending.
+#[derive(Debug)]
+pub(super) struct AnswerColumns {
+    pub(super) value_type: ValueType,
+    /// What describes the rows: the first four columns, and the column `cache` if there is one.
+    pub(super) head: Vec<usize>,
+    /// The columns up to `value`, and the column `scale` if there is one.
+    pub(super) values: Vec<usize>,
+}
+
 /// The type of the column `value`, from the static types of the stages in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueType {
@@ -43,8 +53,8 @@ impl ValueType {
         }
     }
 
-    /// The schema of an answer.
-    pub(super) fn schema(&self, engine: &Engine, pipeline: &Digest) -> Result<Schema> {
+    /// The schema of an answer, with or without the column `cache`.
+    pub(super) fn schema(&self, engine: &Engine, pipeline: &Digest, cache_column: bool) -> Result<Schema> {
         let mut fields = vec![
             Field::new("row", DataType::UInt32, false),
             Field::new("stage", DataType::UInt8, false),
@@ -59,6 +69,9 @@ impl ValueType {
         if self.is_quantized() {
             fields.push(Field::new("scale", DataType::Float32, true));
         }
+        if cache_column {
+            fields.push(Field::new("cache", DataType::UInt8, false));
+        }
         let metadata = HashMap::from([
             (tensor::key(header::ENGINE), engine.to_string()),
             (tensor::key(header::PIPELINE), pipeline.to_string()),
@@ -66,12 +79,17 @@ impl ValueType {
         Ok(Schema::new_with_metadata(fields, metadata))
     }
 
-    /// The type from the schema of an answer, and the columns of the schema that have its values, in ascending order. Columns that
-    /// this version does not know are not among them.
+    pub(super) const fn is_quantized(&self) -> bool {
+        matches!(self, Self::Fixed(FixedShape { quantized: true, .. }))
+    }
+}
+
+impl AnswerColumns {
+    /// The columns from the schema of an answer. Columns that this version does not know are not among them.
     ///
     /// # Errors
     /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for another schema.
-    pub(super) fn read(schema: &Schema) -> Result<(Self, Vec<usize>)> {
+    pub(super) fn read(schema: &Schema) -> Result<Self> {
         let invalid = || Error::wire(format!("invalid batch answer: unexpected columns {schema}"));
         let expected = [
             ("row", DataType::UInt32),
@@ -92,20 +110,22 @@ impl ValueType {
         if !expected.iter().enumerate().all(column) {
             return Err(invalid());
         }
-        let scale = fields
-            .iter()
-            .skip(SCALE)
-            .position(|field| field.name() == "scale");
-        let scale = scale.map(|position| SCALE + position);
-        if scale.is_some_and(|scale| *fields[scale].data_type() != DataType::Float32) {
-            return Err(invalid());
-        }
-        let found = match value.data_type() {
-            DataType::LargeBinary => Self::Bytes,
-            DataType::Struct(fields) if *fields == any_fields() => Self::Any,
+        // Columns after `value` have any order.
+        let optional = |name: &str, data_type: DataType| {
+            let mut later = fields.iter().enumerate().skip(SCALE);
+            match later.find(|(_, field)| field.name() == name) {
+                Some((_, field)) if *field.data_type() != data_type => Err(invalid()),
+                found => Ok(found.map(|(index, _)| index)),
+            }
+        };
+        let scale = optional("scale", DataType::Float32)?;
+        let cache = optional("cache", DataType::UInt8)?;
+        let value_type = match value.data_type() {
+            DataType::LargeBinary => ValueType::Bytes,
+            DataType::Struct(fields) if *fields == any_fields() => ValueType::Any,
             _ => {
                 let shape = tensor::shape(value)?;
-                Self::Fixed(FixedShape {
+                ValueType::Fixed(FixedShape {
                     dtype: shape.dtype,
                     layout: shape.layout,
                     shape: shape.extents,
@@ -114,15 +134,14 @@ impl ValueType {
                 })
             }
         };
-        if scale.is_some() == found.is_quantized() {
-            Ok((found, (ROW..=VALUE).chain(scale).collect()))
-        } else {
-            Err(invalid())
+        if scale.is_some() != value_type.is_quantized() {
+            return Err(invalid());
         }
-    }
-
-    pub(super) const fn is_quantized(&self) -> bool {
-        matches!(self, Self::Fixed(FixedShape { quantized: true, .. }))
+        Ok(Self {
+            value_type,
+            head: (ROW..=SECONDS).chain(cache).collect(),
+            values: (ROW..=VALUE).chain(scale).collect(),
+        })
     }
 }
 

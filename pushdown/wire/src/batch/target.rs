@@ -3,7 +3,7 @@
 use pushdown_core::{Error, Result};
 use pushdown_s3::{Address, presign};
 
-use super::BatchSample;
+use super::{BatchSample, is_etag_hint};
 
 /// The parameters of a presigned query that the samples of a batch share. All but the last two are required.
 const SIGNING: [&str; 7] = [
@@ -50,6 +50,11 @@ impl BatchSample {
             .is_some_and(|member| member.is_empty() || member.contains('\0'))
         {
             return Err(Error::wire("invalid member: it is empty or contains NUL"));
+        }
+        if self.etag.as_deref().is_some_and(|etag| !is_etag_hint(etag)) {
+            return Err(Error::wire(
+                "invalid etag: expected 1 to 1024 characters of visible ASCII, as listed by the store",
+            ));
         }
         match &self.version {
             Some(version) if version.is_empty() || !version.bytes().all(is_query_value) => Err(Error::wire(
@@ -173,7 +178,12 @@ mod tests {
     #[test]
     fn samples_are_checked() {
         sample().check().unwrap();
-        let faults: [Change; 15] = [
+        let listed = BatchSample {
+            etag: Some("\"0f-2\"".to_owned()),
+            ..sample()
+        };
+        listed.check().unwrap();
+        let faults: [Change; 19] = [
             |sample| sample.path = String::new(),
             |sample| sample.path = "bucket/key".to_owned(),
             |sample| sample.path = "/bucket".to_owned(),
@@ -189,6 +199,10 @@ mod tests {
             |sample| sample.member = Some(String::new()),
             |sample| sample.version = Some("1&acl".to_owned()),
             |sample| sample.version = Some(String::new()),
+            |sample| sample.etag = Some(String::new()),
+            |sample| sample.etag = Some("\"a b\"".to_owned()),
+            |sample| sample.etag = Some("\"\u{e9}\"".to_owned()),
+            |sample| sample.etag = Some("0".repeat(1025)),
         ];
         for (index, change) in faults.into_iter().enumerate() {
             let mut sample = sample();

@@ -1,5 +1,6 @@
 //! Writing and reading of batch answers.
 
+mod cache_column;
 mod extra_columns;
 mod generated;
 mod hostile;
@@ -7,7 +8,7 @@ mod hostile;
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 
-use super::{BatchReader, BatchWriter, Compression, Row, RowError, ValueType};
+use super::{BatchReader, BatchWriter, CacheStatus, Compression, Row, RowError, ValueType};
 use crate::{FixedShape, arbitrary::chunks};
 use pushdown_core::{
     DType, Engine, ErrorKind, Image, ImageKind, Kind, Layout, Limits, Result, Sample, Tensor, TensorKind,
@@ -23,6 +24,7 @@ fn successful(row: u32, value: Sample) -> Row {
         row,
         stage: 3,
         seconds: 0.25,
+        cache: CacheStatus::Computed,
         value: Ok(value),
     }
 }
@@ -32,6 +34,7 @@ fn failed(row: u32) -> Row {
         row,
         stage: 0,
         seconds: 0.0,
+        cache: CacheStatus::Computed,
         value: Err(RowError::new("NoSuchKey", format!("no key {row}: none"))),
     }
 }
@@ -52,12 +55,16 @@ fn fixed(sample: &Sample) -> ValueType {
 
 /// A stream of `rows`, written `chunk_rows` at a time.
 fn write(value_type: &ValueType, rows: &[Row], chunk_rows: usize) -> Bytes {
-    write_as(value_type, Compression::None, rows, chunk_rows)
+    let writer = writer(value_type, Compression::None, false);
+    write_by(writer, rows, chunk_rows)
 }
 
-fn write_as(value_type: &ValueType, compression: Compression, rows: &[Row], chunk_rows: usize) -> Bytes {
-    let mut writer =
-        BatchWriter::new(value_type.clone(), compression, &Engine::default(), &digest()).unwrap();
+fn writer(value_type: &ValueType, compression: Compression, cache_column: bool) -> BatchWriter {
+    let (engine, pipeline) = (Engine::default(), digest());
+    BatchWriter::new(value_type.clone(), compression, &engine, &pipeline, cache_column).unwrap()
+}
+
+fn write_by(mut writer: BatchWriter, rows: &[Row], chunk_rows: usize) -> Bytes {
     let mut stream = writer.start().to_vec();
     for rows in rows.chunks(chunk_rows.max(1)) {
         stream.extend(writer.rows(rows.to_vec()).unwrap().concat());
@@ -214,13 +221,7 @@ fn the_type_follows_from_the_stages() {
 #[test]
 fn the_start_has_engine_and_type() {
     let value_type = fixed(&Sample::Tensor(tensor(DType::Bf16, &[3], 0)));
-    let writer = BatchWriter::new(
-        value_type.clone(),
-        Compression::None,
-        &Engine::default(),
-        &digest(),
-    )
-    .unwrap();
+    let writer = writer(&value_type, Compression::None, false);
     let mut reader = BatchReader::new(Limits::default());
     assert_eq!((reader.engine(), reader.value_type()), (None, None));
     assert!(reader.push(writer.start()).unwrap().is_empty());
@@ -267,7 +268,7 @@ fn sparse_values_shrink_with_compression() {
             .collect();
         let value_type = fixed(rows[0].value.as_ref().unwrap());
         let plain = write(&value_type, &rows, 3);
-        let shrunk = write_as(&value_type, Compression::Lz4, &rows, 3);
+        let shrunk = write_by(writer(&value_type, Compression::Lz4, false), &rows, 3);
         assert_eq!(
             shrunk.len() < plain.len() / 2,
             shrink,
@@ -294,6 +295,7 @@ fn long_errors_are_truncated() {
             row,
             stage: 0,
             seconds: 0.0,
+            cache: CacheStatus::Computed,
             value: Err(RowError::new("InternalError", message(row))),
         })
         .collect();
@@ -314,8 +316,7 @@ fn long_errors_are_truncated() {
 #[test]
 fn small_rows_share_a_record_batch_and_large_ones_do_not() {
     let sizes = [24, 24, 24, 24, 100, 100, 24].map(|kilobytes| kilobytes << 10);
-    let mut writer =
-        BatchWriter::new(ValueType::Bytes, Compression::None, &Engine::default(), &digest()).unwrap();
+    let mut writer = writer(&ValueType::Bytes, Compression::None, false);
     let mut reader = BatchReader::new(Limits::default());
     reader.push(writer.start()).unwrap();
     let rows: Vec<Row> = (0..)
@@ -357,13 +358,7 @@ fn values_of_another_type_are_internal_errors() {
         Sample::Bytes(Bytes::from_static(b"12345678")),
     ];
     for value in wrong_values {
-        let mut writer = BatchWriter::new(
-            value_type.clone(),
-            Compression::None,
-            &Engine::default(),
-            &digest(),
-        )
-        .unwrap();
+        let mut writer = writer(&value_type, Compression::None, false);
         assert_eq!(
             writer.rows(vec![successful(0, value)]).unwrap_err().kind(),
             ErrorKind::Internal

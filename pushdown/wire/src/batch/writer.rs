@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use super::{
-    Compression, Row, column,
+    CacheStatus, Compression, Row, column,
     schema::{MAX_ROWS, ValueType},
 };
 use crate::ipc;
@@ -34,13 +34,16 @@ pub struct BatchWriter {
     value_type: ValueType,
     schema: SchemaRef,
     compression: Compression,
+    /// Whether rows have the column `cache`.
+    cache_column: bool,
     start: Bytes,
     plain: StreamEncoder,
     lz4: StreamEncoder,
 }
 
 impl BatchWriter {
-    /// A writer of values of `value_type` that `engine` computes, for an answer to the pipeline with the digest `pipeline`.
+    /// A writer of values of `value_type` that `engine` computes, for an answer to the pipeline with the digest `pipeline`. With
+    /// `cache_column`, which a request asks for by its [`CacheHints`](super::CacheHints), rows state where their values come from.
     ///
     /// # Errors
     /// [`Internal`](pushdown_core::ErrorKind::Internal) for a bug.
@@ -49,8 +52,9 @@ impl BatchWriter {
         compression: Compression,
         engine: &Engine,
         pipeline: &Digest,
+        cache_column: bool,
     ) -> Result<Self> {
-        let schema = Arc::new(value_type.schema(engine, pipeline)?);
+        let schema = Arc::new(value_type.schema(engine, pipeline, cache_column)?);
         let options = IpcWriteOptions::default();
         let compressed = options
             .clone()
@@ -62,6 +66,7 @@ impl BatchWriter {
             value_type,
             schema,
             compression,
+            cache_column,
             start,
             plain,
             lz4,
@@ -85,6 +90,7 @@ impl BatchWriter {
             row,
             stage,
             seconds,
+            cache,
             value,
         } in rows
         {
@@ -100,7 +106,7 @@ impl BatchWriter {
             if !group.has_space(value.is_ok(), value_bytes, error_bytes) {
                 self.write(std::mem::take(&mut group), &mut parts)?;
             }
-            group.push(row, stage, seconds, value);
+            group.push(row, stage, seconds, cache, value);
             group.value_bytes = group.value_bytes.saturating_add(value_bytes);
             group.error_bytes += error_bytes;
         }
@@ -122,6 +128,7 @@ impl BatchWriter {
             rows,
             stages,
             seconds,
+            cache,
             samples,
             errors,
             value_bytes,
@@ -148,6 +155,9 @@ impl BatchWriter {
             Arc::new(Float32Array::from(seconds)),
         ];
         columns.extend(values);
+        if self.cache_column {
+            columns.push(Arc::new(UInt8Array::from(cache)));
+        }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
         // A reader refuses larger compressed buffers. Those of failed rows compress to less, and the reader does not decode them.
         let is_requested = self.compression != Compression::None && value_bytes <= ipc::MAX_COMPRESSED_BYTES;
@@ -176,6 +186,8 @@ struct RowGroup {
     rows: Vec<u32>,
     stages: Vec<u8>,
     seconds: Vec<f32>,
+    /// The numbers of the [`CacheStatus`] of each row.
+    cache: Vec<u8>,
     samples: Vec<Sample>,
     errors: Vec<String>,
     /// Bytes in the column `value`.
@@ -197,10 +209,11 @@ impl RowGroup {
         self.rows.is_empty() || (is_same_kind && fits && self.rows.len() < MAX_ROWS)
     }
 
-    fn push(&mut self, row: u32, stage: u8, seconds: f32, value: Result<Sample, String>) {
+    fn push(&mut self, row: u32, stage: u8, seconds: f32, cache: CacheStatus, value: Result<Sample, String>) {
         self.rows.push(row);
         self.stages.push(stage);
         self.seconds.push(seconds);
+        self.cache.push(cache as u8);
         match value {
             Ok(sample) => self.samples.push(sample),
             Err(text) => self.errors.push(text),

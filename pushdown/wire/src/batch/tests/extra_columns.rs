@@ -10,14 +10,22 @@ use super::*;
 
 /// The stream with more columns, inserted at these positions.
 fn with_columns(stream: &[u8], columns: &[(usize, ArrayRef)]) -> Bytes {
+    let names = (0..columns.len()).map(|index| format!("later_{index}"));
+    let columns: Vec<_> = columns
+        .iter()
+        .zip(names)
+        .map(|((position, column), name)| (*position, name, Arc::clone(column)))
+        .collect();
+    with_named_columns(stream, &columns)
+}
+
+/// The stream with columns of these names, inserted at these positions.
+pub(super) fn with_named_columns(stream: &[u8], columns: &[(usize, String, ArrayRef)]) -> Bytes {
     let reader = StreamReader::try_new(stream, None).unwrap();
     let mut fields: Vec<_> = reader.schema().fields().iter().cloned().collect();
-    for (index, (position, column)) in columns.iter().enumerate() {
-        let name = format!("later_{index}");
-        fields.insert(
-            *position,
-            Arc::new(Field::new(name, column.data_type().clone(), true)),
-        );
+    for (position, name, column) in columns {
+        let field = Field::new(name, column.data_type().clone(), true);
+        fields.insert(*position, Arc::new(field));
     }
     let schema = Arc::new(Schema::new_with_metadata(
         fields,
@@ -27,7 +35,7 @@ fn with_columns(stream: &[u8], columns: &[(usize, ArrayRef)]) -> Bytes {
     for batch in reader {
         let batch = batch.unwrap();
         let mut arrays = batch.columns().to_vec();
-        for (position, column) in columns {
+        for (position, _, column) in columns {
             arrays.insert(*position, column.slice(0, batch.num_rows()));
         }
         writer
@@ -48,26 +56,33 @@ fn unknown_columns_are_ignored() {
         Sample::Bytes("bytes".into()),
     ];
     for value in values {
-        let rows = [
-            successful(0, value.clone()),
-            successful(1, value.clone()),
-            failed(2),
-        ];
-        let stream = write(&fixed(&value), &rows, 3);
-        let last = StreamReader::try_new(&stream[..], None)
-            .unwrap()
-            .schema()
-            .fields()
-            .len();
-        // After the known columns, and before the scale.
-        for columns in [
-            vec![(last, Arc::clone(&numbers))],
-            vec![(last, Arc::clone(&texts)), (last + 1, Arc::clone(&numbers))],
-            vec![(5, Arc::clone(&texts))],
-        ] {
-            let (found, end) = read([with_columns(&stream, &columns)]);
-            end.unwrap();
-            assert_eq!(found, rows);
+        for cache_column in [false, true] {
+            let mut rows = [
+                successful(0, value.clone()),
+                successful(1, value.clone()),
+                failed(2),
+            ];
+            if cache_column {
+                rows[0].cache = CacheStatus::Memory;
+            }
+            let writer = writer(&fixed(&value), Compression::None, cache_column);
+            let stream = write_by(writer, &rows, 3);
+            let last = StreamReader::try_new(&stream[..], None)
+                .unwrap()
+                .schema()
+                .fields()
+                .len();
+            // After the known columns, before the cache status, and before the scale.
+            for columns in [
+                vec![(last, Arc::clone(&numbers))],
+                vec![(last, Arc::clone(&texts)), (last + 1, Arc::clone(&numbers))],
+                vec![((last - 1).max(5), Arc::clone(&numbers))],
+                vec![(5, Arc::clone(&texts))],
+            ] {
+                let (found, end) = read([with_columns(&stream, &columns)]);
+                end.unwrap();
+                assert_eq!(found, rows);
+            }
         }
     }
 }

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use proptest::{collection::vec, prelude::*};
 
-use super::{fixed, read, write_as};
+use super::{fixed, read, write_by, writer};
 use crate::{
     arbitrary::{self, chunks, damage, damaged},
-    batch::{Compression, Row, RowError, ValueType},
+    batch::{CacheStatus, Compression, Row, RowError, ValueType},
 };
 
 fn rows() -> impl Strategy<Value = Vec<Row>> {
@@ -14,19 +14,21 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
         4 => arbitrary::sample().prop_map(Ok),
         1 => "[ -~]{0,40}".prop_map(|message| Err(RowError::new("AccessDenied", message))),
     ];
-    vec((any::<u32>(), any::<u8>(), 0.0..1e3_f32, value), 0..8).prop_map(|rows| {
+    let cache = (0..5_u8).prop_map(CacheStatus::from);
+    vec((any::<u32>(), any::<u8>(), 0.0..1e3_f32, cache, value), 0..8).prop_map(|rows| {
         rows.into_iter()
-            .map(|(row, stage, seconds, value)| Row {
+            .map(|(row, stage, seconds, cache, value)| Row {
                 row,
                 stage,
                 seconds,
+                cache,
                 value,
             })
             .collect()
     })
 }
 
-/// A stream of values of one type, and its rows.
+/// A stream of values of one type, with or without the column `cache`, and its rows.
 fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
     let compression = prop_oneof![
         Just(Compression::None),
@@ -38,17 +40,26 @@ fn stream() -> impl Strategy<Value = (Bytes, Vec<Row>)> {
         arbitrary::sample(),
         any::<bool>(),
         compression,
+        any::<bool>(),
         1..9_usize,
     );
-    parts.prop_map(|(mut rows, sample, same, compression, chunk_rows)| {
-        let value_type = if same { fixed(&sample) } else { ValueType::Any };
-        if same {
-            rows.iter_mut()
-                .filter_map(|row| row.value.as_mut().ok())
-                .for_each(|value| *value = sample.clone());
-        }
-        (write_as(&value_type, compression, &rows, chunk_rows), rows)
-    })
+    parts.prop_map(
+        |(mut rows, sample, same, compression, cache_column, chunk_rows)| {
+            let value_type = if same { fixed(&sample) } else { ValueType::Any };
+            if same {
+                rows.iter_mut()
+                    .filter_map(|row| row.value.as_mut().ok())
+                    .for_each(|value| *value = sample.clone());
+            }
+            let stream = write_by(writer(&value_type, compression, cache_column), &rows, chunk_rows);
+            if !cache_column {
+                for row in &mut rows {
+                    row.cache = CacheStatus::Computed;
+                }
+            }
+            (stream, rows)
+        },
+    )
 }
 
 proptest! {

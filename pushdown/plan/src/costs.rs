@@ -2,6 +2,8 @@
 
 use std::iter::Sum;
 
+use super::{CacheHits, LaterEpochs};
+
 /// The capacity of each tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tiers {
@@ -27,7 +29,7 @@ pub struct Candidate {
     pub stage: usize,
     /// Bytes of the value at that stage.
     pub bytes: f64,
-    /// CPU seconds at the gateway.
+    /// CPU seconds at the gateway, if it runs all steps.
     pub gateway_seconds: f64,
     /// CPU seconds on the host.
     pub host_seconds: f64,
@@ -35,6 +37,8 @@ pub struct Candidate {
     pub weights_bytes: f64,
     /// One-time cost of loading layers for this split.
     pub loading: LoadingCost,
+    /// The part of the samples that the result cache of the gateway serves.
+    pub hits: CacheHits,
 }
 
 /// CPU seconds to load layers that have not run yet. The layers of each split are loaded separately.
@@ -77,6 +81,8 @@ pub struct Rules {
     pub weights_in_flight: bool,
     /// Work of the tiers that precedes those samples.
     pub in_flight: InFlight,
+    /// Epochs that follow with the same plan. Default: none.
+    pub later: LaterEpochs,
 }
 
 /// The remaining cost of samples that were requested and have not arrived. A plan starts after them.
@@ -146,6 +152,7 @@ impl Default for Rules {
             batch_size: 0.0,
             weights_in_flight: false,
             in_flight: InFlight::default(),
+            later: LaterEpochs::default(),
         }
     }
 }
@@ -177,6 +184,13 @@ impl Rules {
 // === impl Load ===
 
 impl Load {
+    /// Adds `share` times the load of the tiers before the trainer.
+    pub(super) fn add(&mut self, share: f64, sample: &Self) {
+        self.gateway_seconds += share * sample.gateway_seconds;
+        self.link_seconds += share * sample.link_seconds;
+        self.host_seconds += share * sample.host_seconds;
+    }
+
     /// Seconds per sample of the slowest tier.
     pub fn seconds(&self) -> f64 {
         self.upstream_seconds().max(self.trainer_seconds)
@@ -207,7 +221,7 @@ impl Load {
 impl Tiers {
     /// The load of one sample at this split.
     pub(super) fn load(&self, candidate: &Candidate) -> Load {
-        let (gateway_cpu, host_cpu) = (candidate.gateway_seconds, candidate.host_seconds);
+        let (gateway_cpu, host_cpu) = (candidate.mean_gateway_seconds(), candidate.host_seconds);
         let (gateway_seconds, host_seconds) = if self.shared {
             (0.0, (gateway_cpu + host_cpu) / self.host_cores)
         } else {
@@ -243,8 +257,10 @@ impl Tiers {
             self.gateway_cores
         };
         let loading = candidate.loading;
-        on_one_core(candidate.gateway_seconds + loading.gateway_seconds, gateway_cores)
-            + candidate.bytes / self.link_bytes_per_second
+        on_one_core(
+            candidate.max_gateway_seconds() + loading.gateway_seconds,
+            gateway_cores,
+        ) + candidate.bytes / self.link_bytes_per_second
             + on_one_core(candidate.host_seconds + loading.host_seconds, self.host_cores)
     }
 
@@ -276,6 +292,7 @@ impl Tiers {
             host_seconds,
             weights_bytes: 0.0,
             loading: LoadingCost::default(),
+            hits: CacheHits::default(),
         });
         let background_seconds = if self.shared { 0.0 } else { self.background_seconds };
         Load {
@@ -296,6 +313,6 @@ impl Tiers {
 
     /// Whether the tiers have the cores that this split needs.
     pub(super) fn can_run(&self, candidate: &Candidate) -> bool {
-        self.shared || self.gateway_cores > 0.0 || candidate.gateway_seconds <= 0.0
+        self.shared || self.gateway_cores > 0.0 || candidate.max_gateway_seconds() <= 0.0
     }
 }

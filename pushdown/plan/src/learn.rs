@@ -5,7 +5,10 @@
 //! and the ratio of gateway to host seconds by stage. The current speed of each tier is its pace: one factor for all steps
 //! of the tier, including those that it has not run for a while.
 
-use super::{Candidate, Class, SetupCosts, mean::Mean, recent_median::RecentMedian};
+use super::{
+    CacheHits, Candidate, Class, SetupCosts, mean::Mean, recent_median::RecentMedian,
+    result_cache::ResultCache,
+};
 use pushdown_core::float;
 
 /// Samples over which a mean is taken.
@@ -38,6 +41,8 @@ pub struct Costs {
     gateway_pace: RecentMedian,
     /// Gateway observations of stages whose steps the host has not run yet.
     early: Vec<GatewayObservation>,
+    /// What the gateway does not compute again.
+    pub(super) result_cache: ResultCache,
 }
 
 /// Gateway seconds for a sample of a class up to a stage.
@@ -102,6 +107,7 @@ impl Costs {
             host_pace: RecentMedian::default(),
             gateway_pace: RecentMedian::default(),
             early: Vec::new(),
+            result_cache: ResultCache::new(steps.len()),
         }
     }
 
@@ -160,7 +166,7 @@ impl Costs {
         }
     }
 
-    /// Records the seconds that the gateway took for a sample up to `stage`.
+    /// Records the seconds that the gateway took for a sample up to `stage`, all steps of which it ran.
     pub fn observe_gateway_seconds(&mut self, class: usize, stage: usize, seconds: f64) {
         let Some(host_seconds) = self.host_seconds(class, stage) else {
             if self.early.len() < MAX_EARLY_OBSERVATIONS {
@@ -201,20 +207,37 @@ impl Costs {
         class.object_ratio[index].add(if is_object { 1.0 } else { 0.0 }, MEMORY_SAMPLES);
     }
 
-    /// The classes with all possible splits; `None` until both tiers have been observed.
+    /// The classes with all possible splits; `None` until both tiers have been observed. Each size has one class for each of
+    /// the [`sides`](Self::sides) of its objects, in this order.
     pub fn classes(&self, setup: &SetupCosts) -> Option<Vec<Class>> {
         let has_values = |class: &ClassCosts| class.value_bytes.iter().any(|mean| mean.get().is_some());
         if self.gateway_ratio.get().is_none() && !self.classes.iter().any(has_values) {
             return None;
         }
-        (0..self.classes.len())
-            .map(|class| {
-                Some(Class {
-                    share: self.classes[class].share,
-                    candidates: self.candidates(class, setup)?,
-                })
-            })
-            .collect()
+        let sides = self.sides();
+        let mut classes = Vec::new();
+        for (index, costs) in self.classes.iter().enumerate() {
+            let candidates = self.candidates(index, setup)?;
+            let mut lower = 0.0;
+            for upper in &sides {
+                let with_hits = |split: &Candidate| Candidate {
+                    hits: self.result_cache.hits(split.stage, lower, *upper),
+                    ..*split
+                };
+                classes.push(Class {
+                    share: costs.share * (upper - lower),
+                    candidates: candidates.iter().map(with_hits).collect(),
+                });
+                lower = *upper;
+            }
+        }
+        Some(classes)
+    }
+
+    /// The sides of a size class: upper bounds of the hashes of its objects as fractions of all hashes, in ascending order. The
+    /// objects of a side are cached at the same stages. One side without an announcement of the gateway.
+    pub fn sides(&self) -> Vec<f64> {
+        self.result_cache.sides()
     }
 
     /// The possible splits of a class.
@@ -238,14 +261,17 @@ impl Costs {
             host_seconds: total_seconds * host_pace,
             weights_bytes: weights_bytes(&self.stages),
             loading: loading(0),
+            hits: CacheHits::default(),
         }];
         for (index, stage) in self.stages.iter().enumerate() {
             let observed_bytes = costs.value_bytes[index].get();
             let (Some(bytes), false) = (stage.bytes.or(observed_bytes), stage.is_fused) else {
                 continue;
             };
-            // `None` if the gateway has answered all requests with objects so far, without running a step.
-            let Some(ratio) = self.gateway_ratio(index + 1) else {
+            // `None` if the gateway has answered all requests with objects so far, without running a step. If it has cached all
+            // values, it is assumed to be as fast as the host.
+            let cached = self.result_cache.has_hits(index + 1).then_some(1.0);
+            let Some(ratio) = self.gateway_ratio(index + 1).or(cached) else {
                 continue;
             };
             let prefix_seconds = self.host_seconds(class, index + 1)?;
@@ -257,6 +283,7 @@ impl Costs {
                 host_seconds: (total_seconds - prefix_seconds * (1.0 - object_ratio)) * host_pace,
                 weights_bytes: weights_bytes(&self.stages[index + 1..]),
                 loading: loading(index + 1),
+                hits: CacheHits::default(),
             });
         }
         Some(candidates)

@@ -4,26 +4,35 @@
 //! linear in the shares, and the slowest tier sets the pace of an epoch, so the best mixture solves a small linear
 //! program. Plain reading is split 0, a candidate like any other: by the costs that it is computed from, a plan is
 //! never slower than plain reading. Pure functions: costs in, plan out.
+//!
+//! A plan for several epochs minimises their total time: the first one may take longer if later ones find its values in the
+//! result cache of the gateway.
 
 mod background;
+mod cache_hits;
 mod costs;
 mod hysteresis;
+mod later_epochs;
 mod learn;
 mod link;
 mod mean;
 mod recent_median;
 mod replanner;
+mod result_cache;
 mod simplex;
 pub mod simulate;
 mod solve;
 
 use std::collections::BTreeMap;
 
+pub use cache_hits::{ASSUMED_HIT_SECONDS, CacheHits};
 pub use costs::{Bound, Candidate, Class, InFlight, Load, LoadingCost, Rules, SetupCosts, Tiers};
+use later_epochs::add_later_epochs;
+pub use later_epochs::{LaterEpochs, LaterLoad};
 pub use learn::{Costs, StepCost};
 pub use link::Link;
 pub use replanner::{CpuUtilization, Decision, Replanner};
-use solve::{SplitIndex, solve};
+use solve::{Column, Epoch, Program};
 
 /// Plans within this ratio of the fastest count as equally fast. The planner takes the one with the fewest bytes, then the one
 /// with the least CPU time on the host.
@@ -42,14 +51,80 @@ pub struct Plan {
     pub tail_seconds: f64,
     /// Mean bytes sent per sample.
     pub bytes_per_sample: f64,
+    /// Later epochs after this plan, if the rules have any.
+    pub later: Option<LaterLoad>,
+}
+
+/// A candidate of a class, by indices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SplitIndex {
+    class: usize,
+    candidate: usize,
+}
+
+impl SplitIndex {
+    fn candidate(self, classes: &[Class]) -> &Candidate {
+        &classes[self.class].candidates[self.candidate]
+    }
+}
+
+/// The candidates of each class that satisfy `is_possible`, sorted by class. `None` if that leaves a class without one.
+fn possible_splits(
+    classes: &[Class],
+    is_possible: impl Fn(&Class, &Candidate) -> bool,
+) -> Option<Vec<SplitIndex>> {
+    let mut splits = Vec::new();
+    for (class_index, class) in classes.iter().enumerate() {
+        let count_before = splits.len();
+        let candidates = class.candidates.iter().enumerate();
+        let possible = candidates.filter(|(_, candidate)| is_possible(class, candidate));
+        splits.extend(possible.map(|(candidate_index, _)| SplitIndex {
+            class: class_index,
+            candidate: candidate_index,
+        }));
+        if splits.len() == count_before {
+            return None;
+        }
+    }
+    Some(splits)
+}
+
+/// The times of the current and of later epochs that count as equal to the best ones. Each is within the tie by itself, since every
+/// later epoch is planned again when it is the current one. Together they are no slower than `plain`.
+fn tie_of_epochs(program: &Program, best_seconds: &[f64], plain: &Plan) -> Vec<f64> {
+    let plain_seconds = [
+        plain.load.seconds(),
+        plain.later.map_or(0.0, |later| later.load.seconds()),
+    ];
+    let total = |seconds: &[f64]| -> f64 {
+        let epochs = program.epochs.iter().zip(seconds);
+        epochs.map(|(epoch, seconds)| epoch.weight * seconds).sum()
+    };
+    let factor = (total(&plain_seconds) / total(best_seconds)).clamp(1.0, 1.0 + TIE_RATIO);
+    best_seconds.iter().map(|seconds| seconds * factor).collect()
+}
+
+/// The share of a group at a split in an epoch.
+fn column(tiers: &Tiers, group: usize, epoch: usize, candidate: &Candidate) -> Column {
+    Column {
+        group,
+        epoch,
+        load: tiers.load(candidate),
+        bytes: candidate.bytes,
+        host_seconds: candidate.host_seconds,
+    }
 }
 
 // === impl Plan ===
 
 impl Plan {
-    /// Seconds per remaining sample, if the last sample takes the slowest split.
+    /// Seconds per remaining sample, if the last sample takes the slowest split. Those of later epochs are added.
     pub fn seconds(&self, rules: &Rules) -> f64 {
-        self.pace_seconds(rules) + self.tail_seconds / rules.samples_left.max(1.0)
+        let seconds = self.pace_seconds(rules) + self.tail_seconds / rules.samples_left.max(1.0);
+        match self.later {
+            Some(later) => seconds + rules.later_weight() * later.seconds,
+            None => seconds,
+        }
     }
 
     /// Seconds per remaining sample without the tail.
@@ -121,56 +196,64 @@ impl Plan {
         weights_bytes: f64,
         is_allowed: &dyn Fn(&Candidate) -> bool,
     ) -> Option<Self> {
-        let plain_seconds = Self::plain(tiers, classes, rules).pace_seconds(rules);
-        // Sorted by class.
-        let mut splits: Vec<SplitIndex> = Vec::new();
-        for (class_index, class) in classes.iter().enumerate() {
+        let plain = Self::plain(tiers, classes, rules);
+        let plain_seconds = plain.pace_seconds(rules);
+        let max_bytes = |class: &Class| {
             let stored = class.candidates.iter().find(|candidate| candidate.stage == 0);
-            let max_bytes = stored.map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes);
-            let is_possible = |candidate: &Candidate| {
-                let fits = candidate.stage == 0 || candidate.bytes <= max_bytes && tiers.can_run(candidate);
-                fits && candidate.weights_bytes <= weights_bytes && is_allowed(candidate)
-            };
-            let count_before = splits.len();
-            let possible = class
-                .candidates
+            stored.map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes)
+        };
+        let splits = possible_splits(classes, |class, candidate| {
+            let fits =
+                candidate.stage == 0 || candidate.bytes <= max_bytes(class) && tiers.can_run(candidate);
+            fits && candidate.weights_bytes <= weights_bytes && is_allowed(candidate)
+        })?;
+        let mut fixed = tiers.fixed_load(LoadingCost::default(), rules);
+        fixed.link_seconds += tiers.weights_seconds(weights_bytes, rules);
+        let mut program = Program {
+            groups: classes.iter().map(|class| class.share).collect(),
+            columns: Vec::new(),
+            limits: Vec::new(),
+            epochs: vec![Epoch { weight: 1.0, fixed }],
+        };
+        for split in &splits {
+            program
+                .columns
+                .push(column(tiers, split.class, 0, split.candidate(classes)));
+        }
+        let plan = |program: &Program| {
+            let solution = program.solve(|best_seconds| {
+                // A tie is never slower than plain reading. A trainer that is slower than the other tiers waits for its first
+                // batch only.
+                let tie = |best_seconds: f64, plain_seconds: f64| {
+                    let trainer = tiers.trainer_seconds;
+                    let tie_seconds =
+                        (rules.pace_seconds(best_seconds, trainer) * (1.0 + TIE_RATIO)).min(plain_seconds);
+                    rules.max_upstream_seconds(tie_seconds, trainer)
+                };
+                match best_seconds {
+                    [best_seconds] => vec![tie(*best_seconds, plain_seconds)],
+                    _ => tie_of_epochs(program, best_seconds, &plain),
+                }
+            });
+            let mut shares: Vec<Vec<f64>> = classes
                 .iter()
-                .enumerate()
-                .filter(|(_, candidate)| is_possible(candidate));
-            splits.extend(possible.map(|(candidate_index, _)| SplitIndex {
-                class: class_index,
-                candidate: candidate_index,
-            }));
-            if splits.len() == count_before {
-                return None;
+                .map(|class| vec![0.0; class.candidates.len()])
+                .collect();
+            let used = splits
+                .iter()
+                .zip(&solution)
+                .filter(|(_, share)| **share > SHARE_EPSILON);
+            for (split, share) in used {
+                shares[split.class][split.candidate] = *share;
             }
-        }
-        let loads: Vec<Load> = splits
-            .iter()
-            .map(|split| tiers.load(split.candidate(classes)))
-            .collect();
-        let mut fixed_load = tiers.fixed_load(LoadingCost::default(), rules);
-        fixed_load.link_seconds += tiers.weights_seconds(weights_bytes, rules);
-        let solution = solve(classes, &splits, &loads, &fixed_load, |best_seconds| {
-            // A tie is never slower than plain reading. A trainer that is slower than the other tiers waits for its first
-            // batch only.
-            let trainer = tiers.trainer_seconds;
-            let tie_seconds =
-                (rules.pace_seconds(best_seconds, trainer) * (1.0 + TIE_RATIO)).min(plain_seconds);
-            rules.max_upstream_seconds(tie_seconds, trainer)
-        });
-        let mut shares: Vec<Vec<f64>> = classes
-            .iter()
-            .map(|class| vec![0.0; class.candidates.len()])
-            .collect();
-        let used = splits
-            .iter()
-            .zip(&solution)
-            .filter(|(_, share)| **share > SHARE_EPSILON);
-        for (split, share) in used {
-            shares[split.class][split.candidate] = *share;
-        }
-        Some(Self::from_shares(tiers, classes, shares, rules))
+            Self::from_shares(tiers, classes, shares, rules)
+        };
+        let own = plan(&program);
+        // A plan that takes longer now may pay later. If each epoch does best by itself, the cache is filled in idle time.
+        add_later_epochs(&mut program, tiers, classes, rules, &splits);
+        let investing = (program.epochs.len() > 1).then(|| plan(&program));
+        let is_faster = |investing: &Self| investing.seconds(rules) < own.seconds(rules);
+        Some(investing.filter(is_faster).unwrap_or(own))
     }
 
     /// The plan with these shares. It fetches the weights that its splits need once, and loads the layers of each split once.
@@ -191,20 +274,19 @@ impl Plan {
         };
         let (mut bytes_per_sample, mut weights_bytes, mut tail_seconds) = (0.0, 0.0_f64, 0.0_f64);
         for (candidate, share) in used {
-            let sample = tiers.load(candidate);
-            load.gateway_seconds += share * sample.gateway_seconds;
-            load.link_seconds += share * sample.link_seconds;
-            load.host_seconds += share * sample.host_seconds;
+            load.add(share, &tiers.load(candidate));
             bytes_per_sample += share * candidate.bytes;
             weights_bytes = weights_bytes.max(candidate.weights_bytes);
             tail_seconds = tail_seconds.max(tiers.latency_seconds(candidate));
         }
         load.link_seconds += tiers.weights_seconds(weights_bytes, rules);
+        let later = LaterLoad::after(tiers, classes, rules, &shares);
         Self {
             shares,
             load,
             tail_seconds,
             bytes_per_sample,
+            later,
         }
     }
 

@@ -16,6 +16,11 @@ impl Mean {
         }
     }
 
+    /// Forgets all values but one, which the next value displaces to one half.
+    pub(super) const fn reset(&mut self, value: f64) {
+        (self.count, self.mean) = (1.0, value);
+    }
+
     /// The mean; `None` without values.
     pub(super) fn get(&self) -> Option<f64> {
         self.get_from(1.0)
@@ -47,5 +52,8 @@ mod tests {
             mean.add(10.0, 8.0);
         }
         assert!((mean.get().unwrap_or_default() - 10.0).abs() < 0.01);
+        mean.reset(4.0);
+        mean.add(5.0, 8.0);
+        assert_eq!(mean.get(), Some(4.5));
     }
 }

@@ -24,7 +24,7 @@ pub struct Replanner {
     gateway_step_seconds: f64,
     /// CPU seconds of steps on the host since then.
     host_step_seconds: f64,
-    /// Number of samples in flight by class and stage.
+    /// Number of samples in flight by size class and stage.
     in_flight: BTreeMap<(usize, usize), u64>,
     /// Stages that have been requested at least once.
     requested_stages: BTreeSet<usize>,
@@ -56,6 +56,8 @@ pub struct Decision {
     pub rules: Rules,
     /// The share of each class that takes each split.
     pub plan: Plan,
+    /// The [sides](Costs::sides) of each size; its classes are consecutive, one for each side.
+    pub sides: Vec<f64>,
 }
 
 impl Decision {
@@ -139,11 +141,35 @@ impl Replanner {
         self.costs.observe_host_seconds(class, first, steps, seconds);
     }
 
-    /// Records the seconds that the gateway took for a sample up to `stage`.
+    /// Records the seconds that the gateway took for a sample up to `stage`, all steps of which it ran.
     pub fn observe_gateway_seconds(&mut self, class: usize, stage: usize, seconds: f64) {
         self.gateway_step_seconds += seconds;
         self.background_load.observe_step_seconds(seconds);
         self.costs.observe_gateway_seconds(class, stage, seconds);
+    }
+
+    /// Records that the gateway ran all steps up to `stage` for an object with this hash, as a fraction of all hashes.
+    pub fn observe_cache_miss(&mut self, stage: usize, hash_fraction: f64) {
+        self.costs.result_cache.observe(stage, hash_fraction, None);
+    }
+
+    /// Records that the result cache of the gateway had a value up to `stage`, or up to an earlier one, and the seconds that the
+    /// gateway took.
+    pub fn observe_cache_hit(&mut self, stage: usize, hash_fraction: f64, seconds: f64) {
+        self.gateway_step_seconds += seconds;
+        self.costs
+            .result_cache
+            .observe(stage, hash_fraction, Some(seconds));
+    }
+
+    /// Sets the part of the objects that the gateway caches at each stage: those with hashes below this ratio of all hashes.
+    pub fn set_cached_ratios(&mut self, ratios: impl IntoIterator<Item = (usize, f64)>) {
+        self.costs.result_cache.announce(ratios);
+    }
+
+    /// Ends an epoch of `samples` samples: what it has requested may be cached in the next one.
+    pub fn next_epoch(&mut self, samples: f64) {
+        self.costs.result_cache.next_epoch(samples);
     }
 
     /// Records a request for a sample at a stage.
@@ -213,16 +239,19 @@ impl Replanner {
         self.shared = shared;
     }
 
-    /// The cost of the samples in flight.
-    fn in_flight_cost(&self, classes: &[Class]) -> InFlight {
+    /// The cost of the samples in flight. Each size has `side_count` classes.
+    fn in_flight_cost(&self, classes: &[Class], side_count: usize) -> InFlight {
         let mut total = InFlight::default();
-        for ((class, stage), count) in &self.in_flight {
-            let candidates = classes.get(*class).map_or(&[][..], |class| &class.candidates);
-            if let Some(split) = candidates.iter().find(|split| split.stage == *stage) {
-                let count = float(*count);
-                total.gateway_seconds += count * split.gateway_seconds;
-                total.bytes += count * split.bytes;
-                total.host_seconds += count * split.host_seconds;
+        for ((size, stage), count) in &self.in_flight {
+            let sides = classes.chunks(side_count).nth(*size).unwrap_or_default();
+            let share: f64 = sides.iter().map(|class| class.share).sum();
+            for class in sides {
+                if let Some(split) = class.candidates.iter().find(|split| split.stage == *stage) {
+                    let count = float(*count) * (class.share / share);
+                    total.gateway_seconds += count * split.mean_gateway_seconds();
+                    total.bytes += count * split.bytes;
+                    total.host_seconds += count * split.host_seconds;
+                }
             }
         }
         total
@@ -249,8 +278,9 @@ impl Replanner {
                 trainer_seconds: self.trainer_seconds.median().unwrap_or_default(),
                 shared: self.shared,
             };
+            let sides = self.costs.sides();
             let rules = Rules {
-                in_flight: self.in_flight_cost(&classes),
+                in_flight: self.in_flight_cost(&classes, sides.len()),
                 ..*rules
             };
             let plan = self.hysteresis.decide(&tiers, &classes, &rules);
@@ -259,6 +289,7 @@ impl Replanner {
                 classes,
                 rules,
                 plan,
+                sides,
             });
         }
         self.costs.next_batch();

@@ -2,6 +2,8 @@
 
 /// Numbers below this value count as 0.
 const EPSILON: f64 = 1e-9;
+/// Smaller coefficients are no pivots: they may be rounding errors.
+const MIN_PIVOT: f64 = 1e-12;
 /// Pivots after which the best solution so far is returned.
 const MAX_PIVOTS: usize = 2_000;
 
@@ -75,7 +77,7 @@ impl Tableau {
     fn leaving(&self, entering: usize) -> Option<usize> {
         let ratios = self.rows.iter().enumerate().filter_map(|(index, row)| {
             let coefficient = row.coefficients[entering];
-            (coefficient > EPSILON * EPSILON).then(|| (row.right_side.max(0.0) / coefficient, index))
+            (coefficient > MIN_PIVOT).then(|| (row.right_side.max(0.0) / coefficient, index))
         });
         ratios
             .min_by(|(a, row), (b, other)| a.total_cmp(b).then(self.basis[*row].cmp(&self.basis[*other])))

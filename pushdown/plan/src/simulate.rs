@@ -29,22 +29,32 @@ struct SplitDeficit {
     deficit_samples: f64,
 }
 
-/// The costs of the first `count` samples of a plan, with the splits of all classes spread evenly.
+/// The costs of the first `count` samples of a plan, with the splits of all classes spread evenly, and so the cache hits of each
+/// split.
 pub fn sample_costs(classes: &[Class], plan: &Plan, count: usize) -> Vec<SampleCost> {
     let candidates = classes
         .iter()
         .zip(&plan.shares)
         .flat_map(|(class, shares)| class.candidates.iter().zip(shares));
-    let mut splits: Vec<SplitDeficit> = candidates
-        .filter(|(_, share)| **share > 0.0)
-        .map(|(candidate, share)| SplitDeficit {
+    // The samples of a split that are cached, and those that are not.
+    let parts = candidates.flat_map(|(candidate, share)| {
+        let hits = candidate.hits;
+        [
+            (1.0 - hits.ratio, candidate.gateway_seconds),
+            (hits.ratio, hits.seconds),
+        ]
+        .map(|(ratio, gateway_seconds)| (candidate, ratio * share, gateway_seconds))
+    });
+    let mut splits: Vec<SplitDeficit> = parts
+        .filter(|(_, share, _)| *share > 0.0)
+        .map(|(candidate, share, gateway_seconds)| SplitDeficit {
             cost: SampleCost {
                 is_plain: candidate.stage == 0,
-                gateway_seconds: candidate.gateway_seconds,
+                gateway_seconds,
                 bytes: candidate.bytes,
                 host_seconds: candidate.host_seconds,
             },
-            share: *share,
+            share,
             deficit_samples: 0.0,
         })
         .collect();

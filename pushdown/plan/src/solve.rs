@@ -1,7 +1,7 @@
 //! The linear program of a plan.
 
 use super::{
-    Candidate, Class, Load,
+    Load,
     simplex::{Equation, Tableau},
 };
 
@@ -9,106 +9,169 @@ use super::{
 /// simplex method takes for rounding, which grows with the values.
 const HOST_SECOND_COST_RATIO: f64 = 1e-4;
 
-/// A candidate of a class, by indices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SplitIndex {
-    pub(super) class: usize,
-    pub(super) candidate: usize,
+/// Shares of samples to determine. Groups of them have fixed sums.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Program {
+    /// The sum of the shares of each group.
+    pub(super) groups: Vec<f64>,
+    /// The shares. Each group has at least one, of which the first one has no upper bound.
+    pub(super) columns: Vec<Column>,
+    /// Upper bounds of shares.
+    pub(super) limits: Vec<Limit>,
+    /// The epochs, with their fixed loads.
+    pub(super) epochs: Vec<Epoch>,
 }
 
-impl SplitIndex {
-    pub(super) fn candidate(self, classes: &[Class]) -> &Candidate {
-        &classes[self.class].candidates[self.candidate]
-    }
+/// A share of the samples of an epoch: those of a group at one split.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Column {
+    pub(super) group: usize,
+    pub(super) epoch: usize,
+    /// The load of a sample.
+    pub(super) load: Load,
+    /// Bytes of a sample on the link.
+    pub(super) bytes: f64,
+    /// CPU seconds of a sample on the host.
+    pub(super) host_seconds: f64,
 }
 
-/// Returns the share of each split. Solves two programs over the same constraints: the first minimises the time of the slowest
-/// tier; the second, within `tie(time)`, minimises the bytes, and for equal bytes the CPU time on the host.
-///
-/// `fixed_load` is the load of each tier per sample that no share changes.
-///
-/// Columns: the splits, the time `t`, a slack for each tier and one for `t`. Rows: the shares of each class sum to that of the
-/// class; no tier takes longer than `t`; `t` has an upper bound.
-pub(super) fn solve(
-    classes: &[Class],
-    splits: &[SplitIndex],
-    loads: &[Load],
-    fixed_load: &Load,
-    tie: impl Fn(f64) -> f64,
-) -> Vec<f64> {
-    /// Longer than any time: no upper bound yet.
-    const UNBOUNDED_SECONDS: f64 = 1e12;
-    let tiers: [fn(&Load) -> f64; 3] = [
-        |load| load.gateway_seconds,
-        |load| load.link_seconds,
-        |load| load.host_seconds,
-    ];
-    let fixed_seconds = tiers.map(|tier| tier(fixed_load));
-    let time = splits.len();
-    let columns = time + 1 + tiers.len() + 1;
-    let row = || vec![0.0; columns];
-    let mut equations = Vec::new();
-    let mut basis = Vec::new();
-    for (index, class) in classes.iter().enumerate() {
-        let mut shares = row();
-        for (column, split) in splits.iter().enumerate() {
-            shares[column] = if split.class == index { 1.0 } else { 0.0 };
-        }
-        equations.push(Equation {
-            coefficients: shares,
-            right_side: class.share,
-        });
-        // The first split of the class takes all of its samples.
-        let first = splits.iter().position(|split| split.class == index);
-        basis.push(first.unwrap_or(time));
-    }
-    for (slack, tier) in tiers.iter().enumerate() {
-        let mut limit = row();
-        for (split, load) in loads.iter().enumerate() {
-            limit[split] = tier(load);
-        }
-        limit[time] = -1.0;
-        limit[time + 1 + slack] = 1.0;
-        equations.push(Equation {
-            coefficients: limit,
-            right_side: -fixed_seconds[slack],
-        });
-        basis.push(time + 1 + slack);
-    }
-    let mut upper_bound = row();
-    upper_bound[time] = 1.0;
-    upper_bound[columns - 1] = 1.0;
-    equations.push(Equation {
-        coefficients: upper_bound,
-        right_side: UNBOUNDED_SECONDS,
-    });
-    basis.push(columns - 1);
+/// A share is at most `max` and `ratio` times another one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Limit {
+    pub(super) column: usize,
+    pub(super) max: f64,
+    pub(super) ratio: f64,
+    /// Another column than `column`.
+    pub(super) other: Option<usize>,
+}
 
-    // The start has to be feasible: `t` is the time of the slowest tier for the first splits.
-    let slowest = (0..tiers.len()).max_by(|a, b| {
-        let seconds = |tier: usize| -> f64 {
-            let first_splits = basis[..classes.len()].iter().zip(classes);
-            let variable: f64 = first_splits
-                .map(|(split, class)| loads.get(*split).map_or(0.0, tiers[tier]) * class.share)
-                .sum();
-            variable + fixed_seconds[tier]
-        };
-        seconds(*a).total_cmp(&seconds(*b))
-    });
-    basis[classes.len() + slowest.unwrap_or_default()] = time;
+/// An epoch, or several that are alike.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Epoch {
+    /// The factor of its time in the time of all epochs.
+    pub(super) weight: f64,
+    /// The load of each tier per sample that no share changes.
+    pub(super) fixed: Load,
+}
 
-    let mut tableau = Tableau::new(equations, basis);
-    let mut objective = row();
-    objective[time] = 1.0;
-    tableau.minimise(&objective);
-    let best_seconds = tableau.value(time);
-    tableau.set_slack(columns - 1, (tie(best_seconds) - best_seconds).max(0.0));
-    let candidates = || splits.iter().map(|split| split.candidate(classes));
-    let largest_bytes = candidates().map(|candidate| candidate.bytes).fold(0.0, f64::max);
-    let mut objective = row();
-    for (cost, candidate) in objective.iter_mut().zip(candidates()) {
-        *cost = candidate.bytes + HOST_SECOND_COST_RATIO * largest_bytes * candidate.host_seconds;
+impl Program {
+    /// Returns the shares. Solves two programs over the same constraints: the first minimises the weighted sum of the times of
+    /// the epochs, each of which is that of its slowest tier; the second minimises the bytes, and for equal bytes the CPU time on
+    /// the host, with upper bounds of these times. `tie` returns them for the minimal times.
+    ///
+    /// Columns: the shares, the time of each epoch, a slack for each tier of each epoch, one for each limit, and one for each
+    /// time. Rows: the sums of the groups; no tier of an epoch takes longer than its time; the limits; the times have upper
+    /// bounds.
+    pub(super) fn solve(&self, tie: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+        /// Longer than any time: no upper bound yet.
+        const UNBOUNDED_SECONDS: f64 = 1e12;
+        let all_tiers: [fn(&Load) -> f64; 4] = [
+            |load| load.gateway_seconds,
+            |load| load.link_seconds,
+            |load| load.host_seconds,
+            |load| load.trainer_seconds,
+        ];
+        // No split changes the time of the trainer. It counts where one epoch is weighed against others.
+        let tiers = &all_tiers[..if self.epochs.len() > 1 { 4 } else { 3 }];
+        let times = self.columns.len();
+        let tier_slacks = times + self.epochs.len();
+        let limit_slacks = tier_slacks + self.epochs.len() * tiers.len();
+        let time_slacks = limit_slacks + self.limits.len();
+        let row = || vec![0.0; time_slacks + self.epochs.len()];
+        let mut equations = Vec::new();
+        let mut basis = Vec::new();
+        for (group, sum) in self.groups.iter().enumerate() {
+            let mut shares = row();
+            for (share, column) in shares.iter_mut().zip(&self.columns) {
+                *share = if column.group == group { 1.0 } else { 0.0 };
+            }
+            equations.push(Equation {
+                coefficients: shares,
+                right_side: *sum,
+            });
+            // The first split of the group takes all of its samples.
+            let first = self.columns.iter().position(|column| column.group == group);
+            basis.push(first.unwrap_or(times));
+        }
+        for (epoch, Epoch { fixed, .. }) in self.epochs.iter().enumerate() {
+            for (number, tier) in tiers.iter().enumerate() {
+                let slack = tier_slacks + epoch * tiers.len() + number;
+                let mut limit = row();
+                for (seconds, column) in limit.iter_mut().zip(&self.columns) {
+                    *seconds = if column.epoch == epoch {
+                        tier(&column.load)
+                    } else {
+                        0.0
+                    };
+                }
+                limit[times + epoch] = -1.0;
+                limit[slack] = 1.0;
+                equations.push(Equation {
+                    coefficients: limit,
+                    right_side: -tier(fixed),
+                });
+                basis.push(slack);
+            }
+        }
+        for (number, limit) in self.limits.iter().enumerate() {
+            let mut shares = row();
+            shares[limit.column] = 1.0;
+            if let Some(other) = limit.other {
+                shares[other] = -limit.ratio;
+            }
+            shares[limit_slacks + number] = 1.0;
+            equations.push(Equation {
+                coefficients: shares,
+                right_side: limit.max,
+            });
+            basis.push(limit_slacks + number);
+        }
+        let mut sum = row();
+        for (epoch, Epoch { weight, .. }) in self.epochs.iter().enumerate() {
+            sum[times + epoch] = *weight;
+            let mut upper_bound = row();
+            upper_bound[times + epoch] = 1.0;
+            upper_bound[time_slacks + epoch] = 1.0;
+            equations.push(Equation {
+                coefficients: upper_bound,
+                right_side: UNBOUNDED_SECONDS,
+            });
+            basis.push(time_slacks + epoch);
+        }
+
+        // The start has to be feasible: the time of an epoch is that of its slowest tier for the first splits.
+        for (epoch, Epoch { fixed, .. }) in self.epochs.iter().enumerate() {
+            let seconds = |tier: usize| -> f64 {
+                let first_splits = basis[..self.groups.len()].iter().zip(&self.groups);
+                let variable: f64 = first_splits
+                    .filter_map(|(column, share)| Some((self.columns.get(*column)?, share)))
+                    .filter(|(column, _)| column.epoch == epoch)
+                    .map(|(column, share)| tiers[tier](&column.load) * share)
+                    .sum();
+                variable + tiers[tier](fixed)
+            };
+            let slowest = (0..tiers.len()).max_by(|a, b| seconds(*a).total_cmp(&seconds(*b)));
+            let row = self.groups.len() + epoch * tiers.len() + slowest.unwrap_or_default();
+            basis[row] = times + epoch;
+        }
+
+        let mut tableau = Tableau::new(equations, basis);
+        tableau.minimise(&sum);
+        let best_seconds: Vec<f64> = (0..self.epochs.len())
+            .map(|epoch| tableau.value(times + epoch))
+            .collect();
+        for (epoch, (best, bound)) in best_seconds.iter().zip(tie(&best_seconds)).enumerate() {
+            tableau.set_slack(time_slacks + epoch, (bound - best).max(0.0));
+        }
+        let largest_bytes = self.columns.iter().map(|column| column.bytes).fold(0.0, f64::max);
+        let mut objective = row();
+        for (cost, column) in objective.iter_mut().zip(&self.columns) {
+            let bytes = column.bytes + HOST_SECOND_COST_RATIO * largest_bytes * column.host_seconds;
+            *cost = self.epochs[column.epoch].weight * bytes;
+        }
+        tableau.minimise(&objective);
+        (0..self.columns.len())
+            .map(|column| tableau.value(column))
+            .collect()
     }
-    tableau.minimise(&objective);
-    (0..splits.len()).map(|split| tableau.value(split)).collect()
 }

@@ -1,7 +1,9 @@
 //! A simulated reader that learns while conditions change, in virtual time.
 
+mod result_cache;
+
 use super::*;
-use crate::{Bound, Candidate};
+use crate::{Bound, CacheHits, Candidate, LaterEpochs};
 
 const OBJECT_BYTES: f64 = 107_000.0;
 const BATCH_SAMPLES: f64 = 64.0;
@@ -14,6 +16,10 @@ const RULES: Rules = Rules {
         gateway_seconds: 0.0,
         bytes: 0.0,
         host_seconds: 0.0,
+    },
+    later: LaterEpochs {
+        count: 0.0,
+        samples: 0.0,
     },
 };
 
@@ -72,6 +78,7 @@ impl World {
                 host_seconds: seconds[stage..].iter().sum::<f64>() * self.host_load,
                 weights_bytes: 0.0,
                 loading: LoadingCost::default(),
+                hits: CacheHits::default(),
             });
         }
         vec![Class {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use crate::body::Body;
+use crate::cache::ResultCache;
 use crate::config;
 use crate::models::ModelRegistry;
 use crate::origin::Origin;
@@ -61,6 +62,8 @@ pub struct PageSources {
     pub metrics: Metrics,
     /// The models, for the status page.
     pub models: ModelRegistry,
+    /// The result cache, for the status page.
+    pub cache: ResultCache,
     /// The registry of all metrics, for the metrics page.
     pub registry: Arc<Registry>,
     /// Cancelled when the gateway begins to drain.

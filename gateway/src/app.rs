@@ -18,13 +18,14 @@ use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
 use crate::body::{self, Body};
+use crate::cache::{self, ResultCache};
 use crate::compute::{CpuPool, Ledger, Memory};
 use crate::config::{Config, Store};
 use crate::embedded::EmbeddedStore;
 use crate::error::{Error, ErrorChain};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
-use crate::routes::{Route, Routes, Services, insert_features};
+use crate::routes::{Route, Routes, Services};
 use crate::s3::errors::{self, RequestId};
 use crate::s3::request;
 use crate::server::{self, Handler, Server};
@@ -38,6 +39,7 @@ pub struct App {
     gateway: Arc<Gateway>,
     origin: Origin,
     models: ModelRegistry,
+    cache: ResultCache,
     server: Server,
     admin: Admin,
     registry: Arc<Registry>,
@@ -97,20 +99,33 @@ impl App {
         // The CPU pool and memory share one ledger: a tenant that used much CPU time also waits longer for memory.
         let ledger = Ledger::default();
         let cpu = CpuPool::build(config.threads, ledger.clone())?;
+        let cache_bytes = config.cache.reserved_bytes(config.memory_budget);
         let memory = Memory::build(
-            config.memory_budget,
+            config.memory_budget - cache_bytes,
             limits.max_queued,
             limits.queue_wait,
             ledger,
             metrics.clone(),
         );
         let models = ModelRegistry::new(config.models.clone(), config.memory_budget)?;
+        let cache = cache::Config {
+            memory_bytes: config.cache.memory,
+            disk: config.cache.dir.clone().map(|folder| (folder, config.cache.disk)),
+            max_disk_entries: config.cache.max_disk_entries(config.memory_budget),
+            objects_bytes: config.cache.objects_bytes(config.memory_budget),
+            scope: config.cache.scope,
+            expiry: config.cache.expiry,
+            auth_ttl: config.cache.auth_ttl,
+        };
+        let cache = cache.build(metrics.clone()).await;
+        let cache = cache.context("cannot open the folder of the result cache")?;
         let model_loading = tokio::spawn(models.clone().load(config.threads));
         let services = Services::new(
             origin.clone(),
             cpu,
             memory,
             models.clone(),
+            cache.clone(),
             limits,
             metrics.clone(),
         );
@@ -123,6 +138,7 @@ impl App {
             }),
             origin,
             models,
+            cache,
             server,
             admin,
             registry: Arc::new(registry),
@@ -142,6 +158,7 @@ impl App {
             origin: self.origin,
             metrics: self.gateway.metrics.clone(),
             models: self.models,
+            cache: self.cache.clone(),
             registry: self.registry,
             drain: drain.clone(),
         };
@@ -166,6 +183,7 @@ impl App {
             0 => info!("drained"),
             cut => warn!(cut, "drain timeout expired: connections were cut"),
         }
+        self.cache.close().await;
         pages.abort();
         Ok(())
     }
@@ -210,7 +228,13 @@ impl Handler for Gateway {
         let in_flight = self.metrics.track_in_flight(route.name());
         let (method, target) = (request.method().clone(), request.uri().clone());
         let answer = self.routes.answer(route, request).await;
-        let response = answer.unwrap_or_else(|error| refuse(&error, route, &method, target.path()));
+        let response = answer.unwrap_or_else(|error| {
+            let mut refusal = refuse(&error, route, &method, target.path());
+            if route != Route::Forward {
+                self.routes.insert_features(refusal.headers_mut());
+            }
+            refusal
+        });
         self.metrics.count_answer(route.name(), response.status());
         TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
             .map(BodyExt::boxed_unsync)
@@ -234,10 +258,7 @@ fn refuse(error: &Error, route: Route, method: &Method, path: &str) -> Response<
     } else {
         info!(%id, route = name, code, %method, %cause, "request refused");
     }
-    let mut response = errors::respond(error, path, id);
-    if route != Route::Forward {
-        insert_features(response.headers_mut());
-    }
+    let response = errors::respond(error, path, id);
     if method == Method::HEAD {
         response.map(|_| body::empty())
     } else {

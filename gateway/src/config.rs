@@ -1,5 +1,6 @@
 //! The configuration, in two steps: the settings as given ([`Settings`]), and the validated configuration ([`Config`]).
 
+mod cache;
 mod faults;
 mod limits;
 #[cfg_attr(not(feature = "models"), path = "config/no_models.rs")]
@@ -17,6 +18,7 @@ use std::time::Duration;
 use http::Uri;
 use serde::Serialize;
 
+pub use cache::{CACHE_BLOCK_BYTES, Cache, Scope};
 pub use faults::Faults;
 pub use limits::{LimitSettings, Limits};
 pub use models::Models;
@@ -44,6 +46,8 @@ pub struct Config {
     /// Total memory for the values of pipeline requests, in bytes. Default 1 GiB.
     #[serde(serialize_with = "size")]
     pub memory_budget: u64,
+    /// The result cache. Default: off.
+    pub cache: Cache,
     /// Threads of the CPU pool. Default: the CPUs of the affinity mask, within the cgroup's quota.
     pub threads: NonZeroUsize,
     /// I/O threads for sockets. Default: one per four CPUs. They forward bytes and do not compute. Fewer threads lose less
@@ -80,18 +84,20 @@ impl Config {
     pub fn validate(settings: &Settings) -> Result<Self, Faults> {
         let mut faults = Faults::default();
         let store = Store::validate(settings, &mut faults);
+        let memory_budget = faults.size_within(
+            "memory-budget",
+            settings.memory_budget.as_ref(),
+            1 << 30,
+            (16 << 20)..=u64::MAX,
+        );
         let config = Self {
             models: Models::validate(settings, &mut faults),
             listen: faults.address("listen", settings.listen.as_ref(), loopback(9900)),
             admin_listen: faults.address("admin-listen", settings.admin_listen.as_ref(), loopback(9901)),
             tls: tls(settings, &mut faults),
             ready_file: settings.ready_file.as_ref().map(path),
-            memory_budget: faults.size_within(
-                "memory-budget",
-                settings.memory_budget.as_ref(),
-                1 << 30,
-                (16 << 20)..=u64::MAX,
-            ),
+            memory_budget,
+            cache: Cache::validate(settings, memory_budget, &mut faults),
             threads: threads(settings, &mut faults),
             io_threads: io_threads(settings, &mut faults),
             drain_timeout: faults.duration(

@@ -3,6 +3,7 @@
 //! It listens on a loopback port and is accessed like any other store, so that no feature depends on it. It verifies
 //! signatures. It is neither fast nor complete.
 
+mod conditions;
 mod folder_access;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,6 +12,7 @@ use std::{fs, io};
 
 use http::Uri;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use pushdown::wire::header;
 use s3s::auth::SimpleAuth;
@@ -116,9 +118,10 @@ async fn accept(listener: TcpListener, service: S3Service) {
         };
         let service = service.clone();
         tokio::spawn(async move {
+            let answer = service_fn(|request| conditions::answer(&service, request));
             if let Err(error) = http1::Builder::new()
                 .max_headers(header::MAX_COUNT)
-                .serve_connection(TokioIo::new(stream), service)
+                .serve_connection(TokioIo::new(stream), answer)
                 .await
             {
                 debug!(%error, "embedded store: connection ended early");

@@ -1,12 +1,13 @@
 //! The pushdown gateway: S3 in, S3 out.
 //!
 //! [`cli::run`] reads the configuration, [`app::App`] wires the components, [`server`] accepts connections, and
-//! [`routes`] answers their requests. Dependencies run one way: `cli -> app -> {server, routes} -> {compute, origin} -> s3
+//! [`routes`] answers their requests. Dependencies run one way: `cli -> app -> {server, routes} -> cache -> {compute, origin} -> s3
 //! -> {config, error, telemetry}`.
 
 pub mod admin;
 pub mod app;
 pub mod body;
+pub mod cache;
 pub mod cli;
 pub mod compute;
 pub mod config;

@@ -1,10 +1,12 @@
 //! The origin, the object store of the gateway: its connection pool, reads on a caller's behalf, and readiness probes.
 
+mod authorization;
 mod client;
 mod download;
 mod frames;
 mod headers;
 mod object;
+mod object_id;
 mod progress;
 mod tls;
 mod version;
@@ -18,9 +20,11 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-pub use frames::{next_bytes, read_to_end};
-pub use headers::{strip_request, strip_response};
+pub use authorization::Authorization;
+pub use frames::{MAX_DRAINED_BYTES, drain, next_bytes, read_to_end};
+pub use headers::{derived_headers, strip_request, strip_response};
 pub use object::{OriginObject, OriginRequest};
+pub use object_id::ObjectId;
 pub use progress::{Progress, StallTimeouts};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 

@@ -12,11 +12,13 @@ mod services;
 mod table;
 mod value;
 
-use ::http::{Request, Response};
+use ::http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
-use pushdown::wire::header;
+use pushdown::wire::{Features, header};
 
-pub(crate) use self::http::insert_features;
+use self::http::insert;
+#[cfg(feature = "embedded-store")]
+pub(crate) use self::http::{ConditionResult, evaluate_conditions};
 use crate::{
     body::Body,
     error::Result,
@@ -90,6 +92,8 @@ pub struct Routes {
     value: ValueRoute,
     batch: BatchRoute,
     models: ModelsRoute,
+    /// What this gateway can do beyond version 0.1.0.
+    features: Features,
 }
 
 impl Routes {
@@ -98,6 +102,12 @@ impl Routes {
         Self {
             forward: ForwardRoute::new(services.origin.clone(), services.metrics.clone()),
             value: ValueRoute::new(services.clone()),
+            // Hints for a cache that is off would be bytes in vain.
+            features: if services.cache.is_on() {
+                Features::all()
+            } else {
+                Features::all().without(Features::CACHE)
+            },
             models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
             batch: BatchRoute::new(services),
         }
@@ -117,9 +127,14 @@ impl Routes {
         }?;
         // An answer to a pipeline without an engine is the store's, to which nothing is added.
         if route != Route::Pipeline || answer.headers().contains_key(header::ENGINE) {
-            insert_features(answer.headers_mut());
+            self.insert_features(answer.headers_mut());
         }
         Ok(answer)
+    }
+
+    /// Adds what this gateway can do beyond version 0.1.0.
+    pub fn insert_features(&self, headers: &mut HeaderMap) {
+        insert(headers, header::FEATURES, &self.features.to_string());
     }
 }
 

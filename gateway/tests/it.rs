@@ -7,6 +7,7 @@
 //! - `smuggling`: request smuggling by framing headers that do not match the bytes sent
 //! - `targets`: requests refused before the store is asked, and requests forwarded unchanged
 //! - `lifecycle`: start, readiness, drain
+//! - `embedded_conditions`: conditions of requests to the embedded store
 //! - `cli`: help, configuration errors, unknown keys
 //! - `admin`: health, metrics, status
 //! - `reference`: the generated pages of settings and metrics
@@ -14,6 +15,7 @@
 mod it {
     mod admin;
     mod cli;
+    mod embedded_conditions;
     mod faults;
     mod lifecycle;
     mod parity;

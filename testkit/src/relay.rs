@@ -35,6 +35,8 @@ pub enum RelayAction {
     OlderFamilyInStream(&'static str),
     /// Answers 404, as a plain store does that reads the path as a bucket.
     NotFound,
+    /// Replaces the features that the answer lists.
+    OtherFeatures(&'static str),
 }
 
 /// A relay in front of a gateway. `choose` selects the action by the number of earlier batch requests.
@@ -74,6 +76,27 @@ pub fn recording_relay(gateway: SocketAddr) -> Result<(ScriptedOrigin, Arc<Mutex
         forward(exchange, &answer, RelayAction::Forward)
     })?;
     Ok((relay, first_bytes))
+}
+
+/// The bodies of requests, in their order.
+type RecordedBodies = Arc<Mutex<Vec<Vec<u8>>>>;
+
+/// A relay that replaces the features in all answers, and the bodies of the batch requests sent through it.
+pub fn features_relay(
+    gateway: SocketAddr,
+    features: &'static str,
+) -> Result<(ScriptedOrigin, RecordedBodies)> {
+    let bodies = RecordedBodies::default();
+    let recorder = Arc::clone(&bodies);
+    let relay = ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        if request.method == "POST" {
+            recorder.lock().push(request.body.clone());
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::OtherFeatures(features))
+    })?;
+    Ok((relay, bodies))
 }
 
 /// Blocks requests for weights until it is opened.
@@ -168,6 +191,12 @@ fn forward(exchange: &mut Exchange, answer: &Response, action: RelayAction) -> i
                     head.extend([name.as_str(), ": ", &other, &unused, "\r\n"]);
                 }
                 RelayAction::OlderFamilyInStream(_) => {}
+                _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
+            },
+            "x-pushdown-features" => match action {
+                RelayAction::OtherFeatures(features) => {
+                    head.extend([name.as_str(), ": ", features, "\r\n"]);
+                }
                 _ => head.extend([name.as_str(), ": ", value, "\r\n"]),
             },
             _ => head.extend([name.as_str(), ": ", value, "\r\n"]),

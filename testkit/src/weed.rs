@@ -27,25 +27,31 @@ pub struct Weed {
 impl Weed {
     /// Starts SeaweedFS with an identity with all permissions for each of these keys, and waits until it accepts an object.
     pub fn launch(keys: &[Keys]) -> Result<Self> {
-        // Retries, since another process may take a port between its choice and its use.
-        Self::attempt(keys).or_else(|_taken| Self::attempt(keys))
+        Self::launch_with_guests(keys, &[])
     }
 
-    fn attempt(keys: &[Keys]) -> Result<Self> {
+    /// The same, with identities that may only read a bucket `guests`.
+    pub fn launch_with_guests(keys: &[Keys], guests: &[Keys]) -> Result<Self> {
+        // Retries, since another process may take a port between its choice and its use.
+        Self::attempt(keys, guests).or_else(|_taken| Self::attempt(keys, guests))
+    }
+
+    fn attempt(keys: &[Keys], guests: &[Keys]) -> Result<Self> {
         let binary = find()?;
         let directory = tempfile::tempdir()?;
         let first = keys.first().context("expected at least one pair of keys")?;
         let config = directory.path().join("identities.json");
-        let identities: Vec<_> = keys
-            .iter()
-            .map(|keys| {
-                serde_json::json!({
-                    "name": keys.access,
-                    "credentials": [{ "accessKey": keys.access, "secretKey": keys.secret }],
-                    "actions": ["Admin", "Read", "List", "Tagging", "Write"],
-                })
+        let identity = |keys: &Keys, actions: &[&str]| {
+            serde_json::json!({
+                "name": keys.access,
+                "credentials": [{ "accessKey": keys.access, "secretKey": keys.secret }],
+                "actions": actions,
             })
-            .collect();
+        };
+        let all = ["Admin", "Read", "List", "Tagging", "Write"];
+        let owners = keys.iter().map(|keys| identity(keys, &all));
+        let guests = guests.iter().map(|keys| identity(keys, &["Read:guests"]));
+        let identities: Vec<_> = owners.chain(guests).collect();
         std::fs::write(
             &config,
             serde_json::json!({ "identities": identities }).to_string(),

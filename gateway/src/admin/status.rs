@@ -7,6 +7,7 @@ use pushdown::Engine;
 use serde::Serialize;
 
 use super::PageSources;
+use crate::cache::CacheStatus;
 use crate::config::Limits;
 use crate::models::ModelStatus;
 
@@ -29,6 +30,8 @@ pub(super) struct Status<'a> {
     queued: i64,
     memory: Memory,
     models: Vec<ModelStatus>,
+    /// Null without a result cache.
+    cache: Option<CacheStatus>,
     limits: &'a Limits,
 }
 
@@ -59,6 +62,7 @@ impl<'a> Status<'a> {
                 promised: metrics.memory_reserved_bytes(),
             },
             models: sources.models.statuses(),
+            cache: sources.cache.status(),
             limits: &config.limits,
         }
     }

@@ -1,6 +1,10 @@
 //! The CPU pool: decoding and other computation never runs on the I/O threads.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Instant};
+use std::{
+    num::NonZeroUsize,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use parking_lot::Mutex;
 use pushdown_exec::{Task, TaskQueue};
@@ -86,6 +90,15 @@ impl CpuPool {
             .run_while_awaited(position, metered)
             .await
             .map_err(|_panic| Error::new(ErrorKind::Internal, "a step panicked"))
+    }
+
+    /// Shares the cost of finished work of `payer` equally among the tenants that waited for it. A tenant that occurs more
+    /// than once has as many parts.
+    pub fn share_cost(&self, payer: &Tenant, tenants: &[Tenant], time: Duration) {
+        let part = time / u32::try_from(tenants.len().max(1)).unwrap_or(u32::MAX);
+        for tenant in tenants.iter().filter(|tenant| *tenant != payer) {
+            self.ledger.transfer(payer, tenant, part);
+        }
     }
 
     /// Runs `work` of several tenants: it waits in the queue of each, and runs once, when the first of them is scheduled.

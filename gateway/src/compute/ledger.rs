@@ -49,6 +49,21 @@ impl Ledger {
         }
     }
 
+    /// Moves a cost from one tenant's account to another's.
+    pub(super) fn transfer(&self, from: &Tenant, to: &Tenant, time: Duration) {
+        let mut accounts = self.0.lock();
+        if accounts.waiting > 0 && accounts.credit_nanoseconds.len() < MAX_ACCOUNTS {
+            let time = i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+            for (tenant, cost) in [(from, -time), (to, time)] {
+                let credit = accounts
+                    .credit_nanoseconds
+                    .entry(tenant.clone())
+                    .or_insert(QUANTUM_NANOSECONDS);
+                *credit = credit.saturating_sub(cost).min(QUANTUM_NANOSECONDS);
+            }
+        }
+    }
+
     /// The CPU time of all tenants so far.
     pub(super) fn total_time(&self) -> Duration {
         self.0.lock().total_time

@@ -25,7 +25,7 @@ pub struct Memory {
     total_bytes: u64,
     wait_slots: WaitSlots,
     max_wait: Duration,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
 }
 
 /// A reservation of some bytes, until it is dropped.
@@ -33,7 +33,7 @@ pub struct Memory {
 pub struct Permit {
     units: OwnedSemaphorePermit,
     gauge: GaugeGuard,
-    metrics: Metrics,
+    metrics: Arc<Metrics>,
 }
 
 impl Memory {
@@ -55,7 +55,7 @@ impl Memory {
             total_bytes,
             wait_slots: WaitSlots::new(max_waiting),
             max_wait,
-            metrics,
+            metrics: Arc::new(metrics),
         }
     }
 
@@ -113,7 +113,7 @@ impl Memory {
         Permit {
             units,
             gauge,
-            metrics: self.metrics.clone(),
+            metrics: Arc::clone(&self.metrics),
         }
     }
 

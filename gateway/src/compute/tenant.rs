@@ -33,6 +33,11 @@ impl Tenant {
         Self(access_key.map(Arc::from))
     }
 
+    /// The access key; `None` for the default tenant.
+    pub fn access_key(&self) -> Option<&str> {
+        self.0.as_deref()
+    }
+
     /// The position after all waiting work of this tenant.
     pub fn position_now(&self) -> QueuePosition {
         QueuePosition {

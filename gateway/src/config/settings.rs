@@ -143,6 +143,58 @@ pub struct Settings {
     )]
     pub drain_timeout: Option<Text>,
 
+    /// Memory for values that later requests may need, a part of the memory budget; 0 for none [default: 0]
+    #[arg(
+        long,
+        env = "PUSHDOWN_CACHE_MEMORY",
+        value_name = "SIZE",
+        help_heading = "Result cache"
+    )]
+    pub cache_memory: Option<Text>,
+    /// Folder for values that later requests may need, on a local disk; it is not encrypted
+    #[arg(
+        long,
+        env = "PUSHDOWN_CACHE_DIR",
+        value_name = "DIR",
+        help_heading = "Result cache"
+    )]
+    pub cache_dir: Option<Text>,
+    /// Disk space of that folder; 0 for none [default: 0]
+    #[arg(
+        long,
+        env = "PUSHDOWN_CACHE_DISK",
+        value_name = "SIZE",
+        help_heading = "Result cache"
+    )]
+    pub cache_disk: Option<Text>,
+    /// Who shares values: all callers that the store authorizes (shared), or those with the same access key (tenant)
+    /// [default: shared]
+    #[arg(
+        long,
+        env = "PUSHDOWN_CACHE_SCOPE",
+        value_name = "SCOPE",
+        help_heading = "Result cache"
+    )]
+    pub cache_scope: Option<Text>,
+    /// Time after which the values of an unused data set make room for others [default: 24h]
+    #[arg(
+        long,
+        env = "PUSHDOWN_CACHE_EXPIRY",
+        value_name = "TIME",
+        help_heading = "Result cache"
+    )]
+    pub cache_expiry: Option<Text>,
+
+    /// Time for which the store's authorization holds for byte-identical presigned requests, at most 60s and never longer than
+    /// their signature: within it, neither a withdrawn right nor a replaced object shows [default: 0s]
+    #[arg(
+        long,
+        env = "PUSHDOWN_AUTH_CACHE_TTL",
+        value_name = "TIME",
+        help_heading = "Result cache"
+    )]
+    pub auth_cache_ttl: Option<Text>,
+
     /// Log level, or directives such as `info,pushdown_gateway=debug` [default: info]
     #[arg(
         long,
@@ -182,7 +234,7 @@ impl Settings {
             settings, fallback,
             upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
             execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads,
-            drain_timeout, log_level, log_format; limits
+            drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; limits
         )
     }
 }

@@ -93,10 +93,18 @@ fn the_help_shows_the_actual_defaults() {
     let Some(Value::Object(limits)) = defaults.remove("limits") else {
         unreachable!()
     };
+    let Some(Value::Object(cache)) = defaults.remove("cache") else {
+        unreachable!()
+    };
+    let cache = cache.into_iter().filter(|(_, value)| !value.is_null());
+    defaults.extend(cache.map(|(name, value)| match name.as_str() {
+        "auth_ttl" => ("auth_cache_ttl".to_owned(), value),
+        name => (format!("cache_{name}"), value),
+    }));
     defaults.retain(|name, value| {
         !matches!(name.as_str(), "threads" | "io_threads" | "store") && !value.is_null()
     });
-    assert_eq!((defaults.len(), limits.len()), (6, 25));
+    assert_eq!((defaults.len(), limits.len()), (11, 25));
     for (name, value) in defaults.into_iter().chain(limits) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let argument = help

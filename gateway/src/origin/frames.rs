@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 
+use super::OriginObject;
 use crate::{
     body::{Body, BoxError},
     error::{Error, ErrorKind, Result},
@@ -19,6 +20,26 @@ pub async fn next_bytes(body: &mut Body) -> Result<Option<Bytes>> {
                 }
             }
             Some(Err(error)) => return Err(origin_error(error)),
+        }
+    }
+}
+
+/// The longest answer that is read to its end only for its connection.
+pub const MAX_DRAINED_BYTES: u64 = 64 << 10;
+
+/// Reads the rest of a small answer that is not needed, so that its connection can be used again. A larger one is dropped with
+/// its connection.
+pub async fn drain(answer: OriginObject) {
+    let mut body = answer.body;
+    if answer
+        .content_length
+        .is_none_or(|length| length <= MAX_DRAINED_BYTES)
+    {
+        let mut read = 0;
+        while read <= MAX_DRAINED_BYTES
+            && let Ok(Some(data)) = next_bytes(&mut body).await
+        {
+            read += data.len() as u64;
         }
     }
 }

@@ -1,14 +1,41 @@
 //! Headers that are forwarded: all except those that describe a single hop.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, DATE, EXPECT, LAST_MODIFIED, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::s3::errors::REQUEST_ID;
 use crate::s3::sign::Signature;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
 const HOP_BY_HOP: [HeaderName; 5] = [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, UPGRADE];
+
+/// Headers of an object that also apply to a derived answer. Its ETag, checksums, length, type and encoding do not.
+const DERIVED: [HeaderName; 6] = [
+    DATE,
+    LAST_MODIFIED,
+    REQUEST_ID,
+    HeaderName::from_static("x-amz-id-2"),
+    HeaderName::from_static("x-amz-version-id"),
+    HeaderName::from_static("x-amz-expiration"),
+];
+
+/// User metadata applies, too: it may contain labels.
+const METADATA_PREFIX: &str = "x-amz-meta-";
+
+/// The headers of the store's answer that also apply to an answer that is derived from the object.
+pub fn derived_headers(source: &HeaderMap) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in source {
+        if DERIVED.contains(name) || name.as_str().starts_with(METADATA_PREFIX) {
+            headers.append(name, value.clone());
+        }
+    }
+    headers
+}
 
 /// Drops the hop-by-hop headers of a request, except signed ones.
 ///

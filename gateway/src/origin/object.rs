@@ -1,7 +1,8 @@
 //! A read of one object on a caller's behalf, with the caller's signature.
 
 use http::header::{
-    ACCEPT, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+    ACCEPT, AUTHORIZATION, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
+    RANGE,
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -9,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 
 use pushdown::wire::header::PREFIX;
 
-use super::headers::strip_framing;
+use super::{ObjectId, headers::strip_framing};
 use crate::body::Body;
 use crate::s3::sign::Signature;
 
@@ -23,6 +24,9 @@ const DERIVED_ANSWER_HEADERS: [HeaderName; 7] = [
     IF_UNMODIFIED_SINCE,
     RANGE,
 ];
+
+/// Prefix of the headers with a customer's key (SSE-C).
+const CUSTOMER_KEY_PREFIX: &str = "x-amz-server-side-encryption-customer-";
 
 /// A GET or HEAD to send to the store.
 #[derive(Debug, Clone)]
@@ -83,6 +87,45 @@ impl OriginRequest {
         self.headers.entry(name).or_insert(value);
     }
 
+    /// The target, byte for byte.
+    pub const fn target(&self) -> &Uri {
+        &self.target
+    }
+
+    /// The headers.
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// Whether a header has a signature.
+    pub fn is_signed_in_header(&self) -> bool {
+        self.headers.contains_key(AUTHORIZATION)
+    }
+
+    /// The object that it reads.
+    pub fn object_id(&self) -> ObjectId {
+        ObjectId::new(self.headers.get(HOST), &self.target)
+    }
+
+    /// Whether an answer to it may be cached, or shared with another request: not if it has a key of its own for
+    /// encryption, nor a signed condition, whose answer would depend on the caller's text.
+    pub fn is_shareable(&self) -> bool {
+        let is_key = |name: &HeaderName| name.as_str().starts_with(CUSTOMER_KEY_PREFIX);
+        !self.headers.keys().any(is_key)
+            && !DERIVED_ANSWER_HEADERS[1..]
+                .iter()
+                .any(|name| self.headers.contains_key(name))
+    }
+
+    /// The same request, for the case that the object is no longer at the version `etag`: otherwise the store answers 304
+    /// without a body.
+    #[must_use]
+    pub fn unless_at(&self, etag: &HeaderValue) -> Self {
+        let mut request = self.clone();
+        request.add(IF_NONE_MATCH, etag.clone());
+        request
+    }
+
     pub(super) fn into_request(self) -> Request<()> {
         let mut request = Request::new(());
         *request.method_mut() = self.method;
@@ -99,6 +142,18 @@ fn is_for_gateway(name: &HeaderName) -> bool {
 // === impl OriginObject ===
 
 impl OriginObject {
+    /// An answer for tests.
+    #[cfg(test)]
+    pub fn for_test(status: StatusCode, headers: HeaderMap) -> Self {
+        Self {
+            status,
+            headers,
+            content_length: None,
+            body: crate::body::empty(),
+            extensions: http::Extensions::new(),
+        }
+    }
+
     /// The store's answer, to forward a refusal.
     pub fn into_response(self) -> Response<Body> {
         let mut response = Response::new(self.body);

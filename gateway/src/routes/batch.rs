@@ -20,7 +20,7 @@ use pushdown::{
 use super::{
     Services,
     batch_table::BatchTableRoute,
-    http::{insert_engine, insert_warnings, respond},
+    http::{insert_cached_ratios, insert_engine, insert_warnings, respond},
 };
 use crate::{
     body::{Body, BoxError},
@@ -100,6 +100,7 @@ impl BatchRoute {
             batch.request.compression,
             &engine,
             &pipeline.digest(),
+            batch.request.cache.is_some(),
         )?;
         let head = writer.start();
         let rows = ready_rows(Arc::clone(&batch), position.clone());
@@ -116,6 +117,9 @@ impl BatchRoute {
         );
         insert_engine(&mut headers, &engine);
         headers.extend(self.share_headers(&batch.tenant));
+        if batch.request.cache.is_some() && self.services.cache.is_on() {
+            insert_cached_ratios(&mut headers, &batch.cached_ratios(&stages));
+        }
         Ok(respond(StatusCode::OK, headers, body))
     }
 

@@ -9,11 +9,14 @@ mod store_refusal;
 mod stream;
 mod timing;
 
-pub(crate) use headers::insert_features;
+#[cfg(feature = "embedded-store")]
+pub(crate) use conditions::{ConditionResult, evaluate as evaluate_conditions};
 pub(super) use {
     accept::AnswerForm,
     body::{ValueBody, next_frame},
-    headers::{AnswerHead, insert, insert_engine, insert_timing, insert_warnings, respond},
+    headers::{
+        AnswerHead, insert, insert_cached_ratios, insert_engine, insert_timing, insert_warnings, respond,
+    },
     store_refusal::StoreRefusal,
     stream::stream_body,
     timing::Timing,

@@ -5,15 +5,17 @@ use std::{str::FromStr, sync::Arc};
 use http::{HeaderName, Method, header, request::Parts};
 use percent_encoding::percent_decode_str;
 use pushdown::{
-    Pipeline,
+    BytesKind, Kind, Pipeline,
     pipeline::Resolver,
     wire::{self, BatchRequest, Split},
 };
 use pushdown_s3::Address;
 
 use crate::{
+    cache::{CacheSample, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
+    origin::ObjectId,
     s3::{query::values, sign::Signature},
 };
 
@@ -21,6 +23,8 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct PipelineJob {
     pub(super) pipeline: Arc<Pipeline>,
+    /// Identify values of the pipeline; all samples of a request share them.
+    pub(super) prefixes: Prefixes,
     pub(super) split: Split,
     /// Maximum bytes of the value. A larger value is replaced by the object.
     pub(super) max_bytes: Option<u64>,
@@ -91,8 +95,10 @@ impl PipelineJob {
             wire::header::SPLIT,
             "full, smallest or a stage number",
         )?;
+        let pipeline = Arc::new(pipeline);
         Ok(Self {
-            pipeline: Arc::new(pipeline),
+            prefixes: Prefixes::new(Arc::clone(&pipeline)),
+            pipeline,
             split: split.unwrap_or(Split::Full),
             max_bytes: None,
             seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
@@ -109,11 +115,13 @@ impl PipelineJob {
         request: &BatchRequest,
         index: usize,
         pipeline: &Arc<Pipeline>,
+        prefixes: &Prefixes,
         position: QueuePosition,
     ) -> Self {
         let sample = &request.samples[index];
         Self {
             pipeline: Arc::clone(pipeline),
+            prefixes: prefixes.clone(),
             split: request.split_of(sample),
             max_bytes: sample.max_bytes,
             seed: request.seed,
@@ -121,6 +129,32 @@ impl PipelineJob {
             sample_id: sample.id(),
             position,
         }
+    }
+
+    /// The key of the sample's values in the result cache.
+    pub(super) fn cache_sample(&self, object: ObjectId) -> CacheSample {
+        CacheSample {
+            object,
+            prefixes: self.prefixes.clone(),
+            tenant: self.position.tenant().clone(),
+        }
+    }
+
+    /// The stage of the answer. `None` if it depends on the object, and that is unknown.
+    pub(super) fn stage_for(&self, object: Option<&BytesKind>) -> Option<usize> {
+        let stage = match (self.split, object) {
+            (Split::Smallest, None) => return None,
+            (split, object) => self
+                .pipeline
+                .stage_of(split, &object.copied().unwrap_or_default())
+                .ok()?,
+        };
+        let kinds = match object {
+            Some(object) => &self.pipeline.kinds_for(&Kind::Bytes(*object)).ok()?,
+            None => self.pipeline.kinds(),
+        };
+        let is_too_large = kinds[stage].bytes().is_some_and(|bytes| self.is_too_large(bytes));
+        Some(if is_too_large { 0 } else { stage })
     }
 
     /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.

@@ -98,6 +98,16 @@ impl Prepared {
         })
     }
 
+    /// The stored object instead of the value.
+    pub(super) fn of_stored_object(&self, object: BytesKind) -> Self {
+        Self {
+            stage: 0,
+            kind: Kind::Bytes(object),
+            peak_memory: None,
+            ..self.clone()
+        }
+    }
+
     /// The same, with the memory that follows from the whole object.
     pub(super) fn with_peak_memory(&self, job: &PipelineJob, object: &Kind) -> Self {
         Self {

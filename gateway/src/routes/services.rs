@@ -3,8 +3,9 @@
 use http::{HeaderMap, request::Parts};
 use pushdown::wire;
 
-use super::http::insert;
+use super::{http::insert, value::SharedFlights};
 use crate::{
+    cache::ResultCache,
     compute::{CpuPool, Memory, MicroBatcher, cpu_set_id},
     config::Limits,
     error::{Error, ErrorKind, Result},
@@ -20,6 +21,8 @@ pub struct Services {
     pub(super) origin: Origin,
     pub(super) cpu: CpuPool,
     pub(super) micro_batcher: MicroBatcher,
+    pub(super) cache: ResultCache,
+    pub(super) flights: SharedFlights,
     pub(super) memory: Memory,
     pub(super) models: ModelRegistry,
     pub(super) limits: Limits,
@@ -29,18 +32,21 @@ pub struct Services {
 }
 
 impl Services {
-    /// Handles to a store, a CPU pool, a memory budget and the models that pipelines can use.
+    /// Handles to a store, a CPU pool, a memory budget, the models that pipelines can use, and the result cache.
     pub fn new(
         origin: Origin,
         cpu: CpuPool,
         memory: Memory,
         models: ModelRegistry,
+        cache: ResultCache,
         limits: Limits,
         metrics: Metrics,
     ) -> Self {
         Self {
             origin,
             micro_batcher: MicroBatcher::new(cpu.clone(), metrics.clone()),
+            cache,
+            flights: SharedFlights::default(),
             memory,
             models,
             limits,

@@ -1,8 +1,13 @@
 //! GET and HEAD of one object with a pipeline.
 
+mod cached;
 mod compute;
+mod fetch;
 mod object_head;
 mod sample;
+mod shared;
+mod sharing;
+mod source_read;
 
 use futures::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -15,7 +20,10 @@ use pushdown::{
 
 use super::{
     Services,
-    http::{AnswerForm, AnswerHead, ValueBody, insert, insert_timing, insert_warnings, respond},
+    http::{
+        AnswerForm, AnswerHead, ValueBody, insert, insert_cached_ratios, insert_timing, insert_warnings,
+        respond,
+    },
     prepared::Prepared,
     request::PipelineRequest,
     table::TableRoute,
@@ -25,7 +33,12 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 use sample::OpenedSample;
-pub(super) use {compute::ComputedSample, sample::FetchedSample};
+pub(super) use {
+    compute::{ComputedSample, ValueMemory, ValueOrigin},
+    fetch::FetchedSample,
+    shared::SharedFlights,
+    sharing::{SampleHints, cached_ratios},
+};
 
 /// Answers a GET or HEAD with a pipeline.
 #[derive(Debug, Clone)]
@@ -59,8 +72,9 @@ impl ValueRoute {
             if let Some(answer) = self.table.answer(&request).await? {
                 return Ok(answer);
             }
-            let opened = match FetchedSample::fetch(services, request.to_origin()).await? {
-                FetchedSample::Object(opened) => opened,
+            let hints = SampleHints::default();
+            let opened = match FetchedSample::fetch(services, job, request.to_origin(), &hints).await? {
+                FetchedSample::Opened(opened) => *opened,
                 FetchedSample::Refused(answer) => return Ok(answer.into_response()),
             };
             let prepared = Prepared::for_object(&request, &opened.kind)?;
@@ -68,22 +82,35 @@ impl ValueRoute {
             if !head.has_content() {
                 return Ok(head.into_empty_response());
             }
-            let source_bytes = format!("{0}/{0}", opened.length);
-            insert(&mut head.headers, wire::header::SOURCE_BYTES, &source_bytes);
+            let length = opened.length.unwrap_or_default();
+            insert(
+                &mut head.headers,
+                wire::header::SOURCE_BYTES,
+                &format!("{length}/{length}"),
+            );
             let form = match prepared.form {
                 AnswerForm::Value(form) if prepared.stage > 0 => form,
-                _ => return Ok(stored_object(head.headers, opened)),
+                _ => return stored_object(head.headers, opened),
             };
             let admitted = opened.admit(services, job, &prepared).await?;
             let computed = admitted.compute(services, job, &prepared).await?;
             insert_timing(&mut head.headers, &computed.timing);
+            insert(
+                &mut head.headers,
+                wire::header::CACHE,
+                &computed.origin.to_string(),
+            );
+            if services.cache.is_on() {
+                let ratios = cached_ratios(services, job, &request.to_origin(), [prepared.stage]);
+                insert_cached_ratios(&mut head.headers, &ratios);
+            }
             let value = wire::encode(computed.sample, form, &prepared.kind)?;
             let guard = services.stall_guard(&request.parts);
             ValueBody::respond(
                 &request.parts.headers,
                 head.headers,
                 value,
-                computed.permit,
+                computed.memory,
                 guard,
             )
         };
@@ -120,15 +147,25 @@ impl ValueRoute {
 }
 
 /// The answer with stage 0: the stored object, streamed without a memory permit, and without ranges.
-fn stored_object(mut headers: HeaderMap, opened: OpenedSample) -> Response<Body> {
+fn stored_object(mut headers: HeaderMap, opened: OpenedSample) -> Result<Response<Body>> {
     insert_timing(&mut headers, &opened.timing);
+    insert(
+        &mut headers,
+        wire::header::CACHE,
+        &ValueOrigin::Computed.to_string(),
+    );
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static(Form::Encoded.content_type(&Kind::object())),
     );
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(opened.length));
-    let (head, rest) = opened.into_stream();
+    headers.insert(
+        header::CONTENT_LENGTH,
+        HeaderValue::from(opened.length.unwrap_or_default()),
+    );
+    let (head, rest) = opened
+        .into_object()
+        .ok_or_else(|| Error::new(ErrorKind::Internal, "a value is no stored object"))?;
     let head = stream::iter([Ok(Frame::data(head))]);
     let body = StreamBody::new(head.chain(rest.into_data_stream().map(|data| data.map(Frame::data))));
-    respond(StatusCode::OK, headers, body.boxed_unsync())
+    Ok(respond(StatusCode::OK, headers, body.boxed_unsync()))
 }

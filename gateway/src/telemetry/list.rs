@@ -58,6 +58,21 @@ pub(super) struct StepLabel {
     pub(super) step: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct OriginLabel {
+    pub(super) origin: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct StatusLabel {
+    pub(super) status: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct TierLabel {
+    pub(super) tier: &'static str,
+}
+
 /// Seconds that requests waited, from a millisecond to 16 seconds by factors of four.
 #[derive(Debug, Clone)]
 pub(super) struct WaitSeconds(pub(super) Histogram);
@@ -151,6 +166,16 @@ metrics! {
     pub(super) queue_wait: WaitSeconds = histogram "queue_wait" {} [seconds] Stable;
     /// Bytes of the memory budget that requests have reserved
     pub(super) memory_reserved: Gauge = gauge "memory_reserved" {} [bytes] Stable;
+    /// Values of samples by where they came from: computed, memory, disk, shared, prefix
+    pub(super) cache_values: Family<OriginLabel, Counter> = counter "cache_values" {origin} Unstable;
+    /// Conditional requests to the store for cached values and shared computations, by class of status: 3xx is a hit
+    pub(super) cache_revalidations: Family<StatusLabel, Counter> = counter "cache_revalidations" {status} Unstable;
+    /// Bytes of values added to the result cache, by tier
+    pub(super) cache_inserted: Family<TierLabel, Counter> = counter "cache_inserted" {tier} [bytes] Unstable;
+    /// Seconds of fetching and computing that cached values saved
+    pub(super) cache_saved: Counter<f64, AtomicU64> = counter "cache_saved" {} [seconds] Unstable;
+    /// Bytes of values in the memory of the result cache
+    pub(super) cache_memory: Gauge = gauge "cache_memory" {} [bytes] Unstable;
     /// Size of the memory budget
     pub(super) memory_budget: Gauge = gauge "memory_budget" {} [bytes] Stable;
 }

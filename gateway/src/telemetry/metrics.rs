@@ -8,7 +8,7 @@ use http::StatusCode;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::list::{Metrics, RequestLabels, RouteLabel, StepLabel};
+use super::list::{Metrics, OriginLabel, RequestLabels, RouteLabel, StatusLabel, StepLabel, TierLabel};
 
 /// Raises a gauge until it is dropped.
 #[derive(Debug)]
@@ -29,6 +29,7 @@ impl Metrics {
         };
         metrics.register_all(registry);
         metrics.list_routes();
+        metrics.list_cache();
         metrics
     }
 
@@ -39,6 +40,19 @@ impl Metrics {
             for status in ["2xx", "4xx", "5xx"] {
                 drop(self.requests.get_or_create(&RequestLabels { kind, status }));
             }
+        }
+    }
+
+    /// The same for the result cache.
+    fn list_cache(&self) {
+        for origin in ["computed", "memory", "disk", "shared", "prefix"] {
+            drop(self.cache_values.get_or_create(&OriginLabel { origin }));
+        }
+        for status in ["2xx", "3xx", "4xx", "5xx"] {
+            drop(self.cache_revalidations.get_or_create(&StatusLabel { status }));
+        }
+        for tier in ["memory", "disk"] {
+            drop(self.cache_inserted.get_or_create(&TierLabel { tier }));
         }
     }
 
@@ -110,6 +124,36 @@ impl Metrics {
     /// Bytes of the memory budget that requests have reserved.
     pub fn memory_reserved_bytes(&self) -> i64 {
         self.memory_reserved.get()
+    }
+
+    /// Counts a value by where it came from.
+    pub fn count_value(&self, origin: &'static str) {
+        self.cache_values.get_or_create(&OriginLabel { origin }).inc();
+    }
+
+    /// Counts the store's answer to a conditional request of the gateway.
+    pub fn count_revalidation(&self, status: StatusCode) {
+        let status = status_class(status);
+        self.cache_revalidations
+            .get_or_create(&StatusLabel { status })
+            .inc();
+    }
+
+    /// Counts bytes of a value that was added to a tier of the result cache.
+    pub fn count_cache_insert(&self, tier: &'static str, bytes: u64) {
+        self.cache_inserted
+            .get_or_create(&TierLabel { tier })
+            .inc_by(bytes);
+    }
+
+    /// Counts seconds that a cached value saved.
+    pub fn count_cache_saved(&self, seconds: f64) {
+        self.cache_saved.inc_by(seconds.max(0.0));
+    }
+
+    /// Sets the bytes of values in the memory of the result cache.
+    pub fn set_cache_memory_bytes(&self, bytes: u64) {
+        self.cache_memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     /// Sets the size of the memory budget, in bytes.

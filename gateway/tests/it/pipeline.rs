@@ -5,6 +5,7 @@ mod admission;
 mod bad_models;
 mod batch;
 mod batch_bodies;
+mod cache;
 mod external_models;
 mod micro_batches;
 mod model_failures;

@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout_at};
 use super::{Batch, rows::ReadyRow};
 use crate::{
     body::Body,
-    compute::{CpuPool, Permit, QueuePosition},
+    compute::{CpuPool, QueuePosition},
     error::{Error, ErrorKind, Result},
-    routes::http::stream_body,
+    routes::{http::stream_body, value::ValueMemory},
     server::StallGuard,
 };
 
@@ -31,8 +31,9 @@ pub(super) struct BatchAnswer {
     /// The pool that compresses rows, and the request's position in its queue. `None` if rows are not compressed.
     compression: Option<(CpuPool, QueuePosition)>,
     on_error: OnError,
-    /// Permits of the last sent rows: hyper may still buffer them until it polls for more.
-    sent_permits: Vec<Permit>,
+    waits_for_row: bool,
+    /// Memory of the last sent rows: hyper may still buffer them until it polls for more.
+    sent_memory: Vec<ValueMemory>,
     _guard: Option<StallGuard>,
 }
 
@@ -52,17 +53,19 @@ impl BatchAnswer {
             // Compression takes too long for the I/O threads.
             compression: is_compressed.then(|| (batch.services.cpu.clone(), position)),
             on_error: batch.request.on_error,
-            sent_permits: Vec::new(),
+            waits_for_row: batch.request.on_error == OnError::Fail || batch.request.cache.is_some(),
+            sent_memory: Vec::new(),
             _guard: guard,
         }
     }
 
-    /// The body that starts with `head`. With `on_error: fail` an error in the first rows still becomes the status of the
-    /// answer.
+    /// The body that starts with `head`. With `on_error: fail` it waits for the first rows, whose error still becomes the
+    /// status of the answer; with hints for the cache, whose state is told to callers that the store has authorized.
     pub(super) async fn into_body(mut self, head: Bytes) -> Result<Body> {
-        let first = match self.on_error {
-            OnError::Fail => self.frames().await?,
-            OnError::Row => Some(Vec::new()),
+        let first = if self.waits_for_row {
+            self.frames().await?
+        } else {
+            Some(Vec::new())
         };
         let mut frames = vec![head];
         let ended = first.is_none();
@@ -101,7 +104,7 @@ impl BatchAnswer {
             let message = format!("a sample failed (the request has on_error=fail): {error}");
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
-        self.sent_permits = group.permits;
+        self.sent_memory = group.memory;
         let Some(mut writer) = self.writer.take() else {
             return Ok(None);
         };
@@ -120,7 +123,7 @@ impl BatchAnswer {
 #[derive(Default)]
 struct RowsToSend {
     rows: Vec<Row>,
-    permits: Vec<Permit>,
+    memory: Vec<ValueMemory>,
     bytes: u64,
 }
 
@@ -128,6 +131,6 @@ impl RowsToSend {
     fn push(&mut self, ready: ReadyRow) {
         self.bytes += ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
         self.rows.push(ready.row);
-        self.permits.extend(ready.permit);
+        self.memory.extend(ready.memory);
     }
 }

@@ -117,10 +117,11 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
             signature,
             member,
             version,
+            etag,
             split: _,
             max_bytes: _,
         } = sample;
-        let optional = [member, version].into_iter().flatten().map(String::len);
+        let optional = [member, version, etag].into_iter().flatten().map(String::len);
         size_of::<BatchSample>() + path.len() + signature.len() + optional.sum::<usize>()
     });
     (texts.sum::<usize>() + request.presign.len()) as u64

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt as _, stream};
-use pushdown::wire::{Order, Row, RowError};
+use pushdown::wire::{CacheStatus, Order, Row, RowError};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
     admission_order::{AdmissionOrder, AdmissionTicket},
 };
 use crate::{
-    compute::{Permit, QueuePosition},
+    compute::QueuePosition,
     error::{Error, ErrorKind, Result},
     origin::OriginRequest,
     routes::{
@@ -19,16 +19,16 @@ use crate::{
         job::PipelineJob,
         prepared::Prepared,
         table::FetchedTable,
-        value::{ComputedSample, FetchedSample},
+        value::{ComputedSample, FetchedSample, ValueMemory},
     },
     s3::errors::code,
 };
 
-/// A row and the permit for its value.
+/// A row and the memory of its value.
 #[derive(Debug)]
 pub(super) struct ReadyRow {
     pub(super) row: Row,
-    pub(super) permit: Option<Permit>,
+    pub(super) memory: Option<ValueMemory>,
 }
 
 /// All rows of `batch`, whose work is queued at `position`. Dropping the stream aborts the samples in flight.
@@ -67,18 +67,20 @@ async fn row(batch: &Batch, index: usize, job: &PipelineJob, ticket: AdmissionTi
                 row,
                 stage: u8::try_from(computed.stage).unwrap_or(u8::MAX),
                 seconds: computed.compute_time.as_secs_f32(),
+                cache: computed.origin.into(),
                 value: Ok(computed.sample),
             },
-            permit: Some(computed.permit),
+            memory: Some(computed.memory),
         },
         Err(SampleError(error)) => ReadyRow {
             row: Row {
                 row,
                 stage: 0,
                 seconds: 0.0,
+                cache: CacheStatus::Computed,
                 value: Err(error),
             },
-            permit: None,
+            memory: None,
         },
     }
 }
@@ -97,20 +99,21 @@ async fn sample(
         }
     };
     if let Some(stage) = job.scan_stage() {
-        match scan_row(batch, request.clone(), job, stage, ticket).await? {
+        match scan_row(batch, index, request.clone(), job, stage, ticket).await? {
             ScannedRow::Computed(computed) => return Ok(*computed),
             ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
         }
     }
     let services = &batch.services;
-    let opened = FetchedSample::fetch(services, request).await;
+    let etag = batch.listed_etag(index);
+    let opened = FetchedSample::fetch(services, job, request, &batch.hints(etag.as_ref())).await;
     ticket.wait().await;
     let opened = match opened? {
-        FetchedSample::Object(opened) => opened,
+        FetchedSample::Opened(opened) => *opened,
         FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
     let prepared = Prepared::for_row(job, &opened.kind)?;
-    batch.mark_authorized();
+    batch.mark_authorized(index);
     let admitted = opened.admit(services, job, &prepared).await?;
     drop(ticket);
     Ok(admitted.compute(services, job, &prepared).await?)
@@ -119,6 +122,7 @@ async fn sample(
 /// Computes the table of an object that is read in parts, unless `smallest` resolves to the stored object.
 async fn scan_row(
     batch: &Batch,
+    index: usize,
     request: OriginRequest,
     job: &PipelineJob,
     stage: usize,
@@ -131,7 +135,7 @@ async fn scan_row(
         FetchedTable::Table(table) => table,
         FetchedTable::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
-    batch.mark_authorized();
+    batch.mark_authorized(index);
     let Some(planned) = table.plan_row(services, job, stage).await? else {
         return Ok(ScannedRow::ObjectIsSmaller(ticket));
     };
@@ -179,8 +183,9 @@ fn failed_task(index: usize) -> ReadyRow {
             row: u32::try_from(index).unwrap_or(u32::MAX),
             stage: 0,
             seconds: 0.0,
+            cache: CacheStatus::Computed,
             value: Err(error),
         },
-        permit: None,
+        memory: None,
     }
 }

@@ -115,7 +115,7 @@ impl TableObjects {
         let request = self.batch.origin_request(index)?;
         match FetchedTable::fetch(&self.batch.services, request).await? {
             FetchedTable::Table(table) => {
-                self.batch.mark_authorized();
+                self.batch.mark_authorized(index);
                 Ok(table)
             }
             FetchedTable::Refused(answer) => Err(StoreRefusal::read(answer).await.into()),

@@ -19,19 +19,19 @@ use super::{
 };
 use crate::{
     body::{self, BoxError},
-    compute::Permit,
     error::{Error, ErrorKind},
+    routes::value::ValueMemory,
     server::StallGuard,
 };
 
 /// Maximum size of a frame. Small enough that the progress of a slow client is visible, and frames are not copied.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// A value that is being sent to the client. The memory permit and the stall guard are dropped with it.
+/// A value that is being sent to the client. Its memory and the stall guard are dropped with it.
 #[derive(Debug)]
 pub(in crate::routes) struct ValueBody {
     parts: VecDeque<Bytes>,
-    _permit: Permit,
+    _memory: ValueMemory,
     _guard: Option<StallGuard>,
 }
 
@@ -44,7 +44,7 @@ impl ValueBody {
         request: &HeaderMap,
         mut headers: HeaderMap,
         value: Encoded,
-        permit: Permit,
+        memory: ValueMemory,
         guard: Option<StallGuard>,
     ) -> crate::error::Result<Response<body::Body>> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value.content_type));
@@ -68,14 +68,14 @@ impl ValueBody {
         };
         let sent: usize = content.iter().map(Bytes::len).sum();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
-        let body = Self::new(content, permit, guard);
+        let body = Self::new(content, memory, guard);
         Ok(respond(status, headers, body.boxed_unsync()))
     }
 
-    fn new(parts: Vec<Bytes>, permit: Permit, guard: Option<StallGuard>) -> Self {
+    fn new(parts: Vec<Bytes>, memory: ValueMemory, guard: Option<StallGuard>) -> Self {
         Self {
             parts: parts.into(),
-            _permit: permit,
+            _memory: memory,
             _guard: guard,
         }
     }

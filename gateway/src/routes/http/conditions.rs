@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// The result of evaluating the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::routes) enum ConditionResult {
+pub(crate) enum ConditionResult {
     /// Answer with the content.
     Proceed,
     /// 304.
@@ -16,7 +16,7 @@ pub(in crate::routes) enum ConditionResult {
 }
 
 /// Evaluates the conditions of `request` in the order of RFC 9110, section 13.2.2.
-pub(in crate::routes) fn evaluate(
+pub(crate) fn evaluate(
     request: &HeaderMap,
     etag: Option<&HeaderValue>,
     modified: Option<&HeaderValue>,

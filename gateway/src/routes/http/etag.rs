@@ -63,7 +63,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::compute::Tenant;
+    use crate::{cache::Prefixes, compute::Tenant};
 
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
         etag_in_form(pipeline, seed, id, AnswerForm::Value(form))
@@ -81,6 +81,7 @@ mod tests {
     fn job(pipeline: &str, seed: u64, id: &str) -> PipelineJob {
         let pipeline = Arc::new(Pipeline::parse(pipeline).unwrap());
         PipelineJob {
+            prefixes: Prefixes::new(Arc::clone(&pipeline)),
             pipeline,
             split: Split::Full,
             max_bytes: None,

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
+    origin,
     routes::{job::PipelineJob, prepared::Prepared, request::PipelineRequest},
-    s3::errors::REQUEST_ID,
 };
 
 /// Request headers that a derived answer depends on.
@@ -23,19 +23,6 @@ const VARY: [&str; 5] = [
     wire::header::SEED,
     wire::header::EPOCH,
 ];
-
-/// Headers of the source that also apply to the derived answer. Its ETag, checksums, length, type and encoding do not.
-const FORWARDED: [HeaderName; 6] = [
-    header::DATE,
-    header::LAST_MODIFIED,
-    REQUEST_ID,
-    HeaderName::from_static("x-amz-id-2"),
-    HeaderName::from_static("x-amz-version-id"),
-    HeaderName::from_static("x-amz-expiration"),
-];
-
-/// User metadata is forwarded: it may contain labels.
-const METADATA_PREFIX: &str = "x-amz-meta-";
 
 /// The head of a derived answer, as far as it does not depend on the bytes of the value.
 #[derive(Debug)]
@@ -86,12 +73,7 @@ impl AnswerHead {
 }
 
 fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<&Prepared>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in source {
-        if FORWARDED.contains(name) || name.as_str().starts_with(METADATA_PREFIX) {
-            headers.append(name, value.clone());
-        }
-    }
+    let mut headers = origin::derived_headers(source);
     if let Some(Prepared { stage, form, .. }) = value {
         if let Some(etag) = etag::derived(source, job, *stage, *form) {
             headers.insert(header::ETAG, etag);
@@ -105,10 +87,6 @@ fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<&Prepare
     let steps = job.pipeline.steps();
     let steps = value.map_or(steps, |value| &steps[..value.stage]);
     insert_engine(&mut headers, &available_engine(steps));
-    headers.insert(
-        HeaderName::from_static(wire::header::CACHE),
-        HeaderValue::from_static("none"),
-    );
     insert(&mut headers, header::VARY.as_str(), &VARY.join(", "));
     headers.insert(
         header::CACHE_CONTROL,
@@ -130,18 +108,16 @@ pub(in crate::routes) fn insert_engine(headers: &mut HeaderMap, engine: &Engine)
     insert(headers, wire::header::ENGINE, &engine.to_string());
 }
 
-/// Adds what this gateway can do beyond version 0.1.0.
-pub(crate) fn insert_features(headers: &mut HeaderMap) {
-    insert(
-        headers,
-        wire::header::FEATURES,
-        &wire::Features::all().to_string(),
-    );
-}
-
 /// Adds `Server-Timing`.
 pub(in crate::routes) fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
     insert(headers, "server-timing", &timing.to_string());
+}
+
+/// Adds how much of the data set is cached, if anything is.
+pub(in crate::routes) fn insert_cached_ratios(headers: &mut HeaderMap, ratios: &wire::CachedRatios) {
+    if !ratios.is_empty() {
+        insert(headers, wire::header::CACHED_RATIO, &ratios.to_string());
+    }
 }
 
 /// Adds the warnings of the pipeline.

@@ -12,6 +12,11 @@ impl Timing {
     pub(in crate::routes) fn add(&mut self, name: impl Into<String>, duration: Duration) {
         self.parts.push((name.into(), duration));
     }
+
+    /// Adds all durations of `other`.
+    pub(in crate::routes) fn extend(&mut self, other: &Self) {
+        self.parts.extend_from_slice(&other.parts);
+    }
 }
 
 /// The `Server-Timing` header (W3C), durations in milliseconds. `+` becomes `_`, since not every parser accepts it in a

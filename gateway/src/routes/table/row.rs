@@ -14,7 +14,11 @@ use super::{
 };
 use crate::{
     error::Result,
-    routes::{Services, job::PipelineJob, value::ComputedSample},
+    routes::{
+        Services,
+        job::PipelineJob,
+        value::{ComputedSample, ValueMemory, ValueOrigin},
+    },
 };
 
 /// Assumed size of an answer without an estimate. The reservation grows with the answer.
@@ -88,9 +92,10 @@ impl AdmittedScan {
         Ok(ComputedSample {
             stage,
             sample: Sample::Table(table.build()),
-            permit,
+            memory: ValueMemory::Own(permit),
             timing,
             compute_time,
+            origin: ValueOrigin::Computed,
         })
     }
 }

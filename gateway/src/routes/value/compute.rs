@@ -1,81 +1,296 @@
 //! Computes one sample: model layers in micro-batches with other samples, other steps on the CPU pool.
 
 use std::{
+    fmt,
     ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use pushdown::{Cancellation, Context, Kind, Sample, Step};
+use pushdown::{Cancellation, Context, Kind, Sample, Step, wire::CacheStatus};
 
-use super::sample::AdmittedSample;
+use super::{
+    cached::ReleasedValue,
+    sample::{AdmittedSample, AdmittedStart, ObjectStream},
+    shared::SharedValue,
+};
 use crate::{
+    cache::{CacheSample, SourceHead, Tier},
     compute::{MicroBatcher, Permit},
     error::{Error, ErrorKind, Result},
     routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
 };
 
-/// The value at its stage, and the permit for its bytes.
+/// Values of at most this size are copied into the result cache by the I/O thread: another thread would take longer to wake.
+const MAX_COPY_BYTES: u64 = 1 << 20;
+
+/// The value at its stage, and the memory of its bytes.
 #[derive(Debug)]
 pub(in crate::routes) struct ComputedSample {
     pub(in crate::routes) stage: usize,
     pub(in crate::routes) sample: Sample,
-    pub(in crate::routes) permit: Permit,
+    pub(in crate::routes) memory: ValueMemory,
     pub(in crate::routes) timing: Timing,
-    /// Time of the steps on the CPU pool.
+    /// Time of the steps on the CPU pool for this request.
     pub(in crate::routes) compute_time: Duration,
+    /// Where the value came from.
+    pub(in crate::routes) origin: ValueOrigin,
 }
 
+/// Holds the memory of a value until it is sent.
+#[derive(Debug)]
+pub(in crate::routes) enum ValueMemory {
+    Own(#[expect(dead_code, reason = "held until it is dropped")] Permit),
+    Shared(#[expect(dead_code, reason = "held until it is dropped")] SharedValue),
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::routes) enum ValueOrigin {
+    /// All steps ran for this request.
+    Computed,
+    /// The result cache.
+    Cached(Tier),
+    /// A computation that another request began.
+    Shared,
+    /// A value at this stage in the result cache, and the steps after it.
+    Prefix(usize),
+}
+
+/// The steps that have run, and their times.
+#[derive(Debug, Default)]
+struct StepTimes(Vec<GroupTime>);
+
 impl AdmittedSample {
-    /// Reads the rest of the object and runs the steps up to the stage.
+    /// Computes the value at the stage of the answer.
     pub(in crate::routes) async fn compute(
         self,
         services: &Services,
         job: &PipelineJob,
         prepared: &Prepared,
     ) -> Result<ComputedSample> {
-        let (source, mut permit, mut timing) = self.read(services, job, prepared).await?;
-        let (mut stage, limits) = (prepared.stage, services.sample_limits());
-        services.models.mark_used(&job.pipeline.steps()[..stage]);
-        let fallback = job.max_bytes.is_some().then(|| source.clone());
-        let (mut sample, mut done, mut times) = (Sample::Bytes(source), 0, Vec::new());
-        while done < stage {
-            let layers = MicroBatcher::first_layers(&job.pipeline, &(done..stage));
-            let next = layers.as_ref().map_or(stage, |(steps, _)| steps.start);
-            if done < next {
-                let work = steps_to_run(sample, job, done..next, limits);
-                let (value, groups) = services.cpu.run_while_awaited(&job.position, work).await??;
-                (sample, done) = (value, next);
-                times.extend(groups);
+        let computed = match self.start {
+            AdmittedStart::Object(stream, permit) => {
+                compute_object(stream, permit, self.timing, services, job, prepared).await
             }
-            if let Some((steps, layers)) = layers {
-                job.pipeline.check(steps.clone(), &Kind::from(&sample), &limits)?;
-                let Sample::Tensor(tensor) = sample else {
-                    return Err(Error::new(ErrorKind::Internal, "a model requires a tensor"));
-                };
-                let output = services.micro_batcher.run(&job.position, &layers, tensor).await?;
-                times.push(GroupTime::new(&job.pipeline.steps()[steps.clone()], output.time));
-                (sample, done) = (Sample::Tensor(output.value), steps.end);
+            AdmittedStart::Cached(value, permit) => {
+                continue_cached(value, permit, self.timing, services, job, prepared).await
             }
+            AdmittedStart::Shared(shared) => shared.result(services, job, prepared, self.timing).await,
+        }?;
+        services.metrics.count_value(computed.origin.name());
+        Ok(computed)
+    }
+}
+
+impl ComputedSample {
+    /// The same value for another request, or for the one that began the computation.
+    pub(super) fn shared_with(&self, is_own: bool, mut timing: Timing, value: SharedValue) -> Self {
+        if is_own {
+            timing.extend(&self.timing);
         }
-        if let Some(source) = fallback.filter(|_| job.is_too_large(sample.bytes())) {
-            (sample, stage) = (Sample::Bytes(source), 0);
+        Self {
+            stage: self.stage,
+            sample: self.sample.clone(),
+            memory: ValueMemory::Shared(value),
+            timing,
+            compute_time: if is_own { self.compute_time } else { Duration::ZERO },
+            origin: if is_own { self.origin } else { ValueOrigin::Shared },
         }
-        services.check_output(sample.bytes())?;
-        permit.shrink_to(sample.bytes());
-        let compute_time = times.iter().map(|group| group.time).sum();
-        for group in times {
+    }
+}
+
+impl ValueOrigin {
+    /// The name in metrics.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Computed => "computed",
+            Self::Cached(tier) => tier.name(),
+            Self::Shared => "shared",
+            Self::Prefix(_) => "prefix",
+        }
+    }
+}
+
+/// The value of the column.
+impl From<ValueOrigin> for CacheStatus {
+    fn from(origin: ValueOrigin) -> Self {
+        match origin {
+            ValueOrigin::Computed => Self::Computed,
+            ValueOrigin::Cached(Tier::Memory) => Self::Memory,
+            ValueOrigin::Cached(Tier::Disk) => Self::Disk,
+            ValueOrigin::Shared => Self::Shared,
+            ValueOrigin::Prefix(_) => Self::Prefix,
+        }
+    }
+}
+
+/// The value of the header.
+impl fmt::Display for ValueOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Prefix(stage) => write!(f, "={stage}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Reads the rest of the object, runs the steps up to the stage, and caches the last value that is the same in every epoch.
+pub(super) async fn compute_object(
+    stream: ObjectStream,
+    permit: Permit,
+    timing: Timing,
+    services: &Services,
+    job: &PipelineJob,
+    prepared: &Prepared,
+) -> Result<ComputedSample> {
+    let started = Instant::now();
+    let (cacheable, origin_time) = (stream.cacheable(), stream.origin_time);
+    let (source, mut permit, mut timing) = stream.read(permit, timing, services, job, prepared).await?;
+    let fetch_time = origin_time + started.elapsed();
+    let mut stage = prepared.stage;
+    services.models.mark_used(&job.pipeline.steps()[..stage]);
+    let fallback = job.max_bytes.is_some().then(|| source.clone());
+    let (mut sample, mut done, mut times) = (Sample::Bytes(source), 0, StepTimes::default());
+    if let Some((key, head)) = cacheable {
+        let last = job.prefixes.last_deterministic(stage);
+        // A cut between steps costs what running them together saves, so it must be worth it.
+        if last > 0 && (last == stage || services.cache.wants(&key, last)) {
+            sample = run_steps(sample, done..last, services, job, &mut times).await?;
+            done = last;
+            let cost = fetch_time + times.total();
+            cache_value(services, job, key, last, head, &sample, cost).await?;
+        }
+    }
+    sample = run_steps(sample, done..stage, services, job, &mut times).await?;
+    if let Some(source) = fallback.filter(|_| job.is_too_large(sample.bytes())) {
+        (sample, stage) = (Sample::Bytes(source), 0);
+    }
+    services.check_output(sample.bytes())?;
+    permit.shrink_to(sample.bytes());
+    let compute_time = times.report(services, &mut timing);
+    Ok(ComputedSample {
+        stage,
+        sample,
+        memory: ValueMemory::Own(permit),
+        timing,
+        compute_time,
+        origin: ValueOrigin::Computed,
+    })
+}
+
+/// Runs the steps after a cached value.
+async fn continue_cached(
+    value: ReleasedValue,
+    mut permit: Permit,
+    mut timing: Timing,
+    services: &Services,
+    job: &PipelineJob,
+    prepared: &Prepared,
+) -> Result<ComputedSample> {
+    let (stage, mut times) = (prepared.stage, StepTimes::default());
+    services
+        .models
+        .mark_used(&job.pipeline.steps()[value.stage..stage]);
+    let origin = if value.stage == stage {
+        ValueOrigin::Cached(value.tier)
+    } else {
+        ValueOrigin::Prefix(value.stage)
+    };
+    let (mut sample, mut done) = (value.sample, value.stage);
+    let last = job.prefixes.last_deterministic(stage);
+    if last > done && (last == stage || services.cache.wants(&value.key, last)) {
+        sample = run_steps(sample, done..last, services, job, &mut times).await?;
+        done = last;
+        let cost = value.time + times.total();
+        cache_value(services, job, value.key, last, value.source, &sample, cost).await?;
+    }
+    let sample = run_steps(sample, done..stage, services, job, &mut times).await?;
+    services.check_output(sample.bytes())?;
+    permit.shrink_to(sample.bytes());
+    let compute_time = times.report(services, &mut timing);
+    Ok(ComputedSample {
+        stage,
+        sample,
+        memory: ValueMemory::Own(permit),
+        timing,
+        compute_time,
+        origin,
+    })
+}
+
+/// Adds a value to the result cache, if it is worth it.
+async fn cache_value(
+    services: &Services,
+    job: &PipelineJob,
+    key: CacheSample,
+    stage: usize,
+    head: Arc<SourceHead>,
+    value: &Sample,
+    cost: Duration,
+) -> Result<()> {
+    let Some(tier) = services.cache.admit(&key, stage, value.bytes(), cost) else {
+        return Ok(());
+    };
+    let (cache, value) = (services.cache.clone(), value.clone());
+    let is_small = value.bytes() <= MAX_COPY_BYTES;
+    let insert = move || cache.insert(&key, stage, &head, &value, tier);
+    if is_small {
+        insert();
+        Ok(())
+    } else {
+        services.cpu.run(&job.position.renewed(), insert).await
+    }
+}
+
+/// Runs steps: model layers in micro-batches, others on the CPU pool.
+async fn run_steps(
+    mut sample: Sample,
+    steps: Range<usize>,
+    services: &Services,
+    job: &PipelineJob,
+    times: &mut StepTimes,
+) -> Result<Sample> {
+    let (mut done, limits) = (steps.start, services.sample_limits());
+    while done < steps.end {
+        let layers = MicroBatcher::first_layers(&job.pipeline, &(done..steps.end));
+        let next = layers.as_ref().map_or(steps.end, |(steps, _)| steps.start);
+        if done < next {
+            let work = steps_to_run(sample, job, done..next, limits);
+            let (value, groups) = services.cpu.run_while_awaited(&job.position, work).await??;
+            (sample, done) = (value, next);
+            times.0.extend(groups);
+        }
+        if let Some((steps, layers)) = layers {
+            job.pipeline.check(steps.clone(), &Kind::from(&sample), &limits)?;
+            let Sample::Tensor(tensor) = sample else {
+                return Err(Error::new(ErrorKind::Internal, "a model requires a tensor"));
+            };
+            let output = services.micro_batcher.run(&job.position, &layers, tensor).await?;
+            times
+                .0
+                .push(GroupTime::new(&job.pipeline.steps()[steps.clone()], output.time));
+            (sample, done) = (Sample::Tensor(output.value), steps.end);
+        }
+    }
+    Ok(sample)
+}
+
+impl StepTimes {
+    fn total(&self) -> Duration {
+        self.0.iter().map(|group| group.time).sum()
+    }
+
+    /// Adds the times to the metrics and to the answer. Returns their sum.
+    fn report(self, services: &Services, timing: &mut Timing) -> Duration {
+        let total = self.total();
+        for group in self.0 {
             // The time of a fused group counts for its first step.
             services.metrics.add_step_time(group.first, group.time);
             timing.add(group.name, group.time);
         }
-        Ok(ComputedSample {
-            stage,
-            sample,
-            permit,
-            timing,
-            compute_time,
-        })
+        total
     }
 }
 

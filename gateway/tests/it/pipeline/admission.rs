@@ -48,21 +48,22 @@ fn overload_is_503_slow_down() -> Result<()> {
         "--send-stall-timeout=20s",
     ])?;
     lab.put("photo.png", photo(400, 400, "png"))?;
-    // 12 MB of pixels: the socket buffers take a part of them, and the memory stays in use until the rest is sent.
-    let large = "decode | resize(2000, 2000)";
+    // 12 MB of pixels: the socket buffers take a part of them, and the memory stays in use until the rest is sent. Each value is
+    // another one: equal ones would share their memory.
+    let large = |width: usize| format!("decode | resize({width}, 2000)");
     let mut clients = Vec::new();
-    for _ in 0..2 {
+    for width in [2000, 2001] {
         let mut client = Raw::connect(lab.address())?;
         let request = lab
             .request("GET", "photo.png")
-            .header("x-pushdown-pipeline", large);
+            .header("x-pushdown-pipeline", &large(width));
         client.write(&lab.keys.sign(request, Payload::Signed)?.head())?;
         clients.push(client);
     }
     let answer = clients[0].head()?;
     let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let answer = lab.get("photo.png", large, &[])?;
+    for width in 2002.. {
+        let answer = lab.get("photo.png", &large(width), &[])?;
         if answer.status == 503 {
             assert_eq!(answer.element("Code").as_deref(), Some("SlowDown"));
             assert!(answer.header("retry-after").is_some());

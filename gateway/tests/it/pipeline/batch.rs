@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use pushdown::Pipeline;
-use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CpuTime, OnError, Order, Row, Split};
+use pushdown::wire::{
+    BatchReader, BatchRequest, BatchSample, CacheHints, CacheStatus, CpuTime, OnError, Order, Row, Split,
+};
 use pushdown_testkit::{Keys, Raw, Request, Response};
 
 use super::{Lab, SHORT, expected, photo};
@@ -88,6 +90,31 @@ fn an_answer_reports_the_cpu_use_of_the_gateway() -> Result<()> {
     // The second request decodes photos. The system counts CPU time in hundredths of a second.
     ensure!(busy > 0.0 && busy <= all + 0.05, "{elapsed}");
     ensure!(steps > 0.0 && steps <= all + 0.05, "{elapsed}");
+    Ok(())
+}
+
+#[test]
+fn hints_for_the_result_cache_add_a_column() -> Result<()> {
+    let lab = Lab::new(&[])?;
+    let object = photo(80, 60, "jpeg");
+    lab.put("000.jpg", object.clone())?;
+    let mut request = batch(&lab, SHORT, &keys(1))?;
+    request.samples[0].etag = Some("\"of-another-object\"".to_owned());
+    let read = |request: &BatchRequest| -> Result<(bool, Row)> {
+        let answer = send(&lab, request)?;
+        let has_column = answer.body.windows(5).any(|name| name == b"cache");
+        let row = rows(answer)?.pop().context("a row")?;
+        assert_eq!(row.value, Ok(expected(&object, SHORT)));
+        Ok((has_column, row))
+    };
+    let (has_column, _) = read(&request)?;
+    assert!(!has_column);
+    request.cache = Some(CacheHints {
+        epochs: 2,
+        samples: 1,
+    });
+    let (has_column, row) = read(&request)?;
+    assert_eq!((has_column, row.cache), (true, CacheStatus::Computed));
     Ok(())
 }
 

@@ -1,0 +1,392 @@
+//! The result cache: values that one request computed, for later requests that the store authorizes (law 6).
+
+mod entry;
+mod flight;
+mod key;
+mod mean_time;
+mod objects;
+mod remembered;
+mod shares;
+mod source;
+mod tiers;
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use http::HeaderValue;
+use parking_lot::Mutex;
+use pushdown::{Kind, Limits, Sample, pipeline::Digest};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::{
+    compute::Tenant,
+    config::Scope,
+    origin::{Authorization, ObjectId, OriginRequest},
+    telemetry::Metrics,
+};
+pub use entry::{Entry, MAX_ENTRY_BYTES};
+pub use flight::{Flights, Follower, Leader, LeaderWait, Member, Role, Waiter};
+use key::group_name;
+pub use key::{Prefixes, ValueKey};
+use mean_time::MeanTime;
+use objects::KnownObjects;
+use remembered::Remembered;
+pub use shares::{Hints, Tier};
+use shares::{REALLOCATION_INTERVAL, SetId, SetStatus, Shares};
+pub use source::SourceHead;
+use tiers::{Found, Tiers};
+
+/// Configuration of the result cache.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Bytes of values in memory; 0 without this tier.
+    pub memory_bytes: u64,
+    /// Folder and bytes of values on a disk.
+    pub disk: Option<(PathBuf, u64)>,
+    /// The most entries on the disk: their index is in memory.
+    pub max_disk_entries: u64,
+    /// Bytes of the table of known objects.
+    pub objects_bytes: u64,
+    /// Who shares values.
+    pub scope: Scope,
+    /// How long a data set keeps its share unused.
+    pub expiry: Duration,
+    /// How long authorizations are remembered.
+    pub auth_ttl: Duration,
+}
+
+/// The result cache, or none. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct ResultCache(Option<Arc<Inner>>);
+
+#[derive(Debug)]
+struct Inner {
+    tiers: Tiers,
+    objects: KnownObjects,
+    remembered: Option<Remembered>,
+    shares: Mutex<Shares>,
+    scope: Scope,
+    started: Instant,
+    hit_time: MeanTime,
+    metrics: Metrics,
+}
+
+/// A value that may be cached, for a request that the store has not authorized yet.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    key: ValueKey,
+    /// The number of steps applied to the value.
+    pub stage: usize,
+    /// The version of the object that the value was computed from.
+    pub etag: HeaderValue,
+    /// Bytes of the entry, if it is in memory.
+    pub bytes: Option<u64>,
+}
+
+/// A cached value, released by an [`Authorization`].
+#[derive(Debug, Clone)]
+pub struct CachedValue {
+    /// The number of steps applied.
+    pub stage: usize,
+    /// Where it was.
+    pub tier: Tier,
+    /// The object that it was computed from.
+    pub source: Arc<SourceHead>,
+    entry: Entry,
+}
+
+/// What identifies the values of a sample: its object, the prefixes of its pipeline, and its tenant.
+#[derive(Debug, Clone)]
+pub struct CacheSample {
+    /// The object.
+    pub object: ObjectId,
+    /// The prefixes of the pipeline.
+    pub prefixes: Prefixes,
+    /// The tenant that the request claims.
+    pub tenant: Tenant,
+}
+
+/// The state of the cache.
+#[derive(Debug, Serialize)]
+pub struct CacheStatus {
+    /// Bytes of the values in memory.
+    memory_bytes: u64,
+    /// The data sets at the stages that were asked for, those with the largest shares first.
+    sets: Vec<SetStatus>,
+}
+
+// === impl Config ===
+
+impl Config {
+    /// Opens the cache. Values of an earlier run are found again.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub async fn build(self, metrics: Metrics) -> std::io::Result<ResultCache> {
+        let disk_bytes = self.disk.as_ref().map_or(0, |(_, bytes)| *bytes);
+        if self.memory_bytes == 0 && disk_bytes == 0 {
+            return Ok(ResultCache::default());
+        }
+        let disk = self
+            .disk
+            .as_ref()
+            .map(|(folder, bytes)| (folder.as_path(), *bytes));
+        let remembered_bytes = if self.auth_ttl.is_zero() {
+            0
+        } else {
+            self.objects_bytes / 2
+        };
+        let inner = Arc::new(Inner {
+            tiers: Tiers::open(self.memory_bytes, disk, self.max_disk_entries).await?,
+            objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
+            remembered: Remembered::new(self.auth_ttl, remembered_bytes),
+            shares: Mutex::new(Shares::new(self.memory_bytes, disk_bytes, self.expiry)),
+            scope: self.scope,
+            started: Instant::now(),
+            hit_time: MeanTime::default(),
+            metrics,
+        });
+        let weak = Arc::downgrade(&inner);
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(REALLOCATION_INTERVAL);
+            loop {
+                ticks.tick().await;
+                let Some(inner) = weak.upgrade() else { return };
+                inner.shares.lock().reallocate(inner.started.elapsed());
+            }
+        });
+        Ok(ResultCache(Some(inner)))
+    }
+}
+
+// === impl ResultCache ===
+
+impl ResultCache {
+    /// Whether there is a cache at all.
+    pub const fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Who shares values.
+    pub fn scope(&self) -> Scope {
+        self.0.as_ref().map_or(Scope::Shared, |inner| inner.scope)
+    }
+
+    /// The name of the group of tenants that share values with this one.
+    pub fn scope_of<'a>(&self, tenant: &'a Tenant) -> &'a str {
+        group_name(self.scope(), tenant)
+    }
+
+    /// The last known version of an object.
+    pub fn known_object(&self, object: &ObjectId) -> Option<Arc<SourceHead>> {
+        self.0.as_ref()?.objects.get(object)
+    }
+
+    /// The authorization of an earlier request with the same signed target, if the operator allows to remember it.
+    pub fn recall(&self, request: &OriginRequest) -> Option<Authorization> {
+        let remembered = self.0.as_ref()?.remembered.as_ref()?;
+        remembered.get(request, SystemTime::now())
+    }
+
+    /// Remembers the authorization of a request, if the operator allows it.
+    pub fn remember_authorization(&self, request: &OriginRequest, authorization: &Authorization) {
+        if let Some(remembered) = self.0.as_ref().and_then(|inner| inner.remembered.as_ref()) {
+            remembered.insert(request, authorization, SystemTime::now());
+        }
+    }
+
+    /// Remembers the version of an object that the store has just answered with.
+    pub fn remember(&self, object: ObjectId, source: &Arc<SourceHead>) {
+        if let Some(inner) = &self.0 {
+            inner.objects.insert(object, Arc::clone(source));
+        }
+    }
+
+    /// Forgets an object that the store no longer has.
+    pub fn forget(&self, object: &ObjectId) {
+        if let Some(inner) = &self.0 {
+            inner.objects.remove(object);
+        }
+    }
+
+    /// The value with the most steps that may be cached for the version `etag` of the object, at one of these stages.
+    pub fn find(
+        &self,
+        sample: &CacheSample,
+        etag: &HeaderValue,
+        stages: std::ops::RangeInclusive<usize>,
+    ) -> Option<Candidate> {
+        let inner = self.0.as_ref()?;
+        let last = sample.prefixes.last_deterministic(*stages.end());
+        (*stages.start()..=last).rev().find_map(|stage| {
+            let prefix = sample.prefixes.digest(stage)?;
+            let key = ValueKey::new(&sample.object, etag, &prefix, inner.scope, &sample.tenant);
+            let bytes = match inner.tiers.find(&key)? {
+                Found::Memory(bytes) => Some(bytes),
+                Found::Disk => None,
+            };
+            let etag = etag.clone();
+            Some(Candidate {
+                key,
+                stage,
+                etag,
+                bytes,
+            })
+        })
+    }
+
+    /// Releases the value of a candidate. `None` without an authorization for exactly its version, and if it is no longer
+    /// cached.
+    pub async fn release(
+        &self,
+        candidate: &Candidate,
+        object: &ObjectId,
+        authorization: &Authorization,
+    ) -> Option<CachedValue> {
+        let inner = self.0.as_ref()?;
+        if !authorization.covers(object, &candidate.etag) {
+            return None;
+        }
+        let (entry, tier) = inner.tiers.get(&candidate.key).await?;
+        let source = entry.source().filter(|source| source.etag == candidate.etag)?;
+        Some(CachedValue {
+            stage: candidate.stage,
+            tier,
+            source: Arc::new(source),
+            entry,
+        })
+    }
+
+    /// Removes a value that cannot be used.
+    pub fn discard(&self, candidate: &Candidate) {
+        if let Some(inner) = &self.0 {
+            inner.tiers.remove(&candidate.key);
+        }
+    }
+
+    /// Counts a request that the store has authorized, for the value at `stage`. It decides about the share of its data set.
+    pub fn observe_request(&self, sample: &CacheSample, stage: usize, hints: Option<Hints>) {
+        let stage = sample.prefixes.last_deterministic(stage);
+        if let Some(inner) = &self.0
+            && stage > 0
+            && let Some(set) = inner.set(sample, stage)
+        {
+            let (hash, now) = (sample.object.path_hash(), inner.started.elapsed());
+            inner
+                .shares
+                .lock()
+                .observe_request(set, &sample.tenant, hash, hints, now);
+        }
+    }
+
+    /// Whether the value at `stage` is to be cached, or at least to be measured, as the first one of its data set.
+    pub fn wants(&self, sample: &CacheSample, stage: usize) -> bool {
+        let Some(inner) = &self.0 else { return false };
+        let Some(set) = inner.set(sample, stage) else {
+            return false;
+        };
+        let shares = inner.shares.lock();
+        shares.placement(set, sample.object.path_hash()).is_some()
+            || shares.is_unmeasured(set, inner.started.elapsed())
+    }
+
+    /// The share of the objects of this data set whose values at `stage` are cached.
+    pub fn cached_ratio(&self, sample: &CacheSample, stage: usize) -> f64 {
+        let ratio = |inner: &Arc<Inner>| {
+            let set = inner.set(sample, stage)?;
+            Some(inner.shares.lock().cached_ratio(set))
+        };
+        self.0.as_ref().and_then(ratio).unwrap_or_default()
+    }
+
+    /// Counts a value that answered a request from the cache, at `stage` and after this time.
+    pub fn observe_hit(&self, sample: &CacheSample, stage: usize, time: Duration) {
+        if let Some(inner) = &self.0
+            && let Some(set) = inner.set(sample, stage)
+        {
+            inner.hit_time.observe(time);
+            let saved = inner.shares.lock().observe_hit(set, sample.object.path_hash());
+            inner.metrics.count_cache_saved(saved);
+        }
+    }
+
+    /// The tier for a value that a request has computed at `stage`, with the time that it took from the object. `None` if it
+    /// is not worth caching.
+    pub fn admit(&self, sample: &CacheSample, stage: usize, bytes: u64, cost: Duration) -> Option<Tier> {
+        let inner = self.0.as_ref()?;
+        let set = inner.set(sample, stage)?;
+        let mut shares = inner.shares.lock();
+        let hash = sample.object.path_hash();
+        let bytes = inner.tiers.used_bytes(bytes);
+        shares.observe_value(set, hash, bytes, cost.as_secs_f64() - inner.hit_time.seconds());
+        shares.placement(set, hash)
+    }
+
+    /// Adds a value to a tier. Copies it.
+    pub fn insert(
+        &self,
+        sample: &CacheSample,
+        stage: usize,
+        source: &SourceHead,
+        value: &Sample,
+        tier: Tier,
+    ) {
+        if let Some(inner) = &self.0
+            && let Some(prefix) = sample.prefixes.digest(stage)
+            && let Some(entry) = Entry::new(source, value)
+        {
+            let key = ValueKey::new(&sample.object, &source.etag, &prefix, inner.scope, &sample.tenant);
+            inner
+                .metrics
+                .count_cache_insert(tier.name(), entry.as_bytes().len() as u64);
+            inner.tiers.insert(key, entry, tier);
+            inner.metrics.set_cache_memory_bytes(inner.tiers.memory_bytes());
+        }
+    }
+
+    /// The state of the cache, for the status page; `None` without a cache.
+    pub fn status(&self) -> Option<CacheStatus> {
+        let inner = self.0.as_ref()?;
+        Some(CacheStatus {
+            memory_bytes: inner.tiers.memory_bytes(),
+            sets: inner.shares.lock().snapshot(inner.started.elapsed()),
+        })
+    }
+
+    /// Writes what is still in buffers.
+    pub async fn close(&self) {
+        if let Some(inner) = &self.0 {
+            inner.tiers.close().await;
+        }
+    }
+}
+
+impl CachedValue {
+    /// The value, of the type of `kind`. `None` if it is damaged or exceeds `limits`.
+    pub fn value(&self, kind: &Kind, limits: &Limits) -> Option<Sample> {
+        self.entry.value(kind, limits)
+    }
+}
+
+impl Inner {
+    fn set(&self, sample: &CacheSample, stage: usize) -> Option<SetId> {
+        let prefix = sample.prefixes.digest(stage)?;
+        Some(self.set_at(sample, &prefix))
+    }
+
+    /// The data set of a value: all objects of a bucket, with the same prefix.
+    fn set_at(&self, sample: &CacheSample, prefix: &Digest) -> SetId {
+        let digest = Digest::from_parts([
+            &sample.object.container().to_le_bytes()[..],
+            prefix.as_bytes(),
+            group_name(self.scope, &sample.tenant).as_bytes(),
+        ]);
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest.as_bytes()[..16]);
+        SetId(id)
+    }
+}

@@ -1,0 +1,252 @@
+//! Single flight: the same value, requested by several requests at a time, is computed once.
+//!
+//! The first request *leads*: it fetches the object, and publishes its version. Each *follower* sends a request of its own to
+//! the store, conditional on that version, and joins only against its own [`Authorization`]. Leader and followers are
+//! *members* from then on, with equal rights: the first of them that gets memory starts the computation, so that no request
+//! waits for one that waits for memory itself. The computation runs as long as it has a member.
+//!
+//! A flight does not own its result: it belongs to the members that wait for it, and goes with the last of them. A member that
+//! comes too late finds none, and computes the value itself. So no memory is held for a request that is not ready to send.
+
+mod members;
+mod outcome;
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use http::HeaderValue;
+use parking_lot::Mutex;
+use pushdown::pipeline::Digest;
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::SourceHead;
+use crate::{
+    compute::Tenant,
+    origin::{Authorization, ObjectId},
+};
+pub use members::Member;
+use outcome::Outcome;
+pub use outcome::Waiter;
+
+/// Longest wait of a follower for the version that the leader reads. After that it goes on alone.
+const MAX_LEADER_WAIT: Duration = Duration::from_secs(1);
+
+/// The flights of all values, by a digest of everything but the version that determines them. `O` is an opened object, `R`
+/// the result of its computation. Clones share them.
+pub struct Flights<O, R>(Arc<Mutex<FlightTable<O, R>>>);
+
+type FlightTable<O, R> = HashMap<Digest, Weak<Flight<O, R>>>;
+
+/// How a request takes part.
+#[derive(Debug)]
+pub enum Role<O, R> {
+    /// Nobody computes this value: fetch the object, and publish it.
+    Leader(Leader<O, R>),
+    /// Somebody has fetched the object: ask the store, and join.
+    Follower(Follower<O, R>),
+    /// The leader failed, or takes too long: go on without a flight.
+    Single,
+}
+
+/// Whether a follower may wait for a leader's version before the store has authorized either of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaderWait {
+    /// For at most a second.
+    Short,
+    /// No: the time of a refusal then tells nothing about what others read.
+    None,
+}
+
+/// Ends the flight if it is dropped without [`publish`](Self::publish).
+pub struct Leader<O, R>(Arc<Flight<O, R>>);
+
+/// A request that the store has not authorized yet.
+pub struct Follower<O, R> {
+    flight: Arc<Flight<O, R>>,
+    source: Arc<SourceHead>,
+}
+
+struct Flight<O, R> {
+    object: ObjectId,
+    phase: watch::Sender<Phase>,
+    /// Until the computation starts.
+    opened: Mutex<Option<O>>,
+    task: Mutex<Option<AbortOnDropHandle<()>>>,
+    outcome: Mutex<Outcome<R>>,
+    /// The tenants of all members until the computation ends.
+    tenants: Mutex<Vec<Tenant>>,
+    flights: Flights<O, R>,
+    key: Digest,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    /// The leader fetches the object.
+    Fetching,
+    /// Members wait for memory.
+    Opened(Arc<SourceHead>),
+    /// The computation has started, or has ended.
+    Started(Arc<SourceHead>),
+    /// The leader failed.
+    Abandoned,
+}
+
+impl<O: Send + 'static, R: Send + Sync + 'static> Flights<O, R> {
+    /// Takes part in the flight of `key`, or begins one.
+    pub async fn enter(&self, key: Digest, object: ObjectId, wait: LeaderWait) -> Role<O, R> {
+        let flight = match self.lead_or_find(key, object) {
+            Ok(leader) => return Role::Leader(leader),
+            Err(flight) => flight,
+        };
+        let mut phase = flight.phase.subscribe();
+        let mut source = phase.borrow().source().cloned();
+        if source.is_none() && wait == LeaderWait::Short {
+            let published = phase.wait_for(|phase| !matches!(phase, Phase::Fetching));
+            let published = tokio::time::timeout(MAX_LEADER_WAIT, published).await;
+            source = published.ok().and_then(|phase| phase.ok()?.source().cloned());
+        }
+        match source {
+            Some(source) => Role::Follower(Follower { flight, source }),
+            None => Role::Single,
+        }
+    }
+
+    fn lead_or_find(&self, key: Digest, object: ObjectId) -> Result<Leader<O, R>, Arc<Flight<O, R>>> {
+        let mut flights = self.0.lock();
+        if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {
+            return Err(flight);
+        }
+        let flight = Arc::new(Flight {
+            object,
+            phase: watch::Sender::new(Phase::Fetching),
+            opened: Mutex::new(None),
+            task: Mutex::new(None),
+            outcome: Mutex::default(),
+            tenants: Mutex::default(),
+            flights: self.clone(),
+            key,
+        });
+        flights.insert(key, Arc::downgrade(&flight));
+        Ok(Leader(flight))
+    }
+}
+
+#[cfg(test)]
+impl<O, R> Flights<O, R> {
+    /// Flights in progress.
+    fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+}
+
+impl<O, R> Leader<O, R> {
+    /// Publishes the object that the store has sent for this request.
+    pub fn publish(self, source: Arc<SourceHead>, opened: O, tenant: &Tenant) -> Member<O, R> {
+        let flight = Arc::clone(&self.0);
+        *flight.opened.lock() = Some(opened);
+        flight.phase.send_replace(Phase::Opened(Arc::clone(&source)));
+        Member::new(flight, source, tenant)
+    }
+}
+
+impl<O, R> Drop for Leader<O, R> {
+    fn drop(&mut self) {
+        let is_abandoned = self.0.phase.send_if_modified(|phase| {
+            let is_fetching = matches!(phase, Phase::Fetching);
+            if is_fetching {
+                *phase = Phase::Abandoned;
+            }
+            is_fetching
+        });
+        if is_abandoned {
+            self.0.forget();
+        }
+    }
+}
+
+impl<O, R> Follower<O, R> {
+    /// The version that the flight computes.
+    pub fn etag(&self) -> &HeaderValue {
+        &self.source.etag
+    }
+
+    /// Joins, if the store has authorized this request to read the version that the flight computes.
+    pub fn join(
+        self,
+        object: &ObjectId,
+        authorization: &Authorization,
+        tenant: &Tenant,
+    ) -> Option<Member<O, R>> {
+        let Self { flight, source } = self;
+        let is_authorized = *object == flight.object && authorization.covers(object, &source.etag);
+        is_authorized.then(|| Member::new(flight, source, tenant))
+    }
+}
+
+impl Phase {
+    const fn source(&self) -> Option<&Arc<SourceHead>> {
+        match self {
+            Self::Opened(source) | Self::Started(source) => Some(source),
+            Self::Fetching | Self::Abandoned => None,
+        }
+    }
+}
+
+impl<O, R> Flight<O, R> {
+    /// Removes the flight from the table, unless another one has taken its place.
+    fn forget(&self) {
+        if let Entry::Occupied(entry) = self.flights.0.lock().entry(self.key)
+            && std::ptr::eq(entry.get().as_ptr(), self)
+        {
+            entry.remove();
+        }
+    }
+}
+
+impl<O, R> Drop for Flight<O, R> {
+    fn drop(&mut self) {
+        self.forget();
+    }
+}
+
+impl<O, R> Default for Flights<O, R> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<O, R> Clone for Flights<O, R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<O, R> fmt::Debug for Flights<O, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Flights").finish_non_exhaustive()
+    }
+}
+
+impl<O, R> fmt::Debug for Leader<O, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leader")
+            .field("key", &self.0.key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<O, R> fmt::Debug for Follower<O, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Follower")
+            .field("key", &self.flight.key)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

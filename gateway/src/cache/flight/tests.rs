@@ -1,0 +1,227 @@
+//! Leaders, followers and members, under a paused clock.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::poll;
+use http::{HeaderMap, StatusCode, Uri, header};
+
+use super::*;
+use crate::origin::OriginObject;
+
+type TestFlights = Flights<&'static str, usize>;
+
+fn object() -> ObjectId {
+    ObjectId::new(None, &Uri::from_static("/b/k"))
+}
+
+fn authorization(etag: &'static str) -> Authorization {
+    let answer = OriginObject::for_test(
+        StatusCode::OK,
+        HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static(etag))]),
+    );
+    Authorization::from_answer(object(), &answer).unwrap()
+}
+
+fn source(etag: &'static str) -> Arc<SourceHead> {
+    let answer = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static(etag))]);
+    Arc::new(SourceHead::new(5, pushdown::BytesKind::default(), &answer).unwrap())
+}
+
+fn key() -> Digest {
+    Digest::new(b"value")
+}
+
+async fn leader(flights: &TestFlights) -> Leader<&'static str, usize> {
+    match flights.enter(key(), object(), LeaderWait::Short).await {
+        Role::Leader(leader) => leader,
+        Role::Follower(_) | Role::Single => panic!("expected to lead"),
+    }
+}
+
+async fn follower(flights: &TestFlights) -> Follower<&'static str, usize> {
+    match flights.enter(key(), object(), LeaderWait::Short).await {
+        Role::Follower(follower) => follower,
+        Role::Leader(_) | Role::Single => panic!("expected to follow"),
+    }
+}
+
+fn tenant() -> Tenant {
+    Tenant::default()
+}
+
+/// Starts the computation, which takes the length of the object.
+fn start(member: &Member<&'static str, usize>) -> bool {
+    member.start(|_| true, |opened, _| async move { opened.len() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_is_computed_once_for_all_members() {
+    let (flights, computed) = (TestFlights::default(), Arc::new(AtomicUsize::new(0)));
+    let first = leader(&flights)
+        .await
+        .publish(source("\"1\""), "object", &tenant());
+    let mut members = vec![first];
+    for _ in 0..200 {
+        let follower = follower(&flights).await;
+        assert_eq!(follower.etag(), "\"1\"");
+        members.push(
+            follower
+                .join(&object(), &authorization("\"1\""), &tenant())
+                .unwrap(),
+        );
+    }
+    let mut started = 0;
+    for member in &members {
+        let computed = Arc::clone(&computed);
+        let compute = |opened: &'static str, members: members::Members<_, _>| async move {
+            computed.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(members.tenants().len(), 201);
+            opened.len()
+        };
+        started += usize::from(member.start(|_| true, compute));
+    }
+    assert_eq!(started, 1);
+    let mut results = Vec::new();
+    for waiter in members
+        .iter()
+        .map(|member| member.wait().unwrap())
+        .collect::<Vec<_>>()
+    {
+        results.push(waiter.result().await.unwrap());
+    }
+    assert!(results.iter().all(|result| **result == 6));
+    assert_eq!(computed.load(Ordering::Relaxed), 1);
+    // It can be joined as long as somebody has the value.
+    results.truncate(1);
+    let late = follower(&flights)
+        .await
+        .join(&object(), &authorization("\"1\""), &tenant())
+        .unwrap();
+    assert_eq!(late.wait().unwrap().result().await.as_deref(), Some(&6));
+    drop((members, late));
+    assert_eq!(flights.len(), 0);
+}
+
+/// A row that is not allowed to reserve memory yet must hold none.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_does_not_wait_holds_no_result() {
+    let flights = TestFlights::default();
+    let first = leader(&flights)
+        .await
+        .publish(source("\"1\""), "object", &tenant());
+    let second = follower(&flights)
+        .await
+        .join(&object(), &authorization("\"1\""), &tenant())
+        .unwrap();
+    assert!(start(&first));
+    let result = first.wait().unwrap().result().await.unwrap();
+    assert_eq!(Arc::strong_count(&result), 1, "only of those who waited");
+    drop(result);
+    assert!(
+        second.wait().is_none(),
+        "the result has gone: it reads the object itself"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_result_is_only_for_those_who_wait() {
+    let flights = TestFlights::default();
+    let first = leader(&flights)
+        .await
+        .publish(source("\"1\""), "object", &tenant());
+    let waiter = first.wait().unwrap();
+    assert!(first.start(|_| false, |opened, _| async move { opened.len() }));
+    let result = waiter.result().await;
+    assert!(result.is_some());
+    drop(leader(&flights).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_an_authorization_for_the_version_joins() {
+    let flights = TestFlights::default();
+    let _leader = leader(&flights)
+        .await
+        .publish(source("\"1\""), "object", &tenant());
+    let other = ObjectId::new(None, &Uri::from_static("/b/l"));
+    for (object, etag, joins) in [
+        (object(), "\"2\"", false),
+        (other, "\"1\"", false),
+        (object(), "\"1\"", true),
+    ] {
+        let joined = follower(&flights)
+            .await
+            .join(&object, &authorization(etag), &tenant());
+        assert_eq!(joined.is_some(), joins, "{etag}");
+    }
+}
+
+/// The leader's request may be refused, or its connection cut. Nobody then waits for the next one, which may be refused, too.
+#[tokio::test(start_paused = true)]
+async fn the_others_go_on_alone_if_the_leader_fails() {
+    let flights = TestFlights::default();
+    let first = leader(&flights).await;
+    let second = flights.enter(key(), object(), LeaderWait::Short);
+    tokio::pin!(second);
+    assert!(poll!(&mut second).is_pending());
+    drop(first);
+    assert!(matches!(second.await, Role::Single));
+    drop(leader(&flights).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_long_for_a_leader_that_hangs() {
+    let flights = TestFlights::default();
+    let _hanging = leader(&flights).await;
+    for (wait, time) in [
+        (LeaderWait::Short, MAX_LEADER_WAIT),
+        (LeaderWait::None, Duration::ZERO),
+    ] {
+        let started = tokio::time::Instant::now();
+        assert!(matches!(flights.enter(key(), object(), wait).await, Role::Single));
+        assert_eq!(started.elapsed(), time);
+    }
+}
+
+/// The leader's client may disconnect while others wait.
+#[tokio::test(start_paused = true)]
+async fn the_computation_runs_as_long_as_there_is_a_member() {
+    let flights = TestFlights::default();
+    let first = leader(&flights)
+        .await
+        .publish(source("\"1\""), "object", &tenant());
+    let second = follower(&flights)
+        .await
+        .join(&object(), &authorization("\"1\""), &tenant())
+        .unwrap();
+    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let compute = |opened: &'static str, _| async move {
+        drop(finished.await);
+        opened.len()
+    };
+    assert!(first.start(|_| true, compute));
+    drop(first);
+    second.started().await;
+    {
+        let result = second.wait().unwrap().result();
+        tokio::pin!(result);
+        assert!(poll!(&mut result).is_pending());
+    }
+    assert!(!finish.is_closed());
+    drop(second);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(finish.is_closed(), "nobody waits any more");
+    assert_eq!(flights.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_ends_the_flight_without_a_result() {
+    let flights = TestFlights::default();
+    let member = leader(&flights)
+        .await
+        .publish(source("\"1\""), "object", &tenant());
+    let waiter = member.wait().unwrap();
+    assert!(member.start(|_| true, |_, _| async { panic!("a bug") }));
+    assert_eq!(waiter.result().await, None);
+    assert!(member.wait().is_none());
+    drop(leader(&flights).await);
+}

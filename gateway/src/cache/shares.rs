@@ -1,0 +1,192 @@
+//! Decides which values are worth caching: the share of each set of objects, and which of its objects have one.
+//!
+//! Pure: the caller says what happens and when. A *set* is all values of a data set at one stage. Each set has an admission
+//! threshold, and an object is cached if its hash is below it. Nothing is evicted inside a share, which is optimal for random
+//! orders that use each object once per epoch.
+
+mod allocate;
+mod decayed;
+mod distinct;
+mod movement;
+mod reallocate;
+mod set;
+mod share;
+mod statistics;
+mod status;
+mod tenants;
+mod threshold;
+
+use std::{collections::BTreeMap, time::Duration};
+
+pub(super) use reallocate::REALLOCATION_INTERVAL;
+use set::Set;
+pub(super) use set::SetId;
+use share::TierBytes;
+pub(super) use status::SetStatus;
+pub use tenants::Hints;
+
+use crate::compute::Tenant;
+
+/// Tenants, plans and repeats within this time count.
+const RECENT: Duration = Duration::from_mins(10);
+/// Part of the capacity that shares use: disk space is reclaimed in whole blocks, and late.
+const USED_RATIO: f64 = 0.9;
+/// Maximum number of sets.
+const MAX_SETS: usize = 4096;
+/// Sets that are forgotten at once when there are too many.
+const FORGOTTEN_SETS: usize = MAX_SETS / 64;
+
+/// The shares of all sets.
+#[derive(Debug)]
+pub(super) struct Shares {
+    /// Bytes for the shares of all sets.
+    capacity: TierBytes,
+    /// Bytes of the shares of all sets.
+    granted: TierBytes,
+    /// Sets without a request for this time are forgotten.
+    expiry: Duration,
+    sets: BTreeMap<SetId, Set>,
+    reallocated_at: Option<Duration>,
+}
+
+/// Where a value is cached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tier {
+    /// In memory: the lowest hashes.
+    Memory,
+    /// On disk: the next ones.
+    Disk,
+}
+
+impl Tier {
+    /// The name in answers and metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+// === impl Shares ===
+
+impl Shares {
+    /// No sets. A size of 0 turns its tier off.
+    pub(super) fn new(memory_bytes: u64, disk_bytes: u64, expiry: Duration) -> Self {
+        let bytes = TierBytes {
+            memory: float(memory_bytes),
+            disk: float(disk_bytes),
+        };
+        Self {
+            capacity: bytes.scaled(USED_RATIO),
+            granted: TierBytes::default(),
+            expiry,
+            sets: BTreeMap::new(),
+            reallocated_at: None,
+        }
+    }
+
+    /// Records a request that the store authorized, for the value of an object in a set. `now` is the time since any fixed start.
+    pub(super) fn observe_request(
+        &mut self,
+        id: SetId,
+        tenant: &Tenant,
+        object_hash: u64,
+        hints: Option<Hints>,
+        now: Duration,
+    ) {
+        if self.sets.len() >= MAX_SETS && !self.sets.contains_key(&id) {
+            self.forget_oldest_sets();
+        }
+        let set = self.sets.entry(id).or_insert_with(|| Set::new(now));
+        set.statistics.observe_request(tenant, object_hash, hints, now);
+        self.fit(id);
+    }
+
+    /// Records a computed value, cached or not: the bytes that it uses in the cache, and the seconds that a hit would have
+    /// saved, so those of fetching and computing less those of a hit. They may be negative. The value is to be cached if
+    /// [`Shares::placement`] then has a tier for it.
+    pub(super) fn observe_value(&mut self, id: SetId, object_hash: u64, bytes: u64, saved_seconds: f64) {
+        let Some(set) = self.sets.get_mut(&id) else { return };
+        set.statistics.observe_value(bytes, saved_seconds);
+        self.fit(id);
+        self.mark_cached(id, object_hash);
+    }
+
+    /// Records that the cache answered a request. Returns the seconds that this saved, by the mean of the set.
+    pub(super) fn observe_hit(&mut self, id: SetId, object_hash: u64) -> f64 {
+        let Some(set) = self.sets.get_mut(&id) else {
+            return 0.0;
+        };
+        set.statistics.observe_hit();
+        let saved = set.statistics.saved_seconds().unwrap_or_default();
+        self.mark_cached(id, object_hash);
+        saved
+    }
+
+    /// The tier for the value of this object; `None` if it is not worth caching.
+    pub(super) fn placement(&self, id: SetId, object_hash: u64) -> Option<Tier> {
+        self.sets.get(&id)?.share.placement(object_hash)
+    }
+
+    /// Whether a value of the set is worth measuring: nothing is known of them yet, but its objects are going to be read once
+    /// more.
+    pub(super) fn is_unmeasured(&self, id: SetId, now: Duration) -> bool {
+        self.sets
+            .get(&id)
+            .is_some_and(|set| set.statistics.is_unmeasured(now))
+    }
+
+    /// The part of the set's objects that is cached, from 0 to 1.
+    pub(super) fn cached_ratio(&self, id: SetId) -> f64 {
+        self.sets.get(&id).map_or(0.0, Set::cached_ratio)
+    }
+
+    /// All sets, the largest shares first.
+    pub(super) fn snapshot(&self, now: Duration) -> Vec<SetStatus> {
+        let statuses = self.sets.iter().map(|(id, set)| SetStatus::new(*id, set, now));
+        let mut statuses: Vec<SetStatus> = statuses.collect();
+        statuses.sort_by(|one, other| other.bytes().total_cmp(&one.bytes()));
+        statuses
+    }
+
+    /// Adapts the share of a set to what has been observed.
+    fn fit(&mut self, id: SetId) {
+        let Some(set) = self.sets.get_mut(&id) else { return };
+        let before = set.share.bytes();
+        set.fit(self.capacity.minus(self.granted));
+        self.granted = self.granted.minus(before).plus(set.share.bytes());
+    }
+
+    fn mark_cached(&mut self, id: SetId, object_hash: u64) {
+        if let Some(set) = self.sets.get_mut(&id)
+            && set.share.placement(object_hash).is_some()
+        {
+            set.statistics.objects.mark_cached(object_hash);
+        }
+    }
+
+    /// Forgets the sets that have been unused for longest, first of all those without a share.
+    fn forget_oldest_sets(&mut self) {
+        let age = |(id, set): (&SetId, &Set)| {
+            let has_share = set.share.bytes() != TierBytes::default();
+            (has_share, set.statistics.last_request(), *id)
+        };
+        let mut ages: Vec<_> = self.sets.iter().map(age).collect();
+        ages.select_nth_unstable(FORGOTTEN_SETS);
+        for (_, _, id) in &ages[..FORGOTTEN_SETS] {
+            if let Some(set) = self.sets.remove(id) {
+                self.granted = self.granted.minus(set.share.bytes());
+            }
+        }
+    }
+}
+
+/// Exact up to 2^53.
+#[expect(clippy::cast_precision_loss, reason = "estimates")]
+const fn float(number: u64) -> f64 {
+    number as f64
+}
+
+#[cfg(test)]
+mod tests;

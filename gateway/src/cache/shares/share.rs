@@ -1,0 +1,156 @@
+//! The share of a set in both tiers of the cache.
+
+use super::{Tier, distinct::DistinctCount, threshold::Threshold};
+
+/// Bytes in memory and on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct TierBytes {
+    pub(super) memory: f64,
+    pub(super) disk: f64,
+}
+
+/// The bytes that a set may use, and the thresholds which make it use no more.
+///
+/// The objects with the lowest hashes are in memory, those with the next ones on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Share {
+    bytes: TierBytes,
+    memory: Threshold,
+    total: Threshold,
+    /// It has grown since the last reallocation.
+    pub(super) has_grown: bool,
+}
+
+// === impl Share ===
+
+impl Share {
+    pub(super) const fn bytes(&self) -> TierBytes {
+        self.bytes
+    }
+
+    /// The threshold of both tiers together.
+    pub(super) const fn threshold(&self) -> Threshold {
+        self.total
+    }
+
+    /// The bytes that the admitted values use, if all values of the set have `all_bytes`.
+    pub(super) fn used_bytes(&self, all_bytes: f64) -> TierBytes {
+        let memory = self.memory.ratio() * all_bytes;
+        TierBytes {
+            memory,
+            disk: self.total.ratio() * all_bytes - memory,
+        }
+    }
+
+    /// The tier of an object.
+    pub(super) fn placement(&self, object_hash: u64) -> Option<Tier> {
+        if self.memory.admits(object_hash) {
+            Some(Tier::Memory)
+        } else if self.total.admits(object_hash) {
+            Some(Tier::Disk)
+        } else {
+            None
+        }
+    }
+
+    /// Replaces the bytes. Objects that become admitted are not cached yet.
+    pub(super) fn set(&mut self, bytes: TierBytes, all_bytes: f64, objects: &mut DistinctCount) {
+        let (memory, total) = bytes.thresholds(all_bytes);
+        if total > self.total {
+            objects.unmark_above(self.total);
+        }
+        self.bytes = bytes;
+        self.memory = memory;
+        self.total = total;
+    }
+
+    /// Lowers the thresholds, if the values of the set have more bytes than known before.
+    pub(super) fn fit(&mut self, all_bytes: f64) {
+        let (memory, total) = self.bytes.thresholds(all_bytes);
+        self.memory = self.memory.min(memory);
+        self.total = self.total.min(total);
+    }
+
+    /// Admits nothing more until the next reallocation.
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            has_grown: true,
+            ..Self::default()
+        };
+    }
+}
+
+// === impl TierBytes ===
+
+impl TierBytes {
+    pub(super) fn total(self) -> f64 {
+        self.memory + self.disk
+    }
+
+    pub(super) fn scaled(self, ratio: f64) -> Self {
+        Self {
+            memory: self.memory * ratio,
+            disk: self.disk * ratio,
+        }
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            memory: self.memory + other.memory,
+            disk: self.disk + other.disk,
+        }
+    }
+
+    /// The difference, at least 0 in each tier.
+    pub(super) fn minus(self, other: Self) -> Self {
+        Self {
+            memory: (self.memory - other.memory).max(0.0),
+            disk: (self.disk - other.disk).max(0.0),
+        }
+    }
+
+    /// The thresholds of memory, and of both tiers, for values of `all_bytes`. Both are rounded down, so that neither tier has
+    /// more than its bytes.
+    fn thresholds(self, all_bytes: f64) -> (Threshold, Threshold) {
+        let memory = Threshold::from_ratio(self.memory / all_bytes);
+        if self.total() >= all_bytes {
+            return (memory, Threshold::ALL);
+        }
+        (memory, memory.plus(Threshold::from_ratio(self.disk / all_bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_hashes_are_in_memory() {
+        let mut share = Share::default();
+        let bytes = TierBytes {
+            memory: 25.0,
+            disk: 25.0,
+        };
+        share.set(bytes, 100.0, &mut DistinctCount::default());
+        let tiers =
+            [0, 1 << 61, 1 << 62, 1 << 62 | 1 << 61, 1 << 63, u64::MAX].map(|hash| share.placement(hash));
+        let (memory, disk) = (Some(Tier::Memory), Some(Tier::Disk));
+        assert_eq!(tiers, [memory, memory, disk, disk, None, None]);
+    }
+
+    #[test]
+    fn thresholds_only_fall_until_the_bytes_are_replaced() {
+        let (mut share, mut objects) = (Share::default(), DistinctCount::default());
+        let bytes = TierBytes {
+            memory: 0.0,
+            disk: 50.0,
+        };
+        share.set(bytes, 25.0, &mut objects);
+        assert_eq!(share.threshold(), Threshold::ALL);
+        share.fit(100.0);
+        share.fit(80.0);
+        assert_eq!(share.threshold(), Threshold::from_ratio(0.5));
+        share.set(bytes, 80.0, &mut objects);
+        assert_eq!(share.threshold(), Threshold::from_ratio(0.625));
+    }
+}

@@ -1,0 +1,171 @@
+//! Laws that hold for any sequence of observations.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SETS: u8 = 4;
+const OBJECTS: u64 = 300;
+const MEMORY_BYTES: u64 = 1_000_000;
+const DISK_BYTES: u64 = 4_000_000;
+
+#[derive(Debug, Clone)]
+enum Event {
+    Request {
+        set: u8,
+        tenant: u8,
+        object: u64,
+        hints: Option<Hints>,
+    },
+    Value {
+        set: u8,
+        object: u64,
+        bytes: u64,
+        saved_seconds: f64,
+    },
+    Hit {
+        set: u8,
+        object: u64,
+    },
+    Reallocate {
+        seconds: u64,
+    },
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let samples = prop_oneof![Just(0), Just(OBJECTS), Just(1_000_000), Just(u64::MAX)];
+    let hints = prop::option::of((0_u32..4, samples).prop_map(|(epochs, samples)| Hints { epochs, samples }));
+    let (sets, objects) = (|| 0..SETS, || 0..OBJECTS);
+    prop_oneof![
+        12 => (sets(), 0_u8..3, objects(), hints).prop_map(|(set, tenant, object, hints)| Event::Request {
+            set, tenant, object, hints,
+        }),
+        6 => (sets(), objects(), 1_u64..100_000, -0.01..0.1_f64).prop_map(|(set, object, bytes, saved_seconds)| {
+            Event::Value { set, object, bytes, saved_seconds }
+        }),
+        2 => (sets(), objects()).prop_map(|(set, object)| Event::Hit { set, object }),
+        1 => prop_oneof![0_u64..60, 0_u64..9_000].prop_map(|seconds| Event::Reallocate { seconds }),
+    ]
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    prop::collection::vec(event(), 1..400)
+}
+
+/// Applies an event, and returns the time after it.
+fn apply(shares: &mut Shares, event: &Event, now: Duration) -> Duration {
+    match *event {
+        Event::Request {
+            set,
+            tenant,
+            object,
+            hints,
+        } => {
+            let tenant = Tenant::from_access_key(Some(&format!("tenant {tenant}")));
+            shares.observe_request(set_id(set), &tenant, object_hash(object), hints, now);
+        }
+        Event::Value {
+            set,
+            object,
+            bytes,
+            saved_seconds,
+        } => shares.observe_value(set_id(set), object_hash(object), bytes, saved_seconds),
+        Event::Hit { set, object } => {
+            shares.observe_hit(set_id(set), object_hash(object));
+        }
+        Event::Reallocate { seconds } => {
+            shares.reallocate(now + Duration::from_secs(seconds));
+            return now + Duration::from_secs(seconds);
+        }
+    }
+    now + Duration::from_millis(100)
+}
+
+/// The tiers of all objects of a set, in the order of their hashes.
+fn placements(shares: &Shares, set: u8) -> Vec<Option<Tier>> {
+    let mut hashes: Vec<u64> = (0..OBJECTS).map(object_hash).collect();
+    hashes.sort_unstable();
+    hashes
+        .into_iter()
+        .map(|hash| shares.placement(set_id(set), hash))
+        .collect()
+}
+
+fn used(shares: &Shares) -> BTreeMap<SetId, TierBytes> {
+    shares
+        .sets
+        .iter()
+        .map(|(id, set)| (*id, set.used_bytes()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// So a lower threshold only removes objects, a higher one only adds some.
+    #[test]
+    fn what_is_admitted_is_a_prefix_in_the_order_of_the_hashes(events in events()) {
+        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut now = HOUR;
+        for event in events {
+            now = apply(&mut shares, &event, now);
+        }
+        for set in 0..SETS {
+            let order = |tier: &Option<Tier>| match tier {
+                Some(Tier::Memory) => 0,
+                Some(Tier::Disk) => 1,
+                None => 2,
+            };
+            prop_assert!(placements(&shares, set).is_sorted_by_key(order));
+        }
+    }
+
+    #[test]
+    fn shares_never_exceed_the_capacity(events in events()) {
+        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut now = HOUR;
+        for event in events {
+            now = apply(&mut shares, &event, now);
+            let sets = used(&shares);
+            let memory: f64 = sets.values().map(|bytes| bytes.memory).sum();
+            let disk: f64 = sets.values().map(|bytes| bytes.disk).sum();
+            prop_assert!(memory <= 0.9 * float(MEMORY_BYTES) * (1.0 + 1e-6), "{memory} after {event:?}");
+            prop_assert!(disk <= 0.9 * float(DISK_BYTES) * (1.0 + 1e-6), "{disk} after {event:?}");
+        }
+    }
+
+    #[test]
+    fn a_share_falls_by_at_most_half_per_interval(events in events()) {
+        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, Duration::MAX);
+        let mut now = HOUR;
+        for event in events {
+            let (before, reallocated_at) = (used(&shares), shares.reallocated_at);
+            now = apply(&mut shares, &event, now);
+            let Event::Reallocate { .. } = event else { continue };
+            let elapsed = reallocated_at.map_or(REALLOCATION_INTERVAL, |before| now.saturating_sub(before));
+            let ratio = 0.5_f64.powf(elapsed.div_duration_f64(REALLOCATION_INTERVAL));
+            let after = used(&shares);
+            for (id, before) in before {
+                let after = after[&id];
+                // What moves from disk to memory is not lost.
+                for (before, after, capacity) in [
+                    (before.memory, after.memory, MEMORY_BYTES),
+                    (before.total(), after.total(), MEMORY_BYTES + DISK_BYTES),
+                ] {
+                    let lowest = before * ratio - 0.001 * float(capacity);
+                    prop_assert!(after >= lowest, "{before} to {after} in {elapsed:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_events_give_the_same_shares(events in events()) {
+        let run = || {
+            let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+            let now = events.iter().fold(HOUR, |now, event| apply(&mut shares, event, now));
+            shares.snapshot(now)
+        };
+        prop_assert_eq!(run(), run());
+    }
+}

@@ -1,0 +1,248 @@
+//! The storage of the result cache: memory and disk, by foyer. The only file that knows foyer's disk cache.
+
+use std::{
+    fmt,
+    fs::{self, Permissions},
+    hash::{BuildHasherDefault, Hasher},
+    io,
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
+use bytes::Bytes;
+use foyer::{
+    BlockEngineConfig, Cache, CacheBuilder, Code, DeviceBuilder as _, EvictionConfig, FifoConfig,
+    FsDeviceBuilder, HybridCache, HybridCacheBuilder, HybridCachePolicy, RecoverMode,
+};
+use pushdown::pipeline::Digest;
+
+use super::{Entry, MAX_ENTRY_BYTES, Tier, ValueKey};
+use crate::config::CACHE_BLOCK_BYTES;
+
+/// Bytes of a block of the disk cache, and of its buffers.
+#[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+const BLOCK_BYTES: usize = CACHE_BLOCK_BYTES as usize;
+
+/// Bytes of an entry in addition to those of its value: the head of the object, that of the value, padding, and the cache's own.
+const ENTRY_OVERHEAD_BYTES: u64 = 1024;
+/// Entries on the disk begin at multiples of this.
+const DISK_PAGE_BYTES: u64 = 4096;
+
+/// Where a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    /// In memory, in an entry of so many bytes.
+    Memory(u64),
+    /// On the disk, probably.
+    Disk,
+}
+
+/// Both tiers. Clones share them.
+#[derive(Clone)]
+pub(super) struct Tiers {
+    memory: Option<Cache<ValueKey, Entry, KeyHash>>,
+    disk: Option<HybridCache<ValueKey, Entry, KeyHash>>,
+    /// What an entry uses at least, so that the index of the disk stays within its memory.
+    min_disk_entry_bytes: u64,
+}
+
+/// Keys are digests: their last 64 bits are their hash.
+type KeyHash = BuildHasherDefault<DigestHasher>;
+
+/// Takes the last eight bytes that are hashed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(last) = bytes.last_chunk() {
+            self.0 = u64::from_le_bytes(*last);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Tiers {
+    /// Tiers of at most these bytes; 0 means that a tier is not used. Values of an earlier run are found again in `folder`.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub(super) async fn open(
+        memory_bytes: u64,
+        disk: Option<(&Path, u64)>,
+        max_disk_entries: u64,
+    ) -> io::Result<Self> {
+        let disk_bytes = disk.map_or(0, |(_, bytes)| bytes);
+        let memory = (memory_bytes > 0).then(|| {
+            CacheBuilder::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX))
+                .with_shards(4)
+                .with_eviction_config(EvictionConfig::from(FifoConfig::default()))
+                .with_hash_builder(KeyHash::default())
+                .with_weighter(|_: &ValueKey, entry: &Entry| entry.as_bytes().len() + MEMORY_OVERHEAD_BYTES)
+                .build()
+        });
+        let disk = match disk {
+            Some((folder, bytes)) => Some(open_disk(folder, bytes).await?),
+            None => None,
+        };
+        Ok(Self {
+            memory,
+            disk,
+            min_disk_entry_bytes: disk_bytes / max_disk_entries.max(1),
+        })
+    }
+
+    /// Where the value of a key may be. A hit on the disk can turn out to be a miss.
+    pub(super) fn find(&self, key: &ValueKey) -> Option<Found> {
+        if let Some(entry) = self.memory.as_ref().and_then(|memory| memory.get(key)) {
+            return Some(Found::Memory(entry.value().as_bytes().len() as u64));
+        }
+        let is_on_disk = |disk: &HybridCache<_, _, _>| disk.storage().may_contains(key);
+        self.disk.as_ref().is_some_and(is_on_disk).then_some(Found::Disk)
+    }
+
+    /// Bytes that a value of `value_bytes` uses.
+    pub(super) fn used_bytes(&self, value_bytes: u64) -> u64 {
+        let bytes = value_bytes + ENTRY_OVERHEAD_BYTES;
+        if self.disk.is_some() {
+            bytes
+                .next_multiple_of(DISK_PAGE_BYTES)
+                .max(self.min_disk_entry_bytes)
+        } else {
+            bytes
+        }
+    }
+
+    /// Removes an entry.
+    pub(super) fn remove(&self, key: &ValueKey) {
+        if let Some(memory) = &self.memory {
+            memory.remove(key);
+        }
+        if let Some(disk) = &self.disk {
+            disk.remove(key);
+        }
+    }
+
+    /// The entry of a key. An I/O error, and an entry whose bytes have changed, is a miss.
+    pub(super) async fn get(&self, key: &ValueKey) -> Option<(Entry, Tier)> {
+        if let Some(entry) = self.memory.as_ref().and_then(|memory| memory.get(key)) {
+            return Some((entry.value().clone(), Tier::Memory));
+        }
+        match self.disk.as_ref()?.get(key).await {
+            Ok(entry) => Some((entry?.value().clone(), Tier::Disk)),
+            Err(error) => {
+                tracing::debug!(%error, "cannot read from the disk of the result cache");
+                None
+            }
+        }
+    }
+
+    /// Adds an entry to a tier. It may be dropped: if the disk is too slow, full or broken.
+    pub(super) fn insert(&self, key: ValueKey, entry: Entry, tier: Tier) {
+        match (tier, &self.memory, &self.disk) {
+            (Tier::Memory, Some(memory), _) => drop(memory.insert(key, entry)),
+            (Tier::Disk, _, Some(disk)) => drop(disk.storage_writer(key).insert(entry)),
+            (Tier::Memory, None, _) | (Tier::Disk, _, None) => {}
+        }
+    }
+
+    /// Bytes of the values in memory.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.usage() as u64)
+    }
+
+    /// Writes what is still in buffers.
+    pub(super) async fn close(&self) {
+        if let Some(disk) = &self.disk
+            && let Err(error) = disk.close().await
+        {
+            tracing::warn!(%error, "cannot close the disk of the result cache");
+        }
+    }
+}
+
+/// Bytes of an entry in memory in addition to its own.
+const MEMORY_OVERHEAD_BYTES: usize = 160;
+
+async fn open_disk(folder: &Path, bytes: u64) -> io::Result<HybridCache<ValueKey, Entry, KeyHash>> {
+    // Values of all tenants, in plain text: nobody else may read them.
+    fs::create_dir_all(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    let device = FsDeviceBuilder::new(folder)
+        .with_capacity(usize::try_from(bytes).unwrap_or(usize::MAX))
+        .build()
+        .map_err(io::Error::other)?;
+    let engine = BlockEngineConfig::new(device)
+        .with_block_size(BLOCK_BYTES)
+        .with_buffer_pool_size(BLOCK_BYTES)
+        .with_submit_queue_size_threshold(BLOCK_BYTES);
+    HybridCacheBuilder::new()
+        .with_name("result-cache")
+        // On eviction from memory nothing is written: the memory tier is a cache of its own.
+        .with_policy(HybridCachePolicy::WriteOnInsertion)
+        .memory(1)
+        .with_shards(1)
+        .with_hash_builder(KeyHash::default())
+        .with_weighter(|_: &ValueKey, entry: &Entry| entry.as_bytes().len())
+        .storage()
+        .with_engine_config(engine)
+        .with_recover_mode(RecoverMode::Quiet)
+        .build()
+        .await
+        .map_err(io::Error::other)
+}
+
+impl fmt::Debug for Tiers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tiers")
+            .field("memory", &self.memory.is_some())
+            .field("disk", &self.disk.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Code for ValueKey {
+    fn encode(&self, writer: &mut impl io::Write) -> foyer::Result<()> {
+        writer
+            .write_all(self.digest().as_bytes())
+            .map_err(foyer::Error::io_error)
+    }
+
+    fn decode(reader: &mut impl io::Read) -> foyer::Result<Self> {
+        let mut bytes = [0; 32];
+        reader.read_exact(&mut bytes).map_err(foyer::Error::io_error)?;
+        Ok(Self::from(Digest::from_bytes(bytes)))
+    }
+
+    fn estimated_size(&self) -> usize {
+        32
+    }
+}
+
+impl Code for Entry {
+    fn encode(&self, writer: &mut impl io::Write) -> foyer::Result<()> {
+        self.as_bytes().encode(writer)
+    }
+
+    fn decode(reader: &mut impl io::Read) -> foyer::Result<Self> {
+        let mut length = [0; size_of::<u64>()];
+        reader.read_exact(&mut length).map_err(foyer::Error::io_error)?;
+        let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+        if length > MAX_ENTRY_BYTES {
+            return Err(foyer::Error::new(
+                foyer::ErrorKind::Parse,
+                "the entry is too long",
+            ));
+        }
+        let mut bytes = vec![0; length];
+        reader.read_exact(&mut bytes).map_err(foyer::Error::io_error)?;
+        Ok(Self::from(Bytes::from(bytes)))
+    }
+
+    fn estimated_size(&self) -> usize {
+        self.as_bytes().estimated_size()
+    }
+}

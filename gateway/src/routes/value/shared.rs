@@ -1,0 +1,155 @@
+//! A computation that several requests share.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::{
+    cached::CachedSample,
+    compute::{ComputedSample, compute_object},
+    sample::{AdmittedSample, AdmittedStart, ObjectStream},
+    source_read::SourceRead,
+};
+use crate::{
+    cache::{Flights, Follower, Leader, Member, Role, Waiter},
+    error::{Error, ErrorKind, Result},
+    origin::Authorization,
+    routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
+};
+
+/// The result of a computation, with the memory of the value.
+pub(in crate::routes) type SharedResult = Result<ComputedSample>;
+pub(in crate::routes) type SharedFlights = Flights<ObjectStream, SharedResult>;
+pub(super) type SharedRole = Role<ObjectStream, SharedResult>;
+pub(super) type SharedLeader = Leader<ObjectStream, SharedResult>;
+pub(super) type SharedFollower = Follower<ObjectStream, SharedResult>;
+type SharedMember = Member<ObjectStream, SharedResult>;
+
+/// This request's part in a computation, before it has waited for memory. It holds no memory of the value.
+#[derive(Debug)]
+pub(super) struct SharedComputation {
+    member: SharedMember,
+    authorization: Authorization,
+    /// Reads the object, if the result is gone or another request failed to read it.
+    source: SourceRead,
+}
+
+/// A computation for which some member has memory.
+#[derive(Debug)]
+pub(super) struct AdmittedComputation {
+    waiter: Waiter<SharedResult>,
+    member: SharedMember,
+    source: SourceRead,
+    /// Whether this request started it.
+    is_own: bool,
+}
+
+/// A value and its memory, held by all requests that send it.
+#[derive(Debug)]
+pub(in crate::routes) struct SharedValue {
+    _result: Arc<SharedResult>,
+    /// As long as the value is being sent, further requests can join.
+    _member: SharedMember,
+}
+
+impl SharedComputation {
+    pub(super) const fn new(member: SharedMember, authorization: Authorization, source: SourceRead) -> Self {
+        Self {
+            member,
+            authorization,
+            source,
+        }
+    }
+
+    /// Waits until some member has the memory for the computation: this one, for `bytes`, or another one.
+    pub(super) async fn admit(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+        prepared: &Prepared,
+        bytes: u64,
+        mut timing: Timing,
+    ) -> Result<AdmittedSample> {
+        let queued = Instant::now();
+        let Self {
+            member,
+            authorization,
+            source,
+        } = self;
+        let permit = tokio::select! {
+            biased;
+            () = member.started() => None,
+            permit = services.memory.acquire(job.position.tenant(), bytes) => Some(permit?),
+        };
+        timing.add("queue", queued.elapsed());
+        let is_own = permit.is_some_and(|permit| {
+            let (services, job, prepared) = (services.clone(), job.clone(), prepared.clone());
+            member.start(Result::is_ok, |stream, members| async move {
+                let timing = Timing::default();
+                let computed = compute_object(stream, permit, timing, &services, &job, &prepared).await?;
+                let (payer, tenants) = (job.position.tenant(), members.tenants());
+                services.cpu.share_cost(payer, &tenants, computed.compute_time);
+                Ok(computed)
+            })
+        });
+        let Some(waiter) = member.wait() else {
+            // All who waited have gone with the result. It may be cached since.
+            let object = member.source().kind;
+            drop(member);
+            let stages = 1..=prepared.stage;
+            return match services.cache.find(source.sample(), source.etag(), stages) {
+                Some(candidate) => {
+                    let cached = CachedSample::from_source(candidate, authorization, source);
+                    Box::pin(cached.admit(services, job, prepared, object, timing)).await
+                }
+                None => source.admit(services, job, prepared).await,
+            };
+        };
+        let start = AdmittedStart::Shared(AdmittedComputation {
+            waiter,
+            member,
+            source,
+            is_own,
+        });
+        Ok(AdmittedSample { timing, start })
+    }
+}
+
+impl AdmittedComputation {
+    /// Waits for the value. If another request could not read the object, or got no memory, this one tries by itself.
+    ///
+    /// # Errors
+    /// Those of the steps, for all requests that share them.
+    pub(super) async fn result(
+        self,
+        services: &Services,
+        job: &PipelineJob,
+        prepared: &Prepared,
+        timing: Timing,
+    ) -> Result<ComputedSample> {
+        let Self {
+            waiter,
+            member,
+            source,
+            is_own,
+        } = self;
+        let result = waiter.result().await;
+        let result = result.ok_or_else(|| Error::new(ErrorKind::Internal, "a step panicked"))?;
+        match &*result {
+            Ok(computed) => Ok(computed.shared_with(
+                is_own,
+                timing,
+                SharedValue {
+                    _result: Arc::clone(&result),
+                    _member: member,
+                },
+            )),
+            Err(error) if !is_own && error.retry_after().is_some() => {
+                drop((result, member));
+                let admitted = source.admit(services, job, prepared).await?;
+                Box::pin(admitted.compute(services, job, prepared)).await
+            }
+            Err(error) => Err(error.clone()),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The disk of the result cache: restarts, damage, and full or missing disks. At worst a value is computed again.
+
+use std::{fs, path::Path, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown_testkit::{GOOD_SIGNATURE, Gateway, PolicyStore, Request, Response, eventually, signed_by};
+
+use super::{PIPELINE, binary, expected, launch, origin, photo, pixels};
+
+const OBJECTS: usize = 40;
+
+fn path(index: usize) -> String {
+    format!("/photos/{index:03}.jpg")
+}
+
+fn store() -> Result<(PolicyStore, Vec<u8>)> {
+    let store = PolicyStore::start()?;
+    let photo = photo(600, 400, "jpeg");
+    (0..OBJECTS).for_each(|index| store.put(&path(index), &format!("\"{index}\""), photo.clone()));
+    let value = pixels(expected(&photo, PIPELINE));
+    Ok((store, value))
+}
+
+fn gateway(store: &PolicyStore, folder: &Path) -> Result<Gateway> {
+    launch(
+        store,
+        &[
+            &format!("--cache-dir={}", folder.display()),
+            "--cache-disk=256MiB",
+        ],
+    )
+}
+
+fn get(gateway: &Gateway, index: usize) -> Result<Response> {
+    let request = Request::new("GET", &path(index))
+        .header("Host", "store")
+        .header("x-pushdown-pipeline", PIPELINE)
+        .header("Accept", "application/octet-stream");
+    let answer = signed_by(request, "first", GOOD_SIGNATURE).send(gateway.listen())?;
+    ensure!(answer.status == 200, "{}", answer.text());
+    Ok(answer)
+}
+
+/// Reads all objects, checks their values, and returns how many came from the disk.
+fn read_all(gateway: &Gateway, value: &[u8]) -> Result<usize> {
+    let mut hits = 0;
+    for index in 0..OBJECTS {
+        let answer = get(gateway, index)?;
+        ensure!(answer.body == value, "{index}");
+        hits += usize::from(origin(&answer)? == "disk");
+    }
+    Ok(hits)
+}
+
+/// Values are written in the background.
+fn read_until_cached(gateway: &Gateway, value: &[u8]) -> Result<usize> {
+    eventually("values are on the disk", Duration::from_secs(30), || {
+        let hits = read_all(gateway, value)?;
+        Ok((hits > 0).then_some(hits))
+    })
+}
+
+#[test]
+fn values_are_found_again_after_a_restart() -> Result<()> {
+    let ((store, value), folder) = (store()?, tempfile::tempdir()?);
+    let mut first = gateway(&store, folder.path())?;
+    read_until_cached(&first, &value)?;
+    let cached = read_all(&first, &value)?;
+    first.terminate()?;
+    first.wait(Duration::from_secs(30))?;
+    let second = gateway(&store, folder.path())?;
+    let found = read_all(&second, &value)?;
+    ensure!(found >= cached / 2, "{found} of {cached} values found again");
+    Ok(())
+}
+
+#[test]
+fn damaged_values_are_computed_again() -> Result<()> {
+    let ((store, value), folder) = (store()?, tempfile::tempdir()?);
+    let mut first = gateway(&store, folder.path())?;
+    read_until_cached(&first, &value)?;
+    first.terminate()?;
+    first.wait(Duration::from_secs(30))?;
+    let mut damaged = 0;
+    for entry in fs::read_dir(folder.path())? {
+        let path = entry?.path();
+        let mut bytes = fs::read(&path)?;
+        // Some entries of some kilobytes each, and not the index before them.
+        for at in (10_000..bytes.len()).step_by(20_011) {
+            if bytes[at] != 0 {
+                bytes[at] ^= 0x10;
+                damaged += 1;
+            }
+        }
+        fs::write(&path, bytes)?;
+    }
+    ensure!(damaged > 0);
+    let second = gateway(&store, folder.path())?;
+    let found = read_all(&second, &value)?;
+    ensure!(
+        (1..OBJECTS).contains(&found),
+        "{found} of {OBJECTS} values found again, {damaged} bytes damaged"
+    );
+    Ok(())
+}
+
+/// SIGKILL in the middle of writing.
+#[test]
+fn a_killed_gateway_serves_right_values_afterwards() -> Result<()> {
+    let ((store, value), folder) = (store()?, tempfile::tempdir()?);
+    for _ in 0..3 {
+        let gateway = gateway(&store, folder.path())?;
+        // The last values are still being written.
+        read_until_cached(&gateway, &value)?;
+        drop(gateway);
+    }
+    let gateway = gateway(&store, folder.path())?;
+    let found = read_all(&gateway, &value)?;
+    ensure!(found > 0, "no value was found again");
+    Ok(())
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_an_error_at_start() -> Result<()> {
+    let (store, folder) = (PolicyStore::start()?, tempfile::tempdir()?);
+    let file = folder.path().join("file");
+    fs::write(&file, "")?;
+    let upstream = format!("--upstream=http://{}", store.address());
+    let folder = format!("--cache-dir={}", file.join("cache").display());
+    let error = Gateway::launch(binary(), [upstream.as_str(), &folder, "--cache-disk=256MiB"]);
+    let error = error.err().context("the gateway started")?;
+    assert!(
+        error
+            .to_string()
+            .contains("cannot open the folder of the result cache"),
+        "{error}"
+    );
+    Ok(())
+}

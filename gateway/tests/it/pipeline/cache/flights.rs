@@ -1,0 +1,116 @@
+//! Single flight: what several requests ask for at a time is fetched and computed once.
+
+use std::{io::Write as _, net::TcpStream, thread, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown_testkit::{GOOD_SIGNATURE, Sent, signed_by};
+
+use super::{CacheLab, PIPELINE, constant_headers, expected, origin, pixels};
+
+/// Sends `count` GETs at a time, while the store holds back the end of the object until all have asked.
+fn ask_at_once(lab: &CacheLab, count: usize) -> Result<Vec<pushdown_testkit::Response>> {
+    lab.store.set_stalled(true);
+    thread::scope(|scope| {
+        let asked: Vec<_> = (0..count)
+            .map(|index| {
+                let key = format!("tenant{}", index % 3);
+                scope.spawn(move || lab.get_by(&key, PIPELINE))
+            })
+            .collect();
+        let waited = lab
+            .store
+            .wait_until(|sent| sent.objects + sent.not_modified == count);
+        lab.store.set_stalled(false);
+        waited?;
+        asked
+            .into_iter()
+            .map(|thread| thread.join().ok().context("a request panicked")?)
+            .collect()
+    })
+}
+
+#[test]
+fn two_hundred_clients_cost_one_computation() -> Result<()> {
+    let lab = CacheLab::new(&[])?;
+    let answers = ask_at_once(&lab, 200)?;
+    let value = pixels(expected(&lab.photo, PIPELINE));
+    let first = constant_headers(&answers[0]);
+    for answer in &answers {
+        assert_eq!((answer.status, &answer.body), (200, &value));
+        assert_eq!(constant_headers(answer), first);
+    }
+    assert_eq!(
+        lab.store.sent(),
+        Sent {
+            objects: 1,
+            not_modified: 199,
+            refused: 0,
+            bytes: lab.photo.len()
+        }
+    );
+    assert_eq!((lab.values("computed")?, lab.values("shared")?), (1.0, 199.0));
+    let computed = answers
+        .iter()
+        .filter(|answer| origin(answer).ok() == Some("computed"));
+    assert_eq!(computed.count(), 1);
+    Ok(())
+}
+
+#[test]
+fn batches_share_flights_with_gets() -> Result<()> {
+    let lab = CacheLab::new(&[])?;
+    lab.store.set_stalled(true);
+    thread::scope(|scope| {
+        let get = scope.spawn(|| lab.get(PIPELINE));
+        lab.store.wait_until(|sent| sent.objects == 1)?;
+        let rows = scope.spawn(|| lab.rows("second", PIPELINE, 8));
+        let waited = lab.store.wait_until(|sent| sent.not_modified == 8);
+        lab.store.set_stalled(false);
+        waited?;
+        let value = get.join().ok().context("the GET panicked")??.body;
+        for row in rows.join().ok().context("the batch panicked")?? {
+            ensure!(pixels(row.value?) == value);
+        }
+        ensure!(lab.store.sent().objects == 1);
+        Ok(())
+    })
+}
+
+/// The client that began the computation disconnects.
+#[test]
+fn followers_get_the_value_without_their_leader() -> Result<()> {
+    let lab = CacheLab::new(&[])?;
+    lab.store.set_stalled(true);
+    let mut leader = TcpStream::connect(lab.gateway.listen())?;
+    leader.write_all(&signed_by(lab.request(PIPELINE), "first", GOOD_SIGNATURE).head())?;
+    lab.store.wait_until(|sent| sent.objects == 1)?;
+    thread::scope(|scope| {
+        let follower = scope.spawn(|| lab.get_by("second", PIPELINE));
+        let waited = lab.store.wait_until(|sent| sent.not_modified == 1);
+        drop(leader);
+        // The gateway sees the end of the connection.
+        thread::sleep(Duration::from_millis(50));
+        lab.store.set_stalled(false);
+        waited?;
+        let answer = follower.join().ok().context("the follower panicked")??;
+        ensure!(answer.body == pixels(expected(&lab.photo, PIPELINE)));
+        ensure!(lab.store.sent().objects == 1, "{:?}", lab.store.sent());
+        Ok(())
+    })
+}
+
+/// The error of a computation is everybody's; the next request tries again.
+#[test]
+fn an_undecodable_object_fails_for_all_members() -> Result<()> {
+    let lab = CacheLab::new(&[])?;
+    let mut broken = lab.photo.clone();
+    broken.truncate(2000);
+    lab.store.put(super::PATH, "\"2\"", broken);
+    for answer in ask_at_once(&lab, 5)? {
+        assert_eq!(answer.status, 422, "{}", answer.text());
+    }
+    assert_eq!(lab.store.sent().objects, 1);
+    assert_eq!(lab.get_by("first", PIPELINE)?.status, 422);
+    assert_eq!(lab.store.sent().objects, 2);
+    Ok(())
+}

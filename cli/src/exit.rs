@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// The command succeeded.
     Success = 0,
-    /// The command failed, or some samples could not be read.
+    /// The command failed, some samples could not be read, or a store is unsafe.
     Failure = 1,
     /// The command line or the pipeline is invalid.
     Usage = 2,

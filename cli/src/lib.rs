@@ -18,6 +18,7 @@ mod report;
 #[cfg(feature = "tables")]
 mod schema;
 mod steps;
+mod store_check;
 
 use std::{
     ffi::OsString,
@@ -42,6 +43,7 @@ Examples:
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
   pushdown explain s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --bandwidth 100
   pushdown steps
+  pushdown store-check s3://photos/cat.jpg --other-profile guest
 
 Exit codes: 0 success, 1 failure, 2 invalid command line or pipeline.";
 
@@ -73,6 +75,8 @@ enum Command {
     Steps(steps::Steps),
     /// Check a pipeline and show kind, shape and bytes after each step, for an image or a table
     Check(check::Check),
+    /// Check whether a store authorizes requests before it compares ETags, as the result cache requires
+    StoreCheck(store_check::StoreCheck),
 }
 
 /// Runs one command, and blocks until it has ended. It never ends the process.
@@ -104,6 +108,7 @@ impl Cli {
             Command::Explain(explain) => block_on(Box::pin(explain.run())),
             Command::Steps(steps) => steps.run().map(|()| Exit::Success),
             Command::Check(check) => block_on(check.run()),
+            Command::StoreCheck(check) => block_on(check.run()),
         }
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Read {
     /// Read at most N samples: the first ones of the epoch
     #[arg(long, value_name = "N")]
     limit: Option<NonZeroUsize>,
-    /// Read this many epochs
+    /// Read this many epochs; with --auto, the planner minimises the time of all of them
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "limit")]
     epochs: NonZeroU32,
     /// Wait this many milliseconds after each batch, like an accelerator that trains on it
@@ -194,6 +194,7 @@ impl Read {
             .batch_size(self.batch_size)
             .on_listing(move |objects| listing.update(objects))
             .epoch(self.randomness.epoch)
+            .epochs(self.epochs)
             .shard((self.rank, self.world));
         if let Some(limit) = self.limit {
             builder = builder.limit(limit.get());

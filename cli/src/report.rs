@@ -42,6 +42,9 @@ pub(crate) struct Report {
     not_cached: BTreeMap<&'static str, u64>,
     #[serde(skip)]
     not_cached_reasons: String,
+    gateway_cache_hits: u64,
+    gateway_shared: u64,
+    gateway_prefix_hits: u64,
     wire_bytes_down: u64,
     wire_bytes_up: u64,
     retries: u64,
@@ -95,6 +98,9 @@ impl Report {
             cache_writes: stats.cache_writes,
             not_cached: counts(&stats.not_cached),
             not_cached_reasons: stats.not_cached.to_string(),
+            gateway_cache_hits: stats.gateway_cache_hits,
+            gateway_shared: stats.gateway_shared,
+            gateway_prefix_hits: stats.gateway_prefix_hits,
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
             retries: stats.retries,
@@ -159,6 +165,15 @@ impl fmt::Display for Report {
                 self.not_cached_reasons
             )?;
         }
+        if self.gateway_cache_hits + self.gateway_shared + self.gateway_prefix_hits > 0 {
+            writeln!(
+                f,
+                "result cache of the gateway: {} values cached, {} shared with other requests, {} continued from cached ones",
+                HumanCount(self.gateway_cache_hits),
+                HumanCount(self.gateway_shared),
+                HumanCount(self.gateway_prefix_hits)
+            )?;
+        }
         f.write_str(self.plan.as_deref().unwrap_or_default())
     }
 }
@@ -190,6 +205,8 @@ mod tests {
             wire_bytes_up: 140_000,
             stored_bytes: 110_000_000,
             cache_hits: 3,
+            gateway_cache_hits: 1_200,
+            gateway_prefix_hits: 4,
             retries: 2,
             waiting: Duration::from_millis(2_500),
             ..Stats::default()

@@ -13,6 +13,8 @@
 //! - `engines`: a gateway with another version of ONNX Runtime
 //! - `weights`: a host without ONNX Runtime
 //! - `value_cache_reasons`: why values are not cached
+//! - `value_cache_claims`: processes that share a value cache
+//! - `store_check`: stores that compare ETags before and after they authorize a request
 
 #[cfg(test)]
 mod it {
@@ -24,8 +26,10 @@ mod it {
     mod outages;
     mod output_files;
     mod placement;
+    mod store_check;
     mod table_faults;
     mod tables;
+    mod value_cache_claims;
     mod value_cache_reasons;
     mod warnings;
     mod weights;

@@ -109,6 +109,12 @@ impl Charge {
             .await;
     }
 
+    /// Whether the budget is exceeded and there are other batches: they wait for the oldest one.
+    pub(crate) fn is_blocking(&self) -> bool {
+        let state = self.budget.state.lock();
+        state.held_bytes > self.budget.limit && state.alive.len() > 1
+    }
+
     fn change(&self, change: impl FnOnce(&mut Share)) {
         let mut share = self.share.lock();
         let before = share.expected_bytes.max(share.actual_bytes);
@@ -167,7 +173,9 @@ mod tests {
         second.adjust(200, 0);
         assert!(first.wait_for_room().now_or_never().is_some());
         assert!(second.wait_for_room().now_or_never().is_none());
+        assert!(first.is_blocking() && second.is_blocking());
         drop(first);
+        assert!(!second.is_blocking(), "no other batch waits");
         assert!(
             second.wait_for_room().now_or_never().is_some(),
             "now it is the oldest"

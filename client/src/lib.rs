@@ -70,8 +70,8 @@ pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
 pub use stats::Stats;
 pub use store::{
-    Credentials, Store, StoreBuilder, StoreSpec, StoredTable, StoredTables, TableRows, TablesScan, Value,
-    ValueRequest, ValueStream,
+    ConditionalAnswer, ConditionalGet, Credentials, Signature, Store, StoreBuilder, StoreSpec, StoredTable,
+    StoredTables, TableRows, TablesScan, Value, ValueRequest, ValueStream,
 };
 #[cfg(feature = "tables")]
 pub use table::{RowId, RowsRead, TableBatch, TableMonitor, TableReader};

@@ -11,7 +11,10 @@ use std::{
 };
 
 use arrow_array::{Array as _, LargeStringArray, UInt64Array};
-use pushdown::pipeline::Digest;
+use pushdown::{
+    pipeline::Digest,
+    wire::{hash_fraction, object_hash},
+};
 
 pub(crate) use builder::ObjectsBuilder;
 
@@ -107,6 +110,14 @@ impl Objects {
     /// If there is no object with this index.
     pub fn etag(&self, index: usize) -> Option<&str> {
         self.0.etags.is_valid(index).then(|| self.0.etags.value(index))
+    }
+
+    /// The hash of an object as a fraction of all hashes: it decides whether a gateway caches the object.
+    ///
+    /// # Panics
+    /// If there is no object with this index.
+    pub(crate) fn hash_fraction(&self, index: usize) -> f64 {
+        hash_fraction(object_hash(self.bucket(), self.key(index)))
     }
 
     /// An object.

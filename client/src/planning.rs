@@ -17,7 +17,7 @@ mod table_stage;
 
 pub(crate) use adapt::{
     Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, ProbeRequest, ReceivedValue,
-    stages_after_models,
+    SamplesLeft, stages_after_models,
 };
 pub use adapt::{Observations, PlanReport};
 #[cfg(feature = "tables")]

@@ -12,9 +12,12 @@ mod pushed;
 mod routes;
 mod steps;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+use std::{
+    num::NonZeroU32,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use pushdown::{
@@ -29,11 +32,12 @@ use crate::{
     error::{Error, ErrorKind, Result},
     objects::Objects,
     order::SampleRef,
-    planning::Adapter,
+    planning::{Adapter, SamplesLeft},
     stats::{Counters, add},
     store::Store,
     value_cache::ValueCache,
 };
+use cached::Lookups;
 pub(crate) use get_permits::GetPermits;
 use intake::Intake;
 pub(crate) use job::BatchJob;
@@ -84,6 +88,10 @@ pub(crate) struct Session {
     pub(crate) value_cache: Option<ValueCache>,
     pub(crate) on_error: OnError,
     pub(crate) seed: Option<u64>,
+    /// The first epoch.
+    pub(crate) first_epoch: u32,
+    /// Epochs that are read, including the first one.
+    pub(crate) epochs: NonZeroU32,
     pub(crate) limits: Limits,
     pub(crate) cpu: CpuPool,
     pub(crate) gets: GetPermits,
@@ -123,42 +131,29 @@ impl Session {
         self.max_stage() != usize::MAX
     }
 
+    /// Epochs that are still to be read, including `epoch`; at least 1.
+    pub(crate) fn epochs_left(&self, epoch: u32) -> u32 {
+        let done = epoch.saturating_sub(self.first_epoch);
+        self.epochs.get().saturating_sub(done).max(1)
+    }
+
     /// Reads one batch.
     pub(crate) async fn read(self: &Arc<Self>, job: &BatchJob) -> Result<Batch> {
         let intake = Intake::new(self, job);
-        cached::fetch(self, job, &intake).await?;
-        let RoutedSlots { pushed, plain } = self.divide(job, intake.missing());
-        let max_gets = self.gets.count();
-        // Reads that have begun are not cancelled when the gateway turns out to be faster.
-        let gets = if job.routes.is_exploring() && !pushed.is_empty() {
-            max_gets.min(EXPLORATION_GETS)
-        } else {
-            max_gets
-        };
-        let (pushed_samples, plain_samples) = (pushed.len(), plain.len());
-        let plain = PlainQueue::new(plain);
-        let pushed_route = async {
-            pushed::fetch(self, job, &intake, pushed).await?;
-            if job.routes.is_exploring() && pushed_samples > 0 {
-                let rest = self.reroute(job, &intake, plain.take_all());
-                plain.put_back(rest.plain);
-                pushed::fetch(self, job, &intake, rest.pushed).await?;
-            } else {
-                job.route_is_done(pushed_samples);
+        let mut lookups = Lookups::new();
+        loop {
+            let slots = lookups.next_slots(self, job, &intake).await?;
+            if slots.is_empty() {
+                break;
             }
-            Ok::<_, Error>(())
-        };
-        let plain_route = async {
-            plain::fetch(self, job, &intake, &plain, gets).await?;
-            job.route_is_done(plain_samples);
-            Ok::<_, Error>(())
-        };
-        futures::try_join!(pushed_route, plain_route)?;
-        // The samples that the gateway did not deliver: all of them if the engines differ from the first step on.
-        plain::fetch(self, job, &intake, &PlainQueue::new(intake.missing()), max_gets).await?;
+            self.fetch(job, &intake, slots).await?;
+        }
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {
-            adapter.observe(adapter.batch_end(job.samples_left));
+            adapter.observe(adapter.batch_end(SamplesLeft {
+                samples: job.samples_left,
+                later_epochs: self.epochs_left(job.epoch) - 1,
+            }));
         }
         if let Some(charge) = &job.charge {
             charge.settle();
@@ -175,6 +170,41 @@ impl Session {
                 value,
             });
         Ok(Batch::new(job.number, rows.collect()))
+    }
+
+    /// Reads the values of these slots from the endpoint.
+    async fn fetch(self: &Arc<Self>, job: &BatchJob, intake: &Intake<'_>, slots: Vec<usize>) -> Result<()> {
+        let RoutedSlots { pushed, plain } = self.divide(job, slots.clone());
+        let max_gets = self.gets.count();
+        // Reads that have begun are not cancelled when the gateway turns out to be faster.
+        let gets = if job.routes.is_exploring() && !pushed.is_empty() {
+            max_gets.min(EXPLORATION_GETS)
+        } else {
+            max_gets
+        };
+        let (pushed_samples, plain_samples) = (pushed.len(), plain.len());
+        let plain = PlainQueue::new(plain);
+        let pushed_route = async {
+            pushed::fetch(self, job, intake, pushed).await?;
+            if job.routes.is_exploring() && pushed_samples > 0 {
+                let rest = self.reroute(job, intake, plain.take_all());
+                plain.put_back(rest.plain);
+                pushed::fetch(self, job, intake, rest.pushed).await?;
+            } else {
+                job.route_is_done(pushed_samples);
+            }
+            Ok::<_, Error>(())
+        };
+        let plain_route = async {
+            plain::fetch(self, job, intake, &plain, gets).await?;
+            job.route_is_done(plain_samples);
+            Ok::<_, Error>(())
+        };
+        futures::try_join!(pushed_route, plain_route)?;
+        // The samples that the gateway did not deliver: all of them if the engines differ from the first step on.
+        let mut missing = intake.missing();
+        missing.retain(|slot| slots.binary_search(slot).is_ok());
+        plain::fetch(self, job, intake, &PlainQueue::new(missing), max_gets).await
     }
 
     /// Divides slots by the route of their samples.

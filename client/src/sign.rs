@@ -19,10 +19,14 @@ pub(crate) use path::object_path;
 
 use crate::error::{Error, Result};
 
-/// Validity of a signature. Every attempt is signed again, so this only covers clock differences and slow answers.
+/// Validity of a signature, from the start of its minute. Every attempt is signed again, so this only covers clock differences and
+/// slow answers.
 const EXPIRES: Duration = Duration::from_mins(15);
+/// Time stamps are rounded down to this many seconds. Readers with the same credentials then send equal targets for an object, by
+/// which a gateway may remember the store's authorization.
+const STAMP_SECONDS: u64 = 60;
 
-/// Signs any number of objects with one time stamp and one set of credentials.
+/// Signs any number of objects with one time stamp, the start of a minute, and one set of credentials.
 pub(crate) struct Presigner {
     /// The parameters that all signatures share.
     query: String,
@@ -33,11 +37,13 @@ pub(crate) struct Presigner {
 }
 
 impl Presigner {
-    /// Signatures of `credentials` for requests to `host` (with the port, unless it is the scheme's default).
+    /// Signatures of `credentials` for requests to `host` (with the port, unless it is the scheme's default). All presigners of one
+    /// minute are equal.
     ///
     /// # Errors
     /// If the time cannot be formatted.
     pub(crate) fn new(credentials: &Credentials, region: &str, host: &str, time: SystemTime) -> Result<Self> {
+        let time = rounded_down(time);
         let stamp = DateTime::from(time)
             .fmt(DateTimeFormat::DateTime)
             .map_err(|error| Error::internal("cannot format the time").with_source(error))?;
@@ -98,6 +104,11 @@ impl Presigner {
         let (query, signature) = (&self.query, self.signature(path));
         format!("{path}?{query}&{}={signature}", presign::SIGNATURE)
     }
+}
+
+fn rounded_down(time: SystemTime) -> SystemTime {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs() / STAMP_SECONDS * STAMP_SECONDS)
 }
 
 /// Without the key.

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use pushdown::wire::CacheStatus;
+
 use crate::value_cache::{NotCached, NotCachedCounters};
 
 /// What a reader has done so far. Counts cover this reader only and never decrease.
@@ -30,6 +32,12 @@ pub struct Stats {
     pub cache_writes: u64,
     /// Samples without a value written to that cache, by reason.
     pub not_cached: NotCached,
+    /// Values that the gateway read from its result cache.
+    pub gateway_cache_hits: u64,
+    /// Values that the gateway computed once for several requests in flight.
+    pub gateway_shared: u64,
+    /// Values that the gateway computed from a cached value of an earlier stage.
+    pub gateway_prefix_hits: u64,
     /// Requests that were repeated.
     pub retries: u64,
     /// Time that the consumer has waited for data.
@@ -61,11 +69,25 @@ pub(crate) struct Counters {
     pub(crate) cache_hits: AtomicU64,
     pub(crate) cache_writes: AtomicU64,
     pub(crate) not_cached: NotCachedCounters,
+    pub(crate) gateway_cache_hits: AtomicU64,
+    pub(crate) gateway_shared: AtomicU64,
+    pub(crate) gateway_prefix_hits: AtomicU64,
     pub(crate) retries: AtomicU64,
     pub(crate) waiting_nanos: AtomicU64,
 }
 
 impl Counters {
+    /// Counts a value from the gateway by where the gateway had it from.
+    pub(crate) fn count_gateway_value(&self, cache: CacheStatus) {
+        let counter = match cache {
+            CacheStatus::Computed => return,
+            CacheStatus::Memory | CacheStatus::Disk => &self.gateway_cache_hits,
+            CacheStatus::Shared => &self.gateway_shared,
+            CacheStatus::Prefix => &self.gateway_prefix_hits,
+        };
+        add(counter, 1);
+    }
+
     pub(crate) fn snapshot(&self, traffic: &Traffic) -> Stats {
         Stats {
             samples: self.samples.load(Relaxed),
@@ -78,6 +100,9 @@ impl Counters {
             cache_hits: self.cache_hits.load(Relaxed),
             cache_writes: self.cache_writes.load(Relaxed),
             not_cached: self.not_cached.snapshot(),
+            gateway_cache_hits: self.gateway_cache_hits.load(Relaxed),
+            gateway_shared: self.gateway_shared.load(Relaxed),
+            gateway_prefix_hits: self.gateway_prefix_hits.load(Relaxed),
             retries: self.retries.load(Relaxed),
             waiting: Duration::from_nanos(self.waiting_nanos.load(Relaxed)),
         }
@@ -86,4 +111,26 @@ impl Counters {
 
 pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_the_gateway_are_counted_by_where_they_come_from() {
+        let counters = Counters::default();
+        for (times, number) in [(4, 0), (1, 1), (2, 2), (5, 3), (6, 4)] {
+            (0..times).for_each(|_| counters.count_gateway_value(CacheStatus::from(number)));
+        }
+        let stats = counters.snapshot(&Traffic::default());
+        assert_eq!(
+            (
+                stats.gateway_cache_hits,
+                stats.gateway_shared,
+                stats.gateway_prefix_hits
+            ),
+            (3, 5, 6)
+        );
+    }
 }

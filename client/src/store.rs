@@ -1,6 +1,7 @@
 //! An S3 endpoint, and the credentials to read from it.
 
 mod aws;
+mod conditional;
 mod get;
 mod list;
 mod multi_object;
@@ -16,6 +17,7 @@ use std::{sync::Arc, time::SystemTime};
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use pushdown_exec::sync::Mutex;
 
+pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use get::Failure;
 pub use get::{Value, ValueRequest, ValueStream};
 pub use multi_object::{StoredTables, TablesScan};
@@ -192,6 +194,11 @@ impl Store {
 
     /// A presigner with the current credentials and time.
     pub(crate) async fn presigner(&self) -> Result<Presigner> {
+        self.presigner_at(SystemTime::now()).await
+    }
+
+    /// A presigner with the current credentials and the given time.
+    async fn presigner_at(&self, time: SystemTime) -> Result<Presigner> {
         let now = SystemTime::now();
         let known = self.shared.credentials.lock().clone();
         let fresh = |credentials: &aws_credential_types::Credentials| {
@@ -218,7 +225,7 @@ impl Store {
             &credentials,
             &self.shared.region,
             self.shared.transport.endpoint().host(),
-            now,
+            time,
         )
     }
 }

@@ -3,27 +3,24 @@
 //! One value is cached per object: the last one before the first random step that has no more bytes than the object.
 //! The object itself is never cached: this is not a mirror of the store.
 
+mod claim;
 mod folder;
 mod reasons;
+mod total;
 
 use std::path::PathBuf;
 
-use pushdown::{
-    Kind, Limits, Pipeline, Sample, available_engine,
-    pipeline::Digest,
-    wire::{self, Form},
-};
+use pushdown::{Limits, Pipeline, Sample, available_engine, pipeline::Digest, wire::stored};
 
 use crate::{
     error::{Error, Result},
     objects::{Object, Objects},
 };
+use claim::KnownHolders;
+pub(crate) use claim::{Claim, LEASE};
 use folder::Folder;
 pub use reasons::NotCached;
 pub(crate) use reasons::{NotCachedCounters, NotCachedReason};
-
-const ARRAY: &str = "application/vnd.safetensors";
-const BYTES: &str = "application/octet-stream";
 
 /// The values of one pipeline and bucket in a cache folder.
 #[derive(Debug)]
@@ -34,6 +31,19 @@ pub(crate) struct ValueCache {
     stages: Vec<CachedStage>,
     /// Whether the steps after them are random.
     has_random_steps: bool,
+}
+
+/// How a batch comes by a value.
+#[derive(Debug)]
+pub(crate) enum Lookup {
+    /// The value was cached.
+    Cached(Sample),
+    /// This process fetches and stores it.
+    Claimed(Claim),
+    /// Another process fetches it.
+    Held,
+    /// This process fetches it; nobody waits for it.
+    Unclaimed,
 }
 
 /// A stage whose values are the same in every epoch.
@@ -112,6 +122,39 @@ impl ValueCache {
         stages.map(|stage| stage.stage).min().unwrap_or_default()
     }
 
+    /// The cached value of an object, or the claim to fetch it.
+    pub(crate) fn load_or_claim(
+        &self,
+        object: Object<'_>,
+        stage: &CachedStage,
+        pipeline: &Pipeline,
+        limits: &Limits,
+    ) -> Lookup {
+        let load = || self.load(object, stage, pipeline, limits);
+        if let Some(value) = load() {
+            return Lookup::Cached(value);
+        }
+        match self.folder.claim(&self.digest(object, stage)) {
+            // The holder before may have stored the value since it was looked up.
+            Ok(Some(claim)) => load().map_or(Lookup::Claimed(claim), Lookup::Cached),
+            Ok(None) => Lookup::Held,
+            Err(_unwritable) => Lookup::Unclaimed,
+        }
+    }
+
+    /// Which of these values are missing, and held by another process.
+    pub(crate) fn are_held<'a>(
+        &self,
+        values: impl Iterator<Item = Option<(Object<'a>, &'a CachedStage)>>,
+    ) -> Vec<bool> {
+        let mut holders = KnownHolders::default();
+        let is_held = |value: Option<(Object<'_>, &CachedStage)>| {
+            value
+                .is_some_and(|(object, stage)| self.folder.is_held(&self.digest(object, stage), &mut holders))
+        };
+        values.map(is_held).collect()
+    }
+
     /// The cached value of an object.
     pub(crate) fn load(
         &self,
@@ -123,14 +166,7 @@ impl ValueCache {
         let body = self
             .folder
             .read(&self.digest(object, stage), limits.max_value_bytes)?;
-        let form = match pipeline.kinds().get(stage.stage)? {
-            Kind::Bytes(_) => BYTES,
-            Kind::Image(_) | Kind::Tensor(_) => ARRAY,
-            // Tables are streamed and never cached.
-            Kind::Table(_) => return None,
-        };
-        let value = wire::decode(form, |_| None, body, limits).ok()?;
-        pipeline.accepts(stage.stage, &value).then_some(value)
+        stored::decode(pipeline.kinds().get(stage.stage)?, body, limits).ok()
     }
 
     /// Caches a value, unless it has more bytes than the object.
@@ -147,14 +183,12 @@ impl ValueCache {
         if stored.is_some_and(|stored| value.bytes() > stored) {
             return Err(self.too_large_reason());
         }
-        let form = match value {
-            Sample::Bytes(_) => Form::Encoded,
-            Sample::Image(_) | Sample::Tensor(_) => Form::Safetensors,
-            Sample::Table(_) => return Err(NotCachedReason::Table),
-        };
-        let encoded = wire::encode(value.clone(), form, &Kind::from(value));
-        let encoded = encoded.map_err(|_error| NotCachedReason::Unwritable)?;
-        self.folder.write(&self.digest(object, stage), &encoded.parts)
+        // Tables are streamed and never cached.
+        if matches!(value, Sample::Table(_)) {
+            return Err(NotCachedReason::Table);
+        }
+        let parts = stored::encode(value).map_err(|_error| NotCachedReason::Unwritable)?;
+        self.folder.write(&self.digest(object, stage), &parts)
     }
 
     /// The reason for a value that has more bytes than its object.

@@ -14,6 +14,7 @@
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
+//! - `cache_hints`: what the gateway's result cache is told
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both
@@ -29,6 +30,7 @@
 mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod auto;
+    mod cache_hints;
     mod elastic;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod elastic_rows;

@@ -155,6 +155,9 @@ pub(crate) fn stats_json(stats: &Stats) -> String {
         "stored_bytes": stats.stored_bytes,
         "cache_hits": stats.cache_hits,
         "cache_writes": stats.cache_writes,
+        "gateway_cache_hits": stats.gateway_cache_hits,
+        "gateway_shared": stats.gateway_shared,
+        "gateway_prefix_hits": stats.gateway_prefix_hits,
         "retries": stats.retries,
         "waiting_seconds": stats.waiting.as_secs_f64(),
     })

@@ -74,7 +74,6 @@ def test_a_range_beyond_the_end(s3, bucket):
     assert status_and_code(error) == (416, "InvalidRange")
 
 
-@pytest.mark.embedded_lacks("ignores conditions on GET")
 def test_conditions(s3, bucket):
     etag = s3.put_object(Bucket=bucket, Key="k", Body=b"one")["ETag"]
     assert s3.get_object(Bucket=bucket, Key="k", IfMatch=etag)["Body"].read() == b"one"
@@ -83,7 +82,6 @@ def test_conditions(s3, bucket):
     assert status_and_code(error)[0] == 304
 
 
-@pytest.mark.embedded_lacks("ignores conditions on GET")
 def test_conditions_that_fail(s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"one")
     with pytest.raises(ClientError) as error:

@@ -3,7 +3,10 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use clap::Args;
-use pushdown::plan::{Class, Rules, Tiers};
+use pushdown::{
+    Pipeline,
+    plan::{ASSUMED_HIT_SECONDS, CacheHits, Class, LaterEpochs, Rules, Tiers},
+};
 use pushdown_client::Profile;
 use serde::{Deserialize, Serialize};
 
@@ -26,9 +29,14 @@ pub struct Assumptions {
     /// Assume a training time of this many milliseconds per sample
     #[arg(long, value_name = "MS", default_value_t = 0.0, help_heading = "What if")]
     pub trainer: f64,
-    /// Assume this many epochs over all objects; the download of weights is spread over them
+    /// Assume this many epochs over all objects; the plan minimises the time of all of them, and the download of weights is
+    /// spread over them
     #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, help_heading = "What if")]
     pub epochs: NonZeroU32,
+    /// Assume a gateway whose result cache has this ratio of the values, 0 to 1, at every stage before the first random step.
+    /// With several epochs, the first one finds the cache empty and fills it [default: 0]
+    #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "What if")]
+    pub cached: Option<f64>,
     /// Assume that gateway and host are the same machine, so that their work adds up [default: as reported by the gateway,
     /// unless --gateway-cores or --host-cores is set]
     #[arg(long, help_heading = "What if")]
@@ -44,6 +52,7 @@ impl Default for Assumptions {
             host_speed: 1.0,
             trainer: 0.0,
             epochs: NonZeroU32::MIN,
+            cached: None,
             shared: false,
         }
     }
@@ -73,11 +82,80 @@ impl Assumptions {
 
     /// The rules of a plan for this many objects.
     pub(super) fn rules(&self, objects: u32) -> Rules {
+        let (objects, epochs) = (f64::from(objects), f64::from(self.epochs.get()));
+        if self.cached.is_none() {
+            // All epochs are alike.
+            return Rules {
+                samples_left: objects * epochs,
+                ..Rules::default()
+            };
+        }
         Rules {
-            samples_left: f64::from(objects) * f64::from(self.epochs.get()),
+            samples_left: objects,
+            later: LaterEpochs {
+                count: epochs - 1.0,
+                samples: objects,
+            },
             ..Rules::default()
         }
     }
+
+    /// Adds the assumed hits of a result cache to the costs of a pipeline.
+    pub(super) fn add_hits(&self, classes: &mut [Class], pipeline: &Pipeline) {
+        let Some(later_ratio) = self.cached.map(|ratio| ratio.clamp(0.0, 1.0)) else {
+            return;
+        };
+        let hits = CacheHits {
+            ratio: if self.epochs == NonZeroU32::MIN {
+                later_ratio
+            } else {
+                0.0
+            },
+            later_ratio,
+            seconds: ASSUMED_HIT_SECONDS,
+        };
+        let stages = 1..=last_cached_stage(pipeline);
+        let candidates = classes.iter_mut().flat_map(|class| &mut class.candidates);
+        for candidate in candidates.filter(|candidate| stages.contains(&candidate.stage)) {
+            candidate.hits = hits;
+        }
+    }
+
+    /// What the result cache is assumed to have, as a sentence without a verb; `None` without the assumption.
+    pub(super) fn describe_cache(&self, pipeline: &Pipeline) -> Option<String> {
+        let percent = 100.0 * self.cached?;
+        let last = last_cached_stage(pipeline);
+        let stages = match last {
+            0 => return Some("nothing cached, since the first step is random".to_owned()),
+            1 => "stage 1".to_owned(),
+            last => format!("stages 1 to {last}"),
+        };
+        let reason = if last < pipeline.len() {
+            " (before the first random step)"
+        } else {
+            ""
+        };
+        let since = if self.epochs == NonZeroU32::MIN {
+            String::new()
+        } else {
+            format!(" from the second of {} epochs on", self.epochs)
+        };
+        Some(format!(
+            "{percent:.0} % of the values of {stages}{reason} in the gateway's result cache{since}, {:.1} ms per hit",
+            1e3 * ASSUMED_HIT_SECONDS
+        ))
+    }
+}
+
+/// The last stage whose values are the same in every epoch. Only those are cached.
+fn last_cached_stage(pipeline: &Pipeline) -> usize {
+    let steps = pipeline.steps().iter();
+    steps.take_while(|step| !step.is_random()).count()
+}
+
+fn parse_ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
+    ratio.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
 
 /// Scales costs to a host that is `host_speed` times as fast, and a gateway as well if both are the same machine.
@@ -92,20 +170,87 @@ pub(super) fn speed_up(classes: &mut [Class], host_speed: f64, shared: bool) {
 
 #[cfg(test)]
 mod tests {
-    use pushdown::plan::{Candidate, LoadingCost};
+    use pushdown::plan::{CacheHits, Candidate, LoadingCost};
 
     use super::*;
 
-    #[test]
-    fn a_host_with_twice_the_speed_takes_half_the_time() {
-        let candidate = Candidate {
-            stage: 1,
+    fn candidate(stage: usize) -> Candidate {
+        Candidate {
+            stage,
             bytes: 1e4,
             gateway_seconds: 0.02,
             host_seconds: 0.03,
             weights_bytes: 0.0,
             loading: LoadingCost::default(),
+            hits: CacheHits::default(),
+        }
+    }
+
+    fn assuming(cached: Option<f64>, epochs: u32) -> Assumptions {
+        Assumptions {
+            cached,
+            epochs: NonZeroU32::new(epochs).unwrap(),
+            ..Assumptions::default()
+        }
+    }
+
+    #[test]
+    fn stages_before_the_first_random_step_are_cached() {
+        let ratios = |text: &str, cached: Option<f64>, epochs: u32| -> Vec<(f64, f64)> {
+            let mut classes = [Class {
+                share: 1.0,
+                candidates: (0..4).map(candidate).collect(),
+            }];
+            assuming(cached, epochs).add_hits(&mut classes, &Pipeline::parse(text).unwrap());
+            let hits = classes[0].candidates.iter().map(|candidate| candidate.hits);
+            hits.map(|hits| (hits.ratio, hits.later_ratio)).collect()
         };
+        let (none, half) = ((0.0, 0.0), (0.5, 0.5));
+        let fixed = "decode | resize(8, 8) | to_float";
+        let random = "decode | random_crop(8, 8) | to_float";
+        assert_eq!(ratios(fixed, None, 1), [none; 4]);
+        assert_eq!(ratios(fixed, Some(0.5), 1), [none, half, half, half]);
+        assert_eq!(ratios(random, Some(0.5), 1), [none, half, none, none]);
+        let later = (0.0, 0.5);
+        assert_eq!(ratios(random, Some(0.5), 3), [none, later, none, none]);
+    }
+
+    #[test]
+    fn the_report_says_what_it_assumes_of_a_cache() {
+        let describe = |text: &str, cached: Option<f64>, epochs: u32| {
+            let pipeline = Pipeline::parse(text).unwrap();
+            assuming(cached, epochs)
+                .describe_cache(&pipeline)
+                .unwrap_or_default()
+        };
+        let fixed = "decode | resize(8, 8) | to_float";
+        insta::assert_snapshot!(
+            [
+                describe(fixed, None, 1),
+                describe(fixed, Some(0.5), 1),
+                describe("decode | random_crop(8, 8) | to_float", Some(1.0), 90),
+            ]
+            .join("\n")
+        );
+    }
+
+    #[test]
+    fn later_epochs_count_if_a_cache_is_assumed() {
+        let rules = |cached: Option<f64>| {
+            let rules = assuming(cached, 3).rules(100);
+            (rules.samples_left, rules.later.count, rules.later.samples)
+        };
+        assert_eq!(rules(None), (300.0, 0.0, 0.0));
+        assert_eq!(rules(Some(0.5)), (100.0, 2.0, 100.0));
+        assert_eq!(parse_ratio("0.5"), Ok(0.5));
+        for text in ["-0.1", "1.1", "NaN", "half", ""] {
+            assert!(parse_ratio(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_host_with_twice_the_speed_takes_half_the_time() {
+        let candidate = candidate(1);
         let faster = |speed: f64, shared: bool| {
             let mut classes = [Class {
                 share: 1.0,

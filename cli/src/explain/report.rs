@@ -26,6 +26,7 @@ pub struct Explanation {
     rules: Rules,
     plan: Plan,
     plain: Plan,
+    assumptions: Assumptions,
 }
 
 /// The costs of a split at a stage, over all classes.
@@ -72,6 +73,11 @@ fn shares(plan: &Plan) -> Vec<f64> {
         .collect()
 }
 
+/// Samples per second in the last epoch; `None` if it is not told apart from the first one.
+fn last_samples_per_second(plan: &Plan) -> Option<f64> {
+    plan.later.map(|later| 1.0 / later.load.seconds())
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -87,6 +93,7 @@ impl Explanation {
         let tiers = assumptions.tiers(&profile);
         let mut classes = profile.classes(CLASSES);
         speed_up(&mut classes, assumptions.host_speed, tiers.shared);
+        assumptions.add_hits(&mut classes, &profile.pipeline);
         let rules = assumptions.rules(objects);
         Self {
             uses_shared_cpus: assumptions.uses_shared_cpus(&profile),
@@ -96,7 +103,13 @@ impl Explanation {
             tiers,
             classes,
             rules,
+            assumptions: assumptions.clone(),
         }
+    }
+
+    /// Samples to read, in all epochs.
+    fn samples_left(&self) -> f64 {
+        self.rules.samples_left + self.rules.later.count * self.rules.later.samples
     }
 
     fn rows(&self) -> Vec<StageRow<'_>> {
@@ -117,7 +130,7 @@ impl Explanation {
                 after: step.map_or_else(|| "(object)".to_owned(), name),
                 kind: &pipeline.kinds()[stage],
                 bytes: single.bytes_per_sample,
-                gateway_seconds: mean(|candidate| candidate.gateway_seconds),
+                gateway_seconds: mean(Candidate::mean_gateway_seconds),
                 host_seconds: mean(|candidate| candidate.host_seconds),
                 samples_per_second: 1.0 / single.load.seconds(),
                 share,
@@ -175,6 +188,14 @@ impl Explanation {
             bytes(plain.bytes_per_sample),
             bound(&plan.load)
         )?;
+        if let Some(later) = &plan.later {
+            writeln!(
+                out,
+                "last epoch: {:.1} samples/s, limited by {}",
+                1.0 / later.load.seconds(),
+                bound(&later.load)
+            )?;
+        }
         if self.classes.len() > 1 {
             for (class, shares) in self.classes.iter().zip(&plan.shares) {
                 let splits: Vec<_> = class
@@ -222,8 +243,12 @@ impl Explanation {
             out,
             "assumed: {} samples to read, link {link}, {cores}; change with --epochs, --bandwidth, --gateway-cores, \
              --host-cores, --host-speed",
-            self.rules.samples_left,
-        )
+            self.samples_left(),
+        )?;
+        match self.assumptions.describe_cache(&self.profile.pipeline) {
+            Some(cache) => writeln!(out, "assumed: {cache}; change with --cached, --epochs"),
+            None => Ok(()),
+        }
     }
 
     /// The same as JSON.
@@ -234,6 +259,7 @@ impl Explanation {
             json!({
                 "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes_per_sample,
                 "bound": bound(&plan.load), "shares": shares(plan),
+                "last_epoch_samples_per_second": last_samples_per_second(plan).and_then(finite),
             })
         };
         let classes: Vec<_> = self
@@ -250,6 +276,8 @@ impl Explanation {
                             "stage": candidate.stage, "bytes": candidate.bytes,
                             "gateway_seconds": candidate.gateway_seconds, "host_seconds": candidate.host_seconds,
                             "weights_bytes": candidate.weights_bytes, "share": share,
+                            "cached_ratio": candidate.hits.ratio, "later_cached_ratio": candidate.hits.later_ratio,
+                            "hit_seconds": candidate.hits.seconds,
                         })
                     })
                     .collect();
@@ -274,7 +302,7 @@ impl Explanation {
             .collect();
         json!({
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
-            "samples_left": self.rules.samples_left,
+            "samples_left": self.samples_left(),
             "tiers": {
                 "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes_per_second),
                 "host_cores": tiers.host_cores, "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,

@@ -65,7 +65,8 @@ fn help() {
             shown(&["read", "--help"]),
             shown(&["explain", "--help"]),
             shown(&["steps", "--help"]),
-            shown(&["check", "--help"])
+            shown(&["check", "--help"]),
+            shown(&["store-check", "--help"])
         ]
         .join("\n")
     );
@@ -282,6 +283,9 @@ fn read_reports_its_statistics() {
                 "epoch_seconds",
                 "errors",
                 "first_batch_seconds",
+                "gateway_cache_hits",
+                "gateway_prefix_hits",
+                "gateway_shared",
                 "last_epoch",
                 "mode",
                 "not_cached",

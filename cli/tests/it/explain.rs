@@ -111,3 +111,46 @@ fn explain_measures_the_requested_number_of_samples() {
         assert_eq!(found["samples"], measured, "--samples {samples}");
     }
 }
+
+/// The gateway is slow, but for what it has cached. One epoch finds it there; of several, the first one fills the cache.
+#[test]
+fn a_result_cache_is_assumed_at_every_stage() {
+    let world = World::with_photos(5).unwrap();
+    let flags = ["--gateway-cores", "0.01", "--bandwidth", "1e6"];
+    let cached = |extra: &[&str]| json(&world, &[&flags, extra].concat());
+    let rate = |plan: &serde_json::Value, member: &str| plan[member].as_f64().unwrap_or_default();
+    let without = cached(&[]);
+    let all = cached(&["--cached", "1"]);
+    let stages = |found: &serde_json::Value| -> Vec<f64> {
+        let stages = found["stages"].as_array().unwrap();
+        stages
+            .iter()
+            .map(|stage| stage["gateway_seconds"].as_f64().unwrap())
+            .collect()
+    };
+    assert!(stages(&all)[0].abs() < 1e-9, "{all}");
+    assert!(
+        stages(&all)[1..]
+            .iter()
+            .all(|seconds| (seconds - 1e-4).abs() < 1e-9),
+        "{all}"
+    );
+    assert!(rate(&all["plan"], "samples_per_second") > 0.0);
+    assert!(all["plan"]["last_epoch_samples_per_second"].is_null());
+    let epochs = cached(&["--cached", "1", "--epochs", "90"]);
+    assert_eq!(
+        (&epochs["samples_left"], &without["samples_left"]),
+        (&450.0.into(), &5.0.into())
+    );
+    assert!(rate(&epochs["plan"], "last_epoch_samples_per_second") > 0.0);
+    let text = explain(&world, &[&flags[..], &["--cached", "0.5"]].concat());
+    let assumed =
+        "assumed: 50 % of the values of stages 1 to 3 in the gateway's result cache, 0.1 ms per hit; ";
+    assert!(text.contains(assumed), "{text}");
+    let text = explain(
+        &world,
+        &[&flags[..], &["--cached", "0.5", "--epochs", "3"]].concat(),
+    );
+    assert!(text.contains("from the second of 3 epochs on"), "{text}");
+    assert!(text.contains("\nlast epoch: "), "{text}");
+}

@@ -24,7 +24,7 @@ use tokio::{sync::watch, time::Instant};
 
 pub(crate) use assignment::Assignment;
 use event::Moment;
-pub(crate) use event::{Event, GatewayCpus, ReceivedValue};
+pub(crate) use event::{Event, GatewayCpus, ReceivedValue, SamplesLeft};
 pub(crate) use in_flight::InFlight;
 use interval::IntervalStart;
 pub(crate) use model_support::stages_after_models;

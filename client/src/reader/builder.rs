@@ -5,7 +5,12 @@ mod open;
 #[cfg(feature = "tables")]
 mod table;
 
-use std::{fmt, num::NonZeroUsize, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use arrow_array::LargeStringArray;
 use pushdown::{
@@ -149,6 +154,11 @@ impl PushdownReaderBuilder {
         shuffle(shuffle: bool) => |builder| builder.spec.shuffle = shuffle;
         /// Epoch, from 0: determines the order and the draws of random steps.
         epoch(epoch: u32) => |builder| builder.spec.epoch = epoch;
+        /// Epochs that will be read, from [`epoch`](Self::epoch) on. In [`Mode::Auto`] the plan minimises the time of all of them:
+        /// the first one may take longer than plain reading if the later ones find its values in the result cache of the gateway,
+        /// or need no download of weights. The gateway takes it as a hint which values are worth caching. Reading fewer or more
+        /// epochs is no error. Default: 1, so that no epoch is slower than plain reading.
+        epochs(epochs: NonZeroU32) => |builder| builder.spec.epochs = epochs;
         /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
         shard(shard: (usize, usize)) => |builder| (builder.spec.rank, builder.spec.world) = shard;
         /// Position of the first sample in the order of the epoch over all ranks, to resume: earlier ones are not read. It is
@@ -203,8 +213,11 @@ impl PushdownReaderBuilder {
         /// as detected by its listed size and ETag; for [`keys`](Self::keys) without a listing the key alone identifies
         /// the object. A corrupt file is read again, too. Nothing is ever removed.
         /// [`Stats::not_cached`](crate::Stats::not_cached) counts the values that were not cached, by reason.
+        ///
+        /// Processes of a host may share the folder: one of them fetches each value, and the others wait for it, at most 30 s.
         value_cache(folder: impl Into<PathBuf>) => |builder| builder.spec.value_cache = Some(folder.into());
-        /// The most bytes of the [`value_cache`](Self::value_cache). Nothing is added beyond it. Default: 10 GiB.
+        /// The most bytes of the [`value_cache`](Self::value_cache), for all processes together. Nothing is added beyond it.
+        /// Default: 10 GiB.
         value_cache_bytes(bytes: u64) => |builder| builder.spec.value_cache_bytes = bytes;
         /// Limits on a sample's values.
         limits(limits: Limits) => |builder| builder.limits = limits;

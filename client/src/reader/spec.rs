@@ -1,6 +1,9 @@
 //! The settings of a reader as data, for another process.
 
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::{
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+};
 
 use pushdown::{
     plan::simulate::ReadAhead,
@@ -35,6 +38,7 @@ pub struct ReaderSpec {
     pub seed: Option<u64>,
     pub shuffle: bool,
     pub epoch: u32,
+    pub epochs: NonZeroU32,
     /// This reader's number among [`world`](Self::world) readers that share the data set.
     pub rank: usize,
     pub world: usize,
@@ -73,6 +77,7 @@ impl Default for ReaderSpec {
             seed: None,
             shuffle: true,
             epoch: 0,
+            epochs: NonZeroU32::MIN,
             rank: 0,
             world: 1,
             start_position: 0,

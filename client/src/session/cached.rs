@@ -1,36 +1,142 @@
 //! Reads values from the value cache before anything is requested, and adds new ones.
+//!
+//! Of the processes that share a cache folder, one fetches each value, and the others wait for it. They cannot wait for each
+//! other in a circle: a batch that waits holds no claim, because it first fetches what it has claimed, and the CPU pool
+//! stores a value and removes its claim whether or not the batch waits. A batch does not wait while its reader is past its
+//! prefetch budget, since younger batches, which may hold claims, then wait for the oldest one. And no batch waits longer
+//! than the lease of a claim.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    ops::Range,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use pushdown::{Context, Kind, Sample, wire::Split};
+use tokio::time::{Instant, sleep};
 
 use super::{BatchJob, Session, intake::Intake};
 use crate::{
+    budget::Charge,
     error::Result,
-    stats::add,
-    value_cache::{CachedStage, NotCachedReason, ValueCache},
+    stats::{Counters, add},
+    value_cache::{CachedStage, Claim, LEASE, Lookup, NotCachedReason, ValueCache},
 };
 
-/// Takes every value of the batch that is cached.
-pub(super) async fn fetch(session: &Arc<Session>, job: &BatchJob, intake: &Intake<'_>) -> Result<()> {
-    if session.value_cache.is_none() {
-        return Ok(());
-    }
-    let loads: Vec<_> = intake
-        .missing()
-        .into_iter()
-        .map(|slot| {
-            let (session, index) = (Arc::clone(session), job.samples[slot].index);
-            let cpu = session.cpu.clone();
-            (slot, cpu.run_for(job.number, move || session.load(index)))
-        })
-        .collect();
-    for (slot, load) in loads {
-        if let Some((stage, value)) = load.await? {
-            intake.cached(slot, stage, value)?;
+/// The first and the longest pause before looking again for values that other processes fetch.
+const PAUSES: Range<Duration> = Duration::from_millis(5)..Duration::from_millis(50);
+
+/// The missing values of a batch, while other processes may fetch some of them.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    /// Slots whose values other processes fetch.
+    held: BTreeSet<usize>,
+    pause: Duration,
+    /// When the batch stops waiting.
+    deadline: Option<Instant>,
+}
+
+impl Lookups {
+    pub(super) const fn new() -> Self {
+        Self {
+            held: BTreeSet::new(),
+            pause: PAUSES.start,
+            deadline: None,
         }
     }
-    Ok(())
+
+    /// Takes every value of the batch that is cached, waits for those that other processes fetch, and returns the slots to
+    /// fetch next; none once the batch is complete.
+    pub(super) async fn next_slots(
+        &mut self,
+        session: &Arc<Session>,
+        job: &BatchJob,
+        intake: &Intake<'_>,
+    ) -> Result<Vec<usize>> {
+        let mut slots = intake.missing();
+        if session.value_cache.is_none() {
+            return Ok(slots);
+        }
+        slots.retain(|slot| !self.held.contains(slot));
+        loop {
+            let to_fetch = self.look_up(session, job, intake, slots).await?;
+            if !to_fetch.is_empty() || self.held.is_empty() {
+                return Ok(to_fetch);
+            }
+            slots = self.wait(session, job).await?;
+        }
+    }
+
+    /// Takes the cached values of these slots, and returns those to fetch.
+    async fn look_up(
+        &mut self,
+        session: &Arc<Session>,
+        job: &BatchJob,
+        intake: &Intake<'_>,
+        slots: Vec<usize>,
+    ) -> Result<Vec<usize>> {
+        let may_wait = self.may_wait(job);
+        let lookups: Vec<_> = slots
+            .into_iter()
+            .map(|slot| {
+                let (session, index) = (Arc::clone(session), job.samples[slot].index);
+                let cpu = session.cpu.clone();
+                let lookup = move || session.load_or_claim(index, may_wait);
+                (slot, cpu.run_for(job.number, lookup))
+            })
+            .collect();
+        let mut to_fetch = Vec::new();
+        for (slot, lookup) in lookups {
+            match lookup.await? {
+                (stage, Lookup::Cached(value)) => {
+                    intake.cached(slot, stage, value)?;
+                    self.pause = PAUSES.start;
+                }
+                (_, Lookup::Claimed(claim)) => {
+                    intake.claim(slot, claim);
+                    to_fetch.push(slot);
+                }
+                (_, Lookup::Held) => _ = self.held.insert(slot),
+                (_, Lookup::Unclaimed) => to_fetch.push(slot),
+            }
+        }
+        Ok(to_fetch)
+    }
+
+    /// Waits until a value that another process fetches may have arrived or is nobody's, and returns these slots.
+    async fn wait(&mut self, session: &Arc<Session>, job: &BatchJob) -> Result<Vec<usize>> {
+        // The link is idle, so the next batch may begin.
+        job.progress.mark_half();
+        self.deadline.get_or_insert_with(|| Instant::now() + LEASE);
+        loop {
+            if !self.may_wait(job) {
+                return Ok(std::mem::take(&mut self.held).into_iter().collect());
+            }
+            sleep(self.pause).await;
+            self.pause = (2 * self.pause).min(PAUSES.end);
+            let indices: Vec<_> = self.held.iter().map(|slot| job.samples[*slot].index).collect();
+            let (session, cpu) = (Arc::clone(session), session.cpu.clone());
+            let are_held = cpu
+                .run_for(job.number, move || session.are_held(&indices))
+                .await?;
+            let held = self.held.iter().zip(are_held);
+            let changed: Vec<usize> = held
+                .filter(|(_, is_held)| !is_held)
+                .map(|(slot, _)| *slot)
+                .collect();
+            if !changed.is_empty() {
+                self.held.retain(|slot| changed.binary_search(slot).is_err());
+                return Ok(changed);
+            }
+        }
+    }
+
+    /// Whether the batch may wait for other processes.
+    fn may_wait(&self, job: &BatchJob) -> bool {
+        let is_over = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        !is_over && !job.charge.as_deref().is_some_and(Charge::is_blocking)
+    }
 }
 
 impl Session {
@@ -44,10 +150,48 @@ impl Session {
         })
     }
 
-    fn load(&self, index: usize) -> Option<(u8, Sample)> {
-        let (cache, stage) = self.cached_stage(index)?.ok()?;
-        let value = cache.load(self.objects.object(index), stage, &self.pipeline, &self.limits)?;
-        Some((u8::try_from(stage.stage).ok()?, value))
+    /// The cached value of an object and its stage, or who fetches it. Claims nothing and waits for nobody unless `may_wait` is set.
+    fn load_or_claim(&self, index: usize, may_wait: bool) -> (u8, Lookup) {
+        let Some(Ok((cache, stage))) = self.cached_stage(index) else {
+            return (0, Lookup::Unclaimed);
+        };
+        let Ok(number) = u8::try_from(stage.stage) else {
+            return (0, Lookup::Unclaimed);
+        };
+        let object = self.objects.object(index);
+        let lookup = if may_wait && self.is_worth_claiming(index, stage) {
+            cache.load_or_claim(object, stage, &self.pipeline, &self.limits)
+        } else {
+            let value = cache.load(object, stage, &self.pipeline, &self.limits);
+            value.map_or(Lookup::Unclaimed, Lookup::Cached)
+        };
+        (number, lookup)
+    }
+
+    /// Whether a value will probably be cached: others would wait in vain for one that turns out to be larger than its object.
+    fn is_worth_claiming(&self, index: usize, stage: &CachedStage) -> bool {
+        if stage.is_known_to_fit(self.objects.bytes(index)) {
+            return true;
+        }
+        let Counters {
+            cache_hits,
+            cache_writes,
+            not_cached,
+            ..
+        } = &self.counters;
+        let cached = cache_hits.load(Relaxed) + cache_writes.load(Relaxed);
+        cached >= not_cached.snapshot().total()
+    }
+
+    /// Which of these objects have no cached value yet, and are fetched by another process.
+    fn are_held(&self, indices: &[usize]) -> Vec<bool> {
+        let Some(cache) = &self.value_cache else {
+            return vec![false; indices.len()];
+        };
+        cache.are_held(indices.iter().map(|index| {
+            let (_, stage) = self.cached_stage(*index)?.ok()?;
+            Some((self.objects.object(*index), stage))
+        }))
     }
 
     /// Whether a value at `stage` is to be cached, then or at a later stage. Counts the reason if not.
@@ -63,12 +207,13 @@ impl Session {
         false
     }
 
-    /// Runs `steps`, and caches the value of the cached stage.
+    /// Runs `steps`, and caches the value of the cached stage. The claim is held until then.
     pub(super) fn run_and_cache(
         &self,
         index: usize,
         steps: Range<usize>,
         sample: Sample,
+        claim: Option<Claim>,
         context: &Context<'_>,
     ) -> pushdown::Result<Sample> {
         let Some(Ok((cache, stage))) = self.cached_stage(index) else {
@@ -83,6 +228,7 @@ impl Session {
             let value = kinds.ok().and_then(|kinds| kinds.get(stage.stage)?.bytes());
             if value > stored {
                 self.counters.not_cached.count(cache.too_large_reason());
+                drop(claim);
                 return self.run_steps(index, steps, sample, context);
             }
         }
@@ -91,6 +237,7 @@ impl Session {
             Ok(()) => add(&self.counters.cache_writes, 1),
             Err(reason) => self.counters.not_cached.count(reason),
         }
+        drop(claim);
         self.run_steps(index, stage.stage..steps.end, value, context)
     }
 

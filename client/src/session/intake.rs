@@ -1,8 +1,11 @@
 //! Receives values: counts and checks them, and runs the rest of the pipeline on them.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use pushdown::{
@@ -18,6 +21,7 @@ use crate::{
     order::SampleRef,
     planning::{Event, InFlight, ReceivedValue},
     stats::add,
+    value_cache::Claim,
 };
 
 /// The value of a row, or the error that is reported in its place.
@@ -29,6 +33,8 @@ pub(super) struct Intake<'a> {
     session: &'a Arc<Session>,
     job: &'a BatchJob,
     slots: Mutex<Vec<Slot>>,
+    /// Claims of values that have not arrived, by slot.
+    claims: Mutex<BTreeMap<usize, Claim>>,
     arrived: AtomicUsize,
     /// Set in [`Mode::Auto`](super::Mode::Auto).
     in_flight: Option<InFlight<'a>>,
@@ -51,6 +57,7 @@ impl<'a> Intake<'a> {
             session,
             job,
             slots: Mutex::new(job.samples.iter().map(|_| Slot::Missing).collect()),
+            claims: Mutex::default(),
             arrived: AtomicUsize::new(0),
             in_flight,
         }
@@ -90,14 +97,18 @@ impl<'a> Intake<'a> {
                         stage: row.stage,
                         bytes: sample.bytes(),
                         seconds: row.seconds,
+                        cache: row.cache,
                     };
                     adapter.observe(Event::ValueReceived {
                         stored,
                         requested: self.job.routes.get(slot).split,
                         value,
+                        hash_fraction: self.session.objects.hash_fraction(sample_ref.index),
                     });
                 }
-                self.value(slot, row.stage, sample)
+                self.value(slot, row.stage, sample)?;
+                self.session.counters.count_gateway_value(row.cache);
+                Ok(())
             }
             Err(error) => self.failed(slot, error),
         }
@@ -122,8 +133,14 @@ impl<'a> Intake<'a> {
         self.begin(slot, stage, sample, true)
     }
 
+    /// Holds the claim of a slot's value until the value is stored, or will not be.
+    pub(super) fn claim(&self, slot: usize, claim: Claim) {
+        self.claims.lock().insert(slot, claim);
+    }
+
     fn begin(&self, slot: usize, stage: u8, sample: Sample, is_cached: bool) -> Result<()> {
         self.check_empty(slot)?;
+        let claim = self.claims.lock().remove(&slot);
         let bytes = sample.bytes();
         let index = self.job.samples[slot].index;
         if let Some(charge) = &self.job.charge {
@@ -144,8 +161,9 @@ impl<'a> Intake<'a> {
                     ..Context::new(session.objects.key(index).as_bytes())
                 };
                 let value = if is_new {
-                    session.run_and_cache(index, steps, sample, &context)
+                    session.run_and_cache(index, steps, sample, claim, &context)
                 } else {
+                    drop(claim);
                     session.run_steps(index, steps, sample, &context)
                 };
                 let value = value.map_err(|error| RowError::from(&error));
@@ -173,6 +191,7 @@ impl<'a> Intake<'a> {
     /// Records that a sample will not arrive.
     pub(super) fn failed(&self, slot: usize, error: RowError) -> Result<()> {
         self.check_empty(slot)?;
+        self.claims.lock().remove(&slot);
         self.arrived(slot, Slot::Done(0, Err(error)));
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Pushdown: a batch is one request, and rows missing from its answer are requested again.
 
 mod refusals;
+mod request;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,32 +9,25 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Method,
     header::{ACCEPT, CONTENT_TYPE},
 };
-use pushdown::wire::{self, BatchReader, BatchRequest, BatchSample, MAX_REQUEST_BYTES, Order, RowError};
+use pushdown::wire::{self, BatchReader, CachedRatios, RowError};
 
-use super::{BatchJob, Session, intake::Intake, routes::SampleRoute};
+use super::{BatchJob, Session, intake::Intake};
 use crate::{
     error::{Error, ErrorKind, Result},
     planning::{Adapter, Event, GatewayCpus},
     retry::is_transient_code,
-    sign::object_path,
     stats::add,
     transport::Answer,
 };
 use refusals::{batch_refused, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
+use request::{request_body, request_slots};
 
 /// Content type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
-/// The most samples in a request: the gateway's default limit.
-const MAX_SAMPLES: usize = 4096;
-/// The most bytes of a request apart from its samples: the pipeline's text and the signing parameters.
-const REQUEST_HEAD_BYTES: usize = 2 * pushdown::limits::MAX_PIPELINE_BYTES + 16 * 1024;
-/// The most bytes of a sample in JSON apart from its path.
-const SAMPLE_FRAME_BYTES: usize = 128;
 
 /// The outcome of an attempt without a permanent error.
 enum Attempt {
@@ -113,26 +107,6 @@ pub(super) async fn fetch(
     }
 }
 
-/// The first of the missing slots, as many as fit into one request.
-fn request_slots(session: &Session, job: &BatchJob, missing: &[usize]) -> Vec<usize> {
-    let mut room = MAX_REQUEST_BYTES.saturating_sub(REQUEST_HEAD_BYTES);
-    let bucket = session.objects.bucket().len();
-    let fits = |slot: &&usize| {
-        // Percent-encoding turns a byte into three.
-        let key = session.objects.key(job.samples[**slot].index);
-        let path = 3 * (bucket + key.len()) + SAMPLE_FRAME_BYTES;
-        let fits = path <= room;
-        room = room.saturating_sub(path);
-        fits
-    };
-    missing
-        .iter()
-        .take(MAX_SAMPLES)
-        .take_while(fits)
-        .copied()
-        .collect()
-}
-
 /// Requests the samples of `slots` once and takes the rows of the answer.
 async fn attempt(
     session: &Arc<Session>,
@@ -141,7 +115,7 @@ async fn attempt(
     intake: &Intake<'_>,
     failures: &mut RowFailures,
 ) -> Result<Attempt> {
-    let body = request(session, job, slots).await?;
+    let body = request_body(session, job, slots).await?;
     let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -163,6 +137,7 @@ async fn attempt(
         .is_some_and(|content_type| content_type.starts_with(ARROW));
     if let Some(adapter) = &session.adapter {
         adapter.observe(Event::RequestAnswered(GatewayCpus::from_headers(&answer.headers)));
+        adapter.observe(Event::CachedRatiosAnnounced(cached_ratios(&answer)));
     }
     let engine = answer.header(wire::header::ENGINE);
     if engine.is_some_and(|engine| is_limited_by_engine(session, job, slots, engine)) {
@@ -181,36 +156,10 @@ async fn attempt(
     }
 }
 
-/// The request's body: every sample with its own signature, signed again for every attempt.
-async fn request(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Result<Bytes> {
-    let presigner = session.store.presigner().await?;
-    let samples = slots
-        .iter()
-        .map(|slot| (job.samples[*slot].index, job.routes.get(*slot)));
-    let samples: Vec<(usize, SampleRoute)> = samples.collect();
-    let (session, epoch) = (Arc::clone(session), job.epoch);
-    let cpu = session.cpu.clone();
-    // Thousands of signatures take milliseconds.
-    let json = cpu.run(move || {
-        let sample = |(index, SampleRoute { split, max_bytes }): (usize, SampleRoute)| {
-            let path = object_path(session.objects.bucket(), session.objects.key(index));
-            let signature = presigner.signature(&path);
-            BatchSample {
-                split: (split != session.split).then_some(split),
-                max_bytes,
-                ..BatchSample::new(path, signature)
-            }
-        };
-        let samples = samples.into_iter().map(sample).collect();
-        let mut request = BatchRequest::new(session.pipeline.clone(), presigner.query(), samples);
-        request.split = session.split;
-        request.seed = session.seed;
-        request.epoch = Some(epoch);
-        request.order = Order::Any;
-        request.compression = session.compression;
-        request.to_json_for(&session.store.transport().features())
-    });
-    Ok(json.await??.into())
+/// What an answer states about the gateway's result cache; nothing if it has none.
+fn cached_ratios(answer: &Answer) -> CachedRatios {
+    let text = answer.header(wire::header::CACHED_RATIO);
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
 /// Takes the rows of an answer until its end.

@@ -119,7 +119,10 @@ impl Session {
 
     fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
         let stored = self.objects.bytes(sample.index);
-        let split = assignment.map_or(self.split, |plan| Split::At(plan.stage(sample, stored)));
+        let hash_fraction = || self.objects.hash_fraction(sample.index);
+        let split = assignment.map_or(self.split, |plan| {
+            Split::At(plan.stage(sample, stored, hash_fraction))
+        });
         let split = self.clamp_to_cached_stage(sample.index, split);
         let split = self.clamp_to_max_stage(split, |stage| {
             assignment.is_none_or(|plan| plan.fits(stage, stored))

@@ -24,6 +24,11 @@ fn time() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_000_000_250)
 }
 
+/// The start of its minute.
+fn minute() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_mins(1_795_000_000 / 60)
+}
+
 /// The signature that the presigner of `aws-sigv4` computes.
 fn reference(path: &str, host: &str, token: Option<&str>) -> Vec<(String, String)> {
     let identity = credentials(token).into();
@@ -36,7 +41,7 @@ fn reference(path: &str, host: &str, token: Option<&str>) -> Vec<(String, String
         .identity(&identity)
         .region("eu-west-1")
         .name("s3")
-        .time(time())
+        .time(minute())
         .settings(settings)
         .build()
         .unwrap()
@@ -90,9 +95,43 @@ fn the_query_has_the_parameters_of_a_batch() {
     assert_eq!(
         presigner.query(),
         "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20261118%2Feu-west-1%2Fs3%2F\
-         aws4_request&X-Amz-Date=20261118T110640Z&X-Amz-Expires=900&X-Amz-Security-Token=t%2F%2B%3D\
+         aws4_request&X-Amz-Date=20261118T110600Z&X-Amz-Expires=900&X-Amz-Security-Token=t%2F%2B%3D\
          &X-Amz-SignedHeaders=host"
     );
+}
+
+#[test]
+fn presigners_of_one_minute_sign_equal_targets() {
+    let target = |time| {
+        let presigner = Presigner::new(&credentials(Some("token")), "eu-west-1", "h", time).unwrap();
+        presigner.target("/bucket/key")
+    };
+    let expected = target(minute());
+    for millis in [1, 250, 40_250, 59_999] {
+        assert_eq!(
+            target(minute() + Duration::from_millis(millis)),
+            expected,
+            "{millis}"
+        );
+    }
+    for other in [
+        minute() - Duration::from_nanos(1),
+        minute() + Duration::from_mins(1),
+    ] {
+        assert_ne!(target(other), expected);
+    }
+}
+
+/// The signing key and the scope have the date of the rounded time.
+#[test]
+fn the_first_minute_of_a_day_is_signed_for_that_day() {
+    let midnight = SystemTime::UNIX_EPOCH + Duration::from_hours(1_795_000_000 / 86_400 * 24);
+    let presigner = |time| Presigner::new(&credentials(None), "eu-west-1", "h", time).unwrap();
+    let first = presigner(midnight + Duration::from_secs(59));
+    assert!(first.query().contains("20261118%2Feu-west-1") && first.query().contains("20261118T000000Z"));
+    assert_eq!(first.target("/b/k"), presigner(midnight).target("/b/k"));
+    let last = presigner(midnight - Duration::from_secs(1));
+    assert!(last.query().contains("20261117%2Feu-west-1") && last.query().contains("20261117T235900Z"));
 }
 
 #[test]

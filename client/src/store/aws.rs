@@ -3,15 +3,21 @@
 use std::time::Duration;
 
 use aws_config::{
-    BehaviorVersion, Region, environment::EnvironmentVariableRegionProvider,
-    meta::region::RegionProviderChain, profile::ProfileFileRegionProvider,
+    BehaviorVersion, Region,
+    environment::EnvironmentVariableRegionProvider,
+    meta::region::{ProvideRegion as _, RegionProviderChain},
+    profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider},
+    provider_config::ProviderConfig,
 };
-use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use aws_sdk_s3::config::{SharedHttpClient, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 use super::{Credentials, StoreBuilder};
-use crate::transport::{Endpoint, Timeouts};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    transport::{Endpoint, Timeouts},
+};
 
 /// Credentials are renewed this long before they expire.
 pub(super) const RENEW_BEFORE: Duration = Duration::from_mins(5);
@@ -85,6 +91,30 @@ fn http() -> SharedHttpClient {
 }
 
 impl Credentials {
+    /// The credentials of a profile of the AWS configuration files, even if the environment has others.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Credentials`] if the profile has none, or its provider fails.
+    pub async fn from_profile(profile: &str) -> Result<Self> {
+        let region = ProfileFileRegionProvider::builder().profile_name(profile).build();
+        let config = ProviderConfig::without_region()
+            .with_http_client(http())
+            .with_region(region.region().await);
+        let provider = ProfileFileCredentialsProvider::builder()
+            .profile_name(profile)
+            .configure(&config)
+            .build();
+        let found = provider.provide_credentials().await.map_err(|error| {
+            let text = format!("no credentials found in the profile `{profile}`");
+            Error::new(ErrorKind::Credentials, text).with_source(error)
+        })?;
+        Ok(Self {
+            access_key: found.access_key_id().to_owned(),
+            secret_key: found.secret_access_key().to_owned(),
+            session_token: found.session_token().map(str::to_owned),
+        })
+    }
+
     fn to_aws(&self) -> aws_credential_types::Credentials {
         let (access_key, secret_key) = (self.access_key.clone(), self.secret_key.clone());
         aws_credential_types::Credentials::new(

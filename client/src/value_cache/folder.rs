@@ -6,14 +6,18 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         OnceLock,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
 
 use bytes::Bytes;
 use pushdown::pipeline::Digest;
 
-use super::NotCachedReason;
+use super::{
+    NotCachedReason,
+    claim::{self, Claim, ClaimState, KnownHolders},
+    total::{DRAFT_EXTENSION, LockedTotal},
+};
 
 /// The most bytes of a file in addition to its value: the digest and the header of its form.
 const MAX_OVERHEAD_BYTES: u64 = 64 << 10;
@@ -24,14 +28,12 @@ const DIGEST_BYTES: usize = 32;
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// The most bytes of all files together.
+    /// The most bytes of all files together, those of other processes included.
     max_bytes: u64,
-    /// Bytes of all files. Counted at the first write, so a folder that is only read is not traversed.
-    used_bytes: OnceLock<AtomicU64>,
+    /// Whether the files were counted. That happens at the first write, so a folder that is only read is not traversed.
+    is_counted: AtomicBool,
     /// Why no more files are written.
     closed_reason: OnceLock<NotCachedReason>,
-    /// Counter for names of temporary files.
-    drafts: AtomicU64,
 }
 
 impl Folder {
@@ -40,9 +42,8 @@ impl Folder {
         Ok(Self {
             path,
             max_bytes,
-            used_bytes: OnceLock::new(),
+            is_counted: AtomicBool::new(false),
             closed_reason: OnceLock::new(),
-            drafts: AtomicU64::new(0),
         })
     }
 
@@ -72,123 +73,110 @@ impl Folder {
         }
         let body = parts.concat();
         let digest = Digest::new(&body);
-        let used = self
-            .used_bytes
-            .get_or_init(|| AtomicU64::new(folder_bytes(&self.path)));
-        let bytes = (body.len() + DIGEST_BYTES) as u64;
         let folder = self.path.display();
-        if used.fetch_add(bytes, Relaxed).saturating_add(bytes) > self.max_bytes {
-            if self.closed_reason.set(NotCachedReason::FolderFull).is_ok() {
-                let max_bytes = self.max_bytes;
-                tracing::warn!(%folder, max_bytes, "the value cache is full: no more values are cached");
+        match self.write_file(&self.file(name), &[&body, digest.as_bytes()]) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                if self.closed_reason.set(NotCachedReason::FolderFull).is_ok() {
+                    let max_bytes = self.max_bytes;
+                    tracing::warn!(%folder, max_bytes, "the value cache is full: no more values are cached");
+                }
+                Err(NotCachedReason::FolderFull)
             }
-            return Err(NotCachedReason::FolderFull);
-        }
-        self.write_file(&self.file(name), &[&body, digest.as_bytes()])
-            .map_err(|error| {
+            Err(error) => {
                 if self.closed_reason.set(NotCachedReason::Unwritable).is_ok() {
                     tracing::warn!(%folder, %error, "cannot write the value cache: no more values are cached");
                 }
-                NotCachedReason::Unwritable
-            })
+                Err(NotCachedReason::Unwritable)
+            }
+        }
     }
 
-    fn write_file(&self, file: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    /// Claims a value for this process, unless another holds a claim.
+    ///
+    /// # Errors
+    /// If no values can be written.
+    pub(super) fn claim(&self, name: &Digest) -> io::Result<Option<Claim>> {
+        if self.closed_reason.get().is_some() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let file = self.claim_file(name);
+        if let Some(claim) = Claim::create(&file)? {
+            return Ok(Some(claim));
+        }
+        let is_stale = || ClaimState::of(&file, &mut KnownHolders::default()) == ClaimState::Stale;
+        if !is_stale() {
+            return Ok(None);
+        }
+        // One at a time, so that nobody removes the claim of a process that has just taken it over.
+        let _lock = LockedTotal::lock(&self.path)?;
+        if is_stale() {
+            // Its holder may have removed it meanwhile.
+            drop(fs::remove_file(&file));
+        }
+        Claim::create(&file)
+    }
+
+    /// Whether to wait for a value: it is missing, and another process holds its claim.
+    pub(super) fn is_held(&self, name: &Digest, holders: &mut KnownHolders) -> bool {
+        !self.contains(name) && ClaimState::of(&self.claim_file(name), holders) == ClaimState::Held
+    }
+
+    /// Writes a file; `false` if the folder has no room for it.
+    fn write_file(&self, file: &Path, parts: &[&[u8]]) -> io::Result<bool> {
         let folder = file.parent().unwrap_or(&self.path);
         fs::create_dir_all(folder)?;
-        let draft = folder.join(format!(
-            "{}-{}.tmp",
-            std::process::id(),
-            self.drafts.fetch_add(1, Relaxed)
-        ));
-        let written = File::create(&draft)
-            .and_then(|mut file| parts.iter().try_for_each(|part| file.write_all(part)))
-            .and_then(|()| fs::rename(&draft, file));
-        if written.is_err() {
+        let (draft, mut opened) = create_draft(folder)?;
+        let written = parts.iter().try_for_each(|part| opened.write_all(part));
+        let written = written.and_then(|()| self.accept(&draft, file));
+        if !matches!(written, Ok(true)) {
             // Removing may fail for the same reason as writing.
             drop(fs::remove_file(&draft));
         }
         written
     }
 
+    /// Moves a complete file into place, unless the total would exceed the limit. A process that is killed on the way leaves
+    /// a total that is too high, never one that is too low.
+    fn accept(&self, draft: &Path, file: &Path) -> io::Result<bool> {
+        let bytes = |file: &Path| fs::metadata(file).map(|metadata| metadata.len());
+        let total = LockedTotal::lock(&self.path)?;
+        let used = total.bytes(!self.is_counted.swap(true, Relaxed))?;
+        // A damaged file is replaced.
+        let others = used.saturating_sub(bytes(file).unwrap_or_default());
+        let used = others.saturating_add(bytes(draft)?);
+        if used > self.max_bytes {
+            return Ok(false);
+        }
+        total.set_bytes(used)?;
+        fs::rename(draft, file)?;
+        Ok(true)
+    }
+
     fn file(&self, name: &Digest) -> PathBuf {
         let name = name.to_string();
         self.path.join(&name[..2]).join(&name[2..])
     }
+
+    fn claim_file(&self, name: &Digest) -> PathBuf {
+        self.file(name).with_extension(claim::EXTENSION)
+    }
 }
 
-/// Bytes of the files in the subfolders of a folder, without those whose metadata cannot be read.
-fn folder_bytes(path: &Path) -> u64 {
-    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
-    let files = entries(path).flat_map(|folder| entries(&folder.path()));
-    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+/// Creates a temporary file in a folder.
+fn create_draft(folder: &Path) -> io::Result<(PathBuf, File)> {
+    /// Of this process, which may have several caches in one folder.
+    static CREATED: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = CREATED.fetch_add(1, Relaxed);
+        let draft = folder.join(format!("{}-{number}.{DRAFT_EXTENSION}", std::process::id()));
+        match File::create_new(&draft) {
+            // Left by a process that was killed and had the same pid.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return Ok((draft, created?)),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write(folder: &Folder, name: &str, body: &'static str) -> Result<(), NotCachedReason> {
-        folder.write(&Digest::new(name.as_bytes()), &[Bytes::from(body)])
-    }
-
-    fn read(folder: &Folder, name: &str) -> Option<Bytes> {
-        folder.read(&Digest::new(name.as_bytes()), 1 << 20)
-    }
-
-    #[test]
-    fn a_changed_file_is_not_read() {
-        let path = tempfile::tempdir().unwrap();
-        let folder = Folder::open(path.path().join("cache"), 1 << 20).unwrap();
-        assert_eq!(read(&folder, "a"), None);
-        write(&folder, "a", "value").unwrap();
-        assert_eq!(read(&folder, "a").as_deref(), Some(&b"value"[..]));
-        let file = folder.file(&Digest::new(b"a"));
-        let whole = fs::read(&file).unwrap();
-        for length in 0..whole.len() {
-            fs::write(&file, &whole[..length]).unwrap();
-            assert_eq!(read(&folder, "a"), None, "cut to {length}");
-        }
-        for byte in 0..whole.len() {
-            let mut broken = whole.clone();
-            broken[byte] ^= 1;
-            fs::write(&file, broken).unwrap();
-            assert_eq!(read(&folder, "a"), None, "byte {byte} has changed");
-        }
-        assert!(folder.contains(&Digest::new(b"a")));
-        write(&folder, "a", "value").unwrap();
-        assert_eq!(read(&folder, "a").as_deref(), Some(&b"value"[..]));
-        let drafts = fs::read_dir(file.parent().unwrap()).unwrap().count();
-        assert_eq!(drafts, 1, "no temporary file is left");
-    }
-
-    #[test]
-    fn the_total_is_bounded_over_readers() {
-        let path = tempfile::tempdir().unwrap();
-        let open = || Folder::open(path.path().to_owned(), 100).unwrap();
-        let folder = open();
-        write(&folder, "a", "12345678").unwrap();
-        write(&folder, "b", "12345678").unwrap();
-        assert_eq!(write(&folder, "c", "12345678"), Err(NotCachedReason::FolderFull));
-        assert_eq!(
-            write(&folder, "d", ""),
-            Err(NotCachedReason::FolderFull),
-            "the folder stays closed"
-        );
-        assert!(read(&folder, "b").is_some() && read(&folder, "c").is_none());
-        let again = open();
-        assert_eq!(write(&again, "d", "12345678"), Err(NotCachedReason::FolderFull));
-        assert!(read(&again, "a").is_some() && read(&again, "d").is_none());
-    }
-
-    #[test]
-    fn a_failed_write_has_a_reason() {
-        let path = tempfile::tempdir().unwrap();
-        let folder = Folder::open(path.path().to_owned(), 1 << 20).unwrap();
-        // A file has the name of the subfolder.
-        fs::write(path.path().join(&Digest::new(b"a").to_string()[..2]), b"").unwrap();
-        assert_eq!(write(&folder, "a", "value"), Err(NotCachedReason::Unwritable));
-        assert_eq!(read(&folder, "a"), None);
-        assert_eq!(folder.closed_reason.get(), Some(&NotCachedReason::Unwritable));
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::{Duration, SystemTime},
 };
 
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -12,6 +13,8 @@ use pushdown_testkit::model_folder;
 use super::world::{Objects, World, into_rows, photos, run};
 
 const DETERMINISTIC: &str = "decode | resize(short=40) | center_crop(16) | to_float | cast(f16)";
+/// The lease of a claim.
+const LEASE: Duration = Duration::from_secs(30);
 const MODES: [Mode; 3] = [Mode::Pushdown, Mode::Auto, Mode::Plain];
 
 /// Enough photos for a plan. They have more bytes than the value of the pipeline and fewer than their pixels.
@@ -57,7 +60,7 @@ fn assert_same(found: &[Row], expected: &[Row], how: &str) {
     }
 }
 
-/// The files of a value cache.
+/// The files in the subfolders of a value cache.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = |path: &Path| -> Vec<_> {
         let entries = fs::read_dir(path).unwrap();
@@ -65,6 +68,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     };
     entries(folder)
         .iter()
+        .filter(|path| path.is_dir())
         .flat_map(|folder| entries(folder))
         .collect()
 }
@@ -250,6 +254,103 @@ fn a_full_cache_accepts_no_more_values() {
     assert_same(&rows, &expected, "full");
     assert_eq!(stats.cache_hits, kept.len() as u64);
     assert_eq!(files(&folder).len(), kept.len());
+}
+
+/// Readers of one process share a folder as processes do.
+#[test]
+fn concurrent_readers_fetch_each_value_once() {
+    let world = world();
+    let count = world.objects.len() as u64;
+    for mode in MODES {
+        let (expected, _) = read(world.reader(DETERMINISTIC).mode(mode).seed(3));
+        let folder = world.folder().join(format!("kept-{mode:?}"));
+        let reads = (0..4).map(|_| {
+            let reader = world.reader(DETERMINISTIC).mode(mode).seed(3);
+            let reader = reader.batch_size(8).value_cache(&folder);
+            async move {
+                let mut reader = reader.build().await.unwrap();
+                let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+                (into_rows(batches), reader.stats())
+            }
+        });
+        let reads = run(futures::future::join_all(reads));
+        let mut fetched = 0;
+        for (rows, stats) in &reads {
+            assert_same(rows, &expected, "concurrent");
+            fetched += count - stats.cache_hits;
+        }
+        assert_eq!(fetched, count, "{mode:?}");
+        assert_eq!(files(&folder).len() as u64, count, "{mode:?}: no claim is left");
+    }
+}
+
+/// Each reader holds claims of values that the others need first.
+#[test]
+fn readers_with_other_orders_do_not_wait_for_each_other_in_a_circle() {
+    let world = world();
+    let count = world.objects.len() as u64;
+    for prefetch_bytes in [1, 20_000, 1 << 30] {
+        let began = SystemTime::now();
+        let folder = world.folder().join(format!("kept-{prefetch_bytes}"));
+        let reads = (0..4).map(|seed| {
+            let reader = world.reader(DETERMINISTIC).seed(seed).batch_size(4);
+            let reader = reader.prefetch_bytes(prefetch_bytes).value_cache(&folder);
+            async move {
+                let mut reader = reader.build().await.unwrap();
+                let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+                assert_eq!(batches.iter().map(Batch::len).sum::<usize>() as u64, count);
+                count - reader.stats().cache_hits
+            }
+        });
+        let fetched: u64 = run(futures::future::join_all(reads)).iter().sum();
+        assert!(fetched <= count * 3 / 2, "{prefetch_bytes}: {fetched}");
+        assert!(began.elapsed().unwrap() < LEASE / 2, "nobody waits for a lease");
+    }
+}
+
+#[test]
+fn values_that_do_not_fit_are_not_waited_for() {
+    let world = world();
+    let began = SystemTime::now();
+    for (pipeline, mode) in [
+        ("decode", Mode::Pushdown),
+        ("decode | to_float", Mode::Plain),
+        ("decode | random_resized_crop(24)", Mode::Auto),
+    ] {
+        let folder = world.folder().join(format!("kept-{mode:?}"));
+        let (expected, _) = read(world.reader(pipeline).mode(mode).seed(3));
+        let reads = (0..3).map(|_| {
+            let reader = world.reader(pipeline).mode(mode).seed(3).value_cache(&folder);
+            async move { into_rows(reader.build().await.unwrap().try_collect().await.unwrap()) }
+        });
+        for rows in run(futures::future::join_all(reads)) {
+            assert_same(&rows, &expected, pipeline);
+        }
+        assert!(files(&folder).is_empty(), "no claim is left");
+    }
+    assert!(began.elapsed().unwrap() < LEASE / 2, "nobody waits for a lease");
+}
+
+/// Processes that hold claims and whose state is unknown, for instance in another container.
+#[test]
+fn a_claim_is_waited_for_until_its_lease_is_over() {
+    let world = world();
+    let folder = world.folder().join("kept");
+    let reader = || world.reader(DETERMINISTIC).seed(3).value_cache(&folder);
+    let (expected, _) = read(reader());
+    let made_at = SystemTime::now() - LEASE + Duration::from_secs(1);
+    for file in files(&folder) {
+        let claim = file.with_extension("claim");
+        fs::rename(file, &claim).unwrap();
+        fs::write(&claim, b"").unwrap();
+        let claim = fs::File::options().write(true).open(&claim).unwrap();
+        claim.set_modified(made_at).unwrap();
+    }
+    let (rows, stats) = read(reader());
+    assert!(made_at.elapsed().unwrap() >= LEASE);
+    assert_same(&rows, &expected, "after the lease");
+    assert_eq!(stats.cache_hits, 0);
+    assert_eq!(files(&folder).len(), world.objects.len(), "no claim is left");
 }
 
 #[test]

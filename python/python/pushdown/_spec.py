@@ -120,6 +120,7 @@ class ReaderSpec:
     seed: int | None = None
     shuffle: bool = True
     epoch: int = 0
+    epochs: int = 1
     rank: int = 0
     world: int = 1
     start_position: int = 0
@@ -143,6 +144,7 @@ class ReaderSpec:
     def __post_init__(self) -> None:
         for name, least in (
             ("batch_size", 1),
+            ("epochs", 1),
             ("every", 1),
             ("requests", 1),
             ("gets", 1),

@@ -12,10 +12,10 @@ from . import _native
 from ._native import Table, Tensor
 from ._onnx import provide_onnx_runtime
 from ._source import Source, open_data_set
-from ._spec import Connection, split_text, store_of
+from ._spec import Connection, check_least, split_text, store_of
 from ._store import StoreReader
 from ._url import parse_url
-from .errors import native_errors
+from .errors import ConfigError, native_errors
 from .pipeline import Pipeline, PipelineLike
 
 __all__ = ["Check", "Explanation", "Value", "check", "explain", "get", "get_many"]
@@ -111,6 +111,8 @@ def explain(
     bandwidth: float | None = None,
     gateway_cores: float | None = None,
     host_cores: float | None = None,
+    cached: float | None = None,
+    epochs: int = 1,
     seed: int | None = None,
     epoch: int | None = None,
     **connection: Unpack[Connection],
@@ -118,12 +120,23 @@ def explain(
     """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
 
     `bandwidth`: assume a link of this many megabits per second; `gateway_cores`, `host_cores`: assume machines with so many
-    cores. By default they are measured. Raises `PipelineError` and errors of reading.
+    cores. By default they are measured. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
+    stage before the first random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises
+    `ConfigError`, `PipelineError` and errors of reading.
     """
     text = Pipeline.of(pipeline).text
+    check_least("epochs", epochs, 1)
+    if cached is not None and not 0 <= cached <= 1:
+        raise ConfigError(f"invalid cached: expected a ratio from 0 to 1, found {cached}")
     store, credentials = store_of(connection)
     objects = open_data_set(source, store, credentials).objects
-    assumptions = {"bandwidth": bandwidth, "gateway_cores": gateway_cores, "host_cores": host_cores}
+    assumptions = {
+        "bandwidth": bandwidth,
+        "gateway_cores": gateway_cores,
+        "host_cores": host_cores,
+        "cached": cached,
+        "epochs": epochs,
+    }
     options = {"samples": samples, "seed": seed, "epoch": epoch or 0, "assumptions": assumptions}
     provide_onnx_runtime()
     with native_errors(text):

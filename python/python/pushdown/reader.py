@@ -39,6 +39,9 @@ class Reader(ReaderBase[ObjectIteration]):
     - `seed`: of the epoch's order and of random steps. Without one, samples are in the order of the data set.
       `shuffle=False` keeps that order with a seed, too.
     - `epoch`: of the first iteration, from 0.
+    - `epochs`: how many iterations will follow, from that epoch on. With `mode="auto"` the plan minimises the time of all of them:
+      the first one may be slower if later ones find its values in the result cache of the gateway. Other numbers of iterations
+      are no error.
     - `rank`, `world`: by default those of `torch.distributed` or of the launcher, looked up at each `iter()`.
     - `tail`: how an epoch ends that does not divide evenly. "even": equal counts on all ranks, fewer than `world` samples are
       dropped; "drop": full batches only; "pad": full batches, repeated samples have `valid` False; "short": each sample once.
@@ -72,6 +75,7 @@ class Reader(ReaderBase[ObjectIteration]):
         seed: int | None = None,
         shuffle: bool = True,
         epoch: int = 0,
+        epochs: int = 1,
         rank: int | None = None,
         world: int | None = None,
         tail: Tail = "even",
@@ -110,6 +114,7 @@ class Reader(ReaderBase[ObjectIteration]):
             seed=seed,
             shuffle=shuffle,
             epoch=epoch,
+            epochs=epochs,
             tail=tail,
             limit=limit,
             mode=mode,
@@ -149,6 +154,7 @@ class Reader(ReaderBase[ObjectIteration]):
         spec = replace(
             self._spec,
             epoch=self._epoch,
+            epochs=self._epochs_left(),
             start_position=self._position,
             start_batch=start_batch,
             every=every,
@@ -259,6 +265,11 @@ class Reader(ReaderBase[ObjectIteration]):
 
     def _restart(self, epoch: int) -> None:
         self._epoch, self._position = epoch, 0
+
+    def _epochs_left(self) -> int:
+        """Epochs that are still to be read, including the current one; at least 1."""
+        done = max(self._epoch - self._spec.epoch, 0)
+        return max(self._spec.epochs - done, 1)
 
     def _share(self, rank: Rank, start: int = 0) -> Share:
         spec = self._spec

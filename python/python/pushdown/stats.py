@@ -34,6 +34,12 @@ class Stats:
     """Values read from the value cache."""
     cache_writes: int = 0
     """Values written to the value cache."""
+    gateway_cache_hits: int = 0
+    """Values that the gateway read from its result cache."""
+    gateway_shared: int = 0
+    """Values that the gateway computed once for several requests in flight."""
+    gateway_prefix_hits: int = 0
+    """Values that the gateway computed from a cached value of an earlier stage."""
     retries: int = 0
     """Requests that were repeated."""
     waiting_seconds: float = 0.0

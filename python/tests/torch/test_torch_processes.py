@@ -41,7 +41,9 @@ def test_the_error_without_torch_names_the_extra():
 def test_ctrl_c_ends_a_loop_at_once(source, options):
     pytest.importorskip("torch", reason="torch is not installed")
     script = f"""
-        import os, pushdown.torch as pt
+        import os, signal, pushdown.torch as pt
+        # A shell starts jobs in the background with SIGINT ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with pt.Loader({source!r}, "decode | resize(256, 256) | to_float", **{options!r}) as loader:
             before = len(os.listdir("/proc/self/task"))
             try:

@@ -82,8 +82,19 @@ def test_check_and_explain_are_readable() -> None:
         "samples": 24,
         "seed": None,
         "epoch": 0,
-        "assumptions": {"bandwidth": 100.0, "gateway_cores": None, "host_cores": None},
+        "assumptions": {
+            "bandwidth": 100.0,
+            "gateway_cores": None,
+            "host_cores": None,
+            "cached": None,
+            "epochs": 1,
+        },
     }
+    cached = pushdown.explain("s3://photos/train/", "decode", cached=0.5, epochs=3).members["options"]
+    assert (cached["assumptions"]["cached"], cached["assumptions"]["epochs"]) == (0.5, 3)
+    for invalid in ({"cached": 1.5}, {"cached": float("nan")}, {"epochs": 0}):
+        with pytest.raises(ConfigError, match="invalid"):
+            pushdown.explain("s3://photos/train/", "decode", **invalid)
     with pytest.raises(PipelineError) as raised:
         pushdown.check("decode | nonsense")
     assert str(raised.value).endswith("\n  decode | nonsense\n           ^")

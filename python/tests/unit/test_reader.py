@@ -53,6 +53,16 @@ def test_each_complete_pass_goes_to_the_next_epoch(native: Any) -> None:
     assert indices(data) == first
 
 
+def test_the_epochs_left_are_those_after_the_current_one(native: Any) -> None:
+    data = reader(epoch=4, epochs=3)
+    for _ in range(4):
+        indices(data)
+    assert [spec["epochs"] for spec in native.opened] == [3, 2, 1, 1]
+    data.set_epoch(0)
+    indices(data)
+    assert native.opened[-1]["epochs"] == 3
+
+
 def test_a_second_iteration_closes_the_first(native: Any) -> None:
     data = reader()
     first = iter(data)

@@ -22,6 +22,8 @@ pub(crate) struct Assignment {
     /// Assumed bytes of an object of unknown size.
     pub(super) unlisted_bytes: u64,
     routes: Routes,
+    /// The sides of each size class, by the upper bounds of the hashes of their objects; see [`Decision::sides`].
+    sides: Vec<f64>,
     /// The stages that trials use; 0 is a plain read.
     trial_stages: Vec<u8>,
     /// One object in this many is a trial.
@@ -34,7 +36,7 @@ enum Routes {
     Unknown,
     /// Nothing is known except that the gateway finished first: all objects are pushed down.
     AllPushed,
-    /// The planned stages of each class.
+    /// The planned stages of each class: a size and a side.
     Planned(Vec<Vec<StageShare>>),
 }
 
@@ -51,6 +53,7 @@ impl Assignment {
         Self {
             unlisted_bytes,
             routes: Routes::Unknown,
+            sides: vec![1.0],
             trial_stages: context.trial_stages.clone(),
             stride: TRIAL_STRIDE,
             context,
@@ -90,6 +93,7 @@ impl Assignment {
             context,
             unlisted_bytes,
             routes: Routes::Planned(routes.collect()),
+            sides: decision.sides.clone(),
             trial_stages,
             stride,
         }
@@ -97,7 +101,15 @@ impl Assignment {
 
     /// The stage of an object. It follows from its size; objects of one size are spread so that any part of the data set has
     /// the shares of the plan. Trials have another stage. Stage 0 if the value could exceed its maximum.
-    pub(crate) fn stage(&self, sample: SampleRef, stored: Option<u64>) -> u8 {
+    ///
+    /// `hash_fraction` is called if the gateway caches a part of the objects: it returns the hash of this one as a fraction of
+    /// all hashes.
+    pub(crate) fn stage(
+        &self,
+        sample: SampleRef,
+        stored: Option<u64>,
+        hash_fraction: impl FnOnce() -> f64,
+    ) -> u8 {
         let context = &self.context;
         let fits = |stage: u8| context.fits(stage, stored.unwrap_or(self.unlisted_bytes));
         let trial_stage = |turn: u64| {
@@ -111,7 +123,8 @@ impl Assignment {
             Routes::Unknown | Routes::AllPushed => trial_stage(sample.position / 2).unwrap_or_default(),
             Routes::Planned(routes) => {
                 let planned = || {
-                    let of_class = routes.get(context.class(stored)).map_or(&[][..], Vec::as_slice);
+                    let class = context.class(stored) * self.sides.len() + self.side(hash_fraction);
+                    let of_class = routes.get(class).map_or(&[][..], Vec::as_slice);
                     planned_stage(of_class, sample.index)
                 };
                 // Trials are spread evenly over the positions of any rank.
@@ -120,6 +133,17 @@ impl Assignment {
                 if fits(stage) { stage } else { 0 }
             }
         }
+    }
+
+    /// The number of an object's side.
+    fn side(&self, hash_fraction: impl FnOnce() -> f64) -> usize {
+        let last = self.sides.len().saturating_sub(1);
+        if last == 0 {
+            return 0;
+        }
+        let hash_fraction = hash_fraction();
+        let side = self.sides.iter().position(|upper| hash_fraction < *upper);
+        side.unwrap_or(last)
     }
 
     /// Whether the value of an object at a stage is within its maximum, or can be kept within it.

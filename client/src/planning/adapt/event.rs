@@ -6,7 +6,7 @@ use http::HeaderMap;
 use pushdown::{
     StepTiming,
     plan::SetupCosts,
-    wire::{CpuTime, Split, header},
+    wire::{CacheStatus, CachedRatios, CpuTime, Split, header},
 };
 
 use crate::planning::profile::{SampleProfile, number};
@@ -19,7 +19,7 @@ pub(crate) enum Event {
         samples: Vec<SampleProfile>,
         link_bytes_per_second: Option<f64>,
         gateway_cores: Option<f64>,
-        samples_left: usize,
+        left: SamplesLeft,
         setup: SetupCosts,
     },
     /// The first stored object is about to be requested.
@@ -54,6 +54,8 @@ pub(crate) enum Event {
     RequestBegan,
     /// Its answer states what the gateway has.
     RequestAnswered(GatewayCpus),
+    /// Its answer states which objects the gateway caches at each stage.
+    CachedRatiosAnnounced(CachedRatios),
     /// The answer has arrived, or failed.
     RequestEnded,
     /// The gateway sent a value for a sample.
@@ -62,6 +64,8 @@ pub(crate) enum Event {
         stored: Option<u64>,
         requested: Split,
         value: ReceivedValue,
+        /// The hash of the object, as a fraction of all hashes.
+        hash_fraction: f64,
     },
     /// Steps of a sample ran on this host.
     HostStepsRan {
@@ -73,10 +77,19 @@ pub(crate) enum Event {
     BatchConsumed { time: Duration, samples: usize },
     /// A batch is complete. Samples of the epoch that are left after it are planned again.
     BatchEnded {
-        samples_left: usize,
+        left: SamplesLeft,
         usage: ResourceUsage,
         setup: SetupCosts,
     },
+}
+
+/// What is left to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SamplesLeft {
+    /// Samples of the current epoch.
+    pub(crate) samples: usize,
+    /// Epochs after it.
+    pub(crate) later_epochs: u32,
 }
 
 /// The time of an event, and the bytes received until then.
@@ -108,6 +121,9 @@ pub(crate) struct ReceivedValue {
     pub(crate) bytes: u64,
     /// CPU time of the gateway's steps.
     pub(crate) seconds: f32,
+    /// Where the gateway had it from. Only the seconds of computed values are the cost of all steps; those of others are the cost
+    /// of a cache hit.
+    pub(crate) cache: CacheStatus,
 }
 
 /// What an answer states about the CPUs of the gateway.

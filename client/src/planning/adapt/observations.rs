@@ -6,7 +6,7 @@ use pushdown::plan::Replanner;
 use pushdown_exec::sync::Mutex;
 
 use super::{
-    Adapter, State, assignment::Assignment, plan_context::PlanContext, unlisted_sizes::UnlistedSizes,
+    Adapter, State, assignment::Assignment, float, plan_context::PlanContext, unlisted_sizes::UnlistedSizes,
 };
 
 /// What the planner of a reader has observed, and the plan made from it: the costs of steps, and the speed of machines and link.
@@ -54,8 +54,10 @@ impl Adapter {
             };
         }
         self.has_plan.send_replace(true);
+        let mut replanner = known.replanner;
+        replanner.next_epoch(float(self.epoch_samples as u64));
         state = State {
-            replanner: known.replanner,
+            replanner,
             assignment: known.assignment,
             unlisted: known.unlisted,
             batches: known.batches,

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use pushdown::{StepTiming, wire::Split};
+use pushdown::{
+    StepTiming,
+    wire::{CacheStatus, Split},
+};
 
 use super::{
     Adapter, EXPLORATION_BATCHES, State,
@@ -22,7 +25,7 @@ impl Adapter {
                 samples,
                 link_bytes_per_second,
                 gateway_cores,
-                samples_left,
+                left,
                 setup,
             } => {
                 self.observe_profile(&mut state, &samples);
@@ -33,7 +36,7 @@ impl Adapter {
                     state.replanner.set_gateway_cores(cores);
                 }
                 state.batches = EXPLORATION_BATCHES;
-                self.plan(&mut state, samples_left, setup);
+                self.plan(&mut state, left, setup);
             }
             Event::ReadingBegan(usage) => state.begin_interval(usage),
             Event::SamplesBegan(routes) => {
@@ -74,12 +77,17 @@ impl Adapter {
             }
             Event::RequestBegan => state.pending_batches += 1,
             Event::RequestAnswered(cpus) => self.observe_gateway_cpus(&mut state, &cpus),
+            Event::CachedRatiosAnnounced(ratios) => {
+                let ratios = ratios.iter().map(|(stage, ratio)| (stage.into(), ratio));
+                state.replanner.set_cached_ratios(ratios);
+            }
             Event::RequestEnded => state.pending_batches -= 1,
             Event::ValueReceived {
                 stored,
                 requested,
                 value,
-            } => self.observe_value(&mut state, stored, requested, value),
+                hash_fraction,
+            } => self.observe_value(&mut state, (stored, hash_fraction), requested, value),
             Event::HostStepsRan { stored, ran } => self.observe_host_steps(&mut state, stored, &ran),
             Event::BatchConsumed { time, samples } => {
                 if samples > 0 {
@@ -87,15 +95,14 @@ impl Adapter {
                     state.replanner.observe_trainer_seconds(seconds);
                 }
             }
-            Event::BatchEnded {
-                samples_left,
-                usage,
-                setup,
-            } => {
+            Event::BatchEnded { left, usage, setup } => {
                 state.observe_interval(usage);
                 state.batches += 1;
-                if state.batches >= EXPLORATION_BATCHES || samples_left == 0 {
-                    self.plan(&mut state, samples_left, setup);
+                if left.samples == 0 {
+                    state.replanner.next_epoch(float(self.epoch_samples as u64));
+                }
+                if state.batches >= EXPLORATION_BATCHES || left.samples == 0 {
+                    self.plan(&mut state, left, setup);
                 }
             }
         }
@@ -116,7 +123,7 @@ impl Adapter {
     fn observe_value(
         &self,
         state: &mut State,
-        stored: Option<u64>,
+        (stored, hash_fraction): (Option<u64>, f64),
         requested: Split,
         received: ReceivedValue,
     ) {
@@ -128,11 +135,12 @@ impl Adapter {
             _ => received.stage,
         };
         let (stage, bytes) = (usize::from(stage), float(received.bytes));
-        // If no step ran, the cost of the steps is unknown.
-        if received.seconds > 0.0 {
-            state
-                .replanner
-                .observe_gateway_seconds(class, stage, received.seconds.into());
+        let seconds = f64::from(received.seconds);
+        if received.cache != CacheStatus::Computed {
+            state.replanner.observe_cache_hit(stage, hash_fraction, seconds);
+        } else if seconds > 0.0 {
+            state.replanner.observe_gateway_seconds(class, stage, seconds);
+            state.replanner.observe_cache_miss(stage, hash_fraction);
         }
         state
             .replanner

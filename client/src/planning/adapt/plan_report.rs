@@ -4,7 +4,7 @@ use std::fmt;
 
 use pushdown::{
     Pipeline,
-    plan::{Bound, Decision, Plan},
+    plan::{Bound, Class, Decision, Plan},
 };
 
 /// The plan of a reader in [`Mode::Auto`](crate::Mode::Auto), and what it was made from.
@@ -38,6 +38,20 @@ impl PlanReport {
     }
 }
 
+/// The stages at which the gateway caches all objects of a class.
+fn cached_stages(class: &Class) -> String {
+    let cached = class
+        .candidates
+        .iter()
+        .filter(|split| split.hits.later_ratio >= 1.0);
+    let stages: Vec<_> = cached.map(|split| split.stage.to_string()).collect();
+    if stages.is_empty() {
+        "not cached".to_owned()
+    } else {
+        format!("cached at stage {}", stages.join(", "))
+    }
+}
+
 impl fmt::Display for PlanReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Decision {
@@ -63,11 +77,20 @@ impl fmt::Display for PlanReport {
         let (gateway, host) = (tiers.gateway_cores, tiers.host_cores);
         write!(f, ", {gateway:.1} cores at the gateway, {host:.1} on this host")?;
         writeln!(f, "{}", if tiers.shared { " (the same ones)" } else { "" })?;
-        for ((class, shares), max_bytes) in classes.iter().zip(&plan.shares).zip(&self.max_object_bytes) {
+        let sides = self.decision.sides.len();
+        let max_bytes = self
+            .max_object_bytes
+            .iter()
+            .flat_map(|bytes| std::iter::repeat_n(bytes, sides));
+        for ((class, shares), max_bytes) in classes.iter().zip(&plan.shares).zip(max_bytes) {
             match max_bytes {
-                &u64::MAX => write!(f, "  larger objects:")?,
-                max_bytes => write!(f, "  objects up to {} KB:", max_bytes / 1000)?,
+                &u64::MAX => write!(f, "  larger objects")?,
+                max_bytes => write!(f, "  objects up to {} KB", max_bytes / 1000)?,
             }
+            if sides > 1 {
+                write!(f, ", {}", cached_stages(class))?;
+            }
+            write!(f, ":")?;
             let taken = class.candidates.iter().zip(shares);
             let splits: Vec<_> = taken
                 .filter(|(_, share)| **share > 0.0)

@@ -2,7 +2,10 @@
 
 use pushdown::Step;
 
-use super::{Adapter, event::Event};
+use super::{
+    Adapter,
+    event::{Event, SamplesLeft},
+};
 use crate::{
     error::Result, models::preload, objects::Objects, planning::profile::ProfileRequest, store::Store,
 };
@@ -16,6 +19,8 @@ pub(crate) struct ProbeRequest<'a> {
     pub(crate) objects: &'a Objects,
     pub(crate) seed: Option<u64>,
     pub(crate) epoch: u32,
+    /// Epochs that follow.
+    pub(crate) later_epochs: u32,
 }
 
 impl Adapter {
@@ -25,7 +30,12 @@ impl Adapter {
     /// # Errors
     /// If no object can be requested. Refused objects are skipped.
     pub(crate) async fn probe(&self, store: &Store, request: ProbeRequest<'_>) -> Result<()> {
-        let ProbeRequest { objects, seed, epoch } = request;
+        let ProbeRequest {
+            objects,
+            seed,
+            epoch,
+            later_epochs,
+        } = request;
         if objects.is_empty() {
             return Ok(());
         }
@@ -50,7 +60,10 @@ impl Adapter {
             samples: profile.samples,
             link_bytes_per_second: profile.link_bytes_per_second,
             gateway_cores: profile.gateway_cores,
-            samples_left: objects.len(),
+            left: SamplesLeft {
+                samples: objects.len(),
+                later_epochs,
+            },
             setup: self.setup_costs(),
         });
         Ok(())

@@ -2,24 +2,29 @@
 
 use std::sync::Arc;
 
-use pushdown::plan::{Plan, Rules, SetupCosts};
+use pushdown::plan::{LaterEpochs, Plan, Rules, SetupCosts};
 
-use super::{Adapter, State, assignment::Assignment, float};
+use super::{Adapter, SamplesLeft, State, assignment::Assignment, float};
 use crate::models::preload;
 
 impl Adapter {
-    /// Plans the samples of the epoch that are left and have not begun.
-    pub(super) fn plan(&self, state: &mut State, samples_left: usize, setup: SetupCosts) {
+    /// Plans the samples of the epoch that are left and have not begun, and later epochs.
+    pub(super) fn plan(&self, state: &mut State, left: SamplesLeft, setup: SetupCosts) {
+        let epoch_samples = self.epoch_samples;
         // After the last batch, plan for the next epoch.
-        let samples_left = match samples_left.saturating_sub(state.begun_samples) {
-            0 => self.epoch_samples,
-            left => left,
+        let (samples_left, later_epochs) = match left.samples.saturating_sub(state.begun_samples) {
+            0 => (epoch_samples, left.later_epochs.saturating_sub(1)),
+            samples => (samples, left.later_epochs),
         };
         let rules = Rules {
             samples_left: float(samples_left as u64),
             batch_size: float(self.batch_size as u64),
             max_expand: state.unlisted.max_expand(self.context.max_expand),
             weights_in_flight: state.is_fetching_weights,
+            later: LaterEpochs {
+                count: later_epochs.into(),
+                samples: float(epoch_samples as u64),
+            },
             ..Rules::default()
         };
         let before = state

@@ -7,15 +7,15 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{
     Adapter,
-    event::{Event, Moment, ResourceUsage},
+    event::{Event, Moment, ResourceUsage, SamplesLeft},
     float,
 };
 
 impl Adapter {
-    /// The end of a batch with `samples_left` samples of the epoch after it.
-    pub(crate) fn batch_end(&self, samples_left: usize) -> Event {
+    /// The end of a batch, with what is left after it.
+    pub(crate) fn batch_end(&self, left: SamplesLeft) -> Event {
         Event::BatchEnded {
-            samples_left,
+            left,
             usage: self.usage(),
             setup: self.setup_costs(),
         }

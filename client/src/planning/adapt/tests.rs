@@ -2,7 +2,11 @@ mod replay;
 
 use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
-use pushdown::{StepTiming, wire::Split};
+use pushdown::{
+    StepTiming,
+    plan::Candidate,
+    wire::{CacheStatus, Split},
+};
 use tokio::time::advance;
 
 use super::*;
@@ -14,11 +18,13 @@ fn receive(adapter: &Adapter, stored: Option<u64>, stage: u8) {
         stage,
         bytes: 30_000,
         seconds: 0.04,
+        cache: CacheStatus::Computed,
     };
     adapter.observe(Event::ValueReceived {
         stored,
         requested: Split::At(stage),
         value,
+        hash_fraction: 0.5,
     });
 }
 
@@ -43,7 +49,10 @@ fn state_cores(adapter: &Adapter, batches: Option<f64>) {
 }
 
 fn end_batch(adapter: &Adapter, samples_left: usize) {
-    adapter.observe(adapter.batch_end(samples_left));
+    adapter.observe(adapter.batch_end(SamplesLeft {
+        samples: samples_left,
+        later_epochs: 0,
+    }));
 }
 
 /// Reads a stored object in that time.
@@ -68,7 +77,7 @@ async fn two_batches_make_a_plan() {
                 index: 0,
                 is_padding: false,
             };
-            match adapter.assignment().stage(sample, Some(4_000_000)) {
+            match adapter.assignment().stage(sample, Some(4_000_000), || 0.5) {
                 0 => {
                     read(&adapter, 4_000_000, Duration::from_millis(2)).await;
                     run_steps(&adapter, 4_000_000);
@@ -120,6 +129,128 @@ fn a_plan_covers_the_samples_that_have_not_begun() {
     near(rules(0), (256.0, 0.0));
 }
 
+/// A value that was not computed for this request costs the gateway little, and its steps cost as much as before.
+#[test]
+fn seconds_of_cached_values_are_no_step_costs() {
+    let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
+    let planned = |hits: &[CacheStatus]| {
+        let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
+        state_cores(&adapter, None);
+        run_steps(&adapter, 4_000_000);
+        receive(&adapter, Some(4_000_000), 2);
+        for cache in hits {
+            adapter.observe(Event::ValueReceived {
+                stored: Some(4_000_000),
+                requested: Split::At(2),
+                value: ReceivedValue {
+                    stage: 2,
+                    bytes: 30_000,
+                    seconds: 0.001,
+                    cache: *cache,
+                },
+                hash_fraction: 0.5,
+            });
+        }
+        end_batch(&adapter, 128);
+        end_batch(&adapter, 128);
+        let decision = adapter.plan_report().unwrap().decision;
+        decision.classes[0].candidates[1]
+    };
+    let expected = planned(&[]);
+    for cache in [
+        CacheStatus::Memory,
+        CacheStatus::Disk,
+        CacheStatus::Shared,
+        CacheStatus::Prefix,
+    ] {
+        let found = planned(&[cache; 4]);
+        let steps = |split: &Candidate| (split.gateway_seconds, split.host_seconds);
+        assert_eq!(steps(&found), steps(&expected), "{cache:?}");
+        // Four of five values cost what a hit does.
+        assert!((found.hits.ratio - 0.8).abs() < 1e-9, "{cache:?}: {found:?}");
+        assert!((found.hits.seconds - 0.001).abs() < 1e-6, "{cache:?}: {found:?}");
+    }
+    let computed = planned(&[CacheStatus::Computed; 4]);
+    assert!(computed.gateway_seconds < expected.gateway_seconds && computed.hits.ratio <= 0.0);
+}
+
+/// Half of the objects are cached, and the gateway is slow: it is asked for those only.
+#[test]
+fn an_announced_ratio_divides_objects_into_sides() {
+    let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
+    let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
+    adapter.observe(Event::RequestAnswered(GatewayCpus {
+        cores: Some(0.05),
+        ..GatewayCpus::default()
+    }));
+    let announce = |text: &str| adapter.observe(Event::CachedRatiosAnnounced(text.parse().unwrap()));
+    announce("2=0.5");
+    run_steps(&adapter, 4_000_000);
+    for (hash_fraction, cache, seconds) in
+        [(0.2, CacheStatus::Disk, 1e-4), (0.7, CacheStatus::Computed, 0.04)]
+    {
+        adapter.observe(Event::ValueReceived {
+            stored: Some(4_000_000),
+            requested: Split::At(2),
+            value: ReceivedValue {
+                stage: 2,
+                bytes: 30_000,
+                seconds,
+                cache,
+            },
+            hash_fraction,
+        });
+    }
+    end_batch(&adapter, 128);
+    end_batch(&adapter, 128);
+    let plan = adapter.plan_report().unwrap();
+    assert_eq!(plan.decision.sides, [0.5, 1.0]);
+    let shares = &plan.decision.plan.shares;
+    assert!(shares[0][1] > 0.45 && shares[1][1] < 0.1, "{plan}");
+    let text = plan.to_string();
+    assert!(text.contains("larger objects, cached at stage 2: "), "{text}");
+    assert!(text.contains("larger objects, not cached: "), "{text}");
+    let sample = SampleRef {
+        position: 1,
+        index: 1,
+        is_padding: false,
+    };
+    let stage = |hash_fraction: f64| {
+        adapter
+            .assignment()
+            .stage(sample, Some(4_000_000), || hash_fraction)
+    };
+    assert_eq!((stage(0.1), stage(0.9)), (2, 0));
+    // A gateway that restarted without its cache announces nothing.
+    announce("");
+    end_batch(&adapter, 64);
+    assert_eq!(adapter.plan_report().unwrap().decision.sides, [1.0]);
+}
+
+/// A gateway that has all values in its cache never runs a step for this reader.
+#[test]
+fn a_filled_cache_is_used_without_any_computed_value() {
+    let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
+    let adapter = Adapter::new(&pipeline, &objects(&[4_000_000; 256]), 64, 2, 1.0).unwrap();
+    state_cores(&adapter, None);
+    run_steps(&adapter, 4_000_000);
+    adapter.observe(Event::ValueReceived {
+        stored: Some(4_000_000),
+        requested: Split::At(2),
+        value: ReceivedValue {
+            stage: 2,
+            bytes: 30_000,
+            seconds: 0.0,
+            cache: CacheStatus::Memory,
+        },
+        hash_fraction: 0.5,
+    });
+    end_batch(&adapter, 128);
+    end_batch(&adapter, 128);
+    let plan = adapter.plan_report().unwrap();
+    assert!(plan.decision.plan.shares[0][1] > 0.9, "{plan}");
+}
+
 /// A value of 30,000 bytes is never requested from an object that may have fewer.
 #[test]
 fn sizes_without_a_listing_are_learned() {
@@ -134,7 +265,7 @@ fn sizes_without_a_listing_are_learned() {
             is_padding: false,
         };
         (0..64)
-            .filter(|index| assignment.stage(sample(*index), None) > 0)
+            .filter(|index| assignment.stage(sample(*index), None, || 0.5) > 0)
             .count()
     };
     assert_eq!(pushed(), 0, "any object may be smaller");
@@ -148,7 +279,8 @@ fn sizes_without_a_listing_are_learned() {
                 index: 0,
                 is_padding: false
             },
-            None
+            None,
+            || 0.5
         ),
         0,
         "a batch keeps its routes"

@@ -1,6 +1,6 @@
 //! Classes of the measured samples, by the size of their objects.
 
-use pushdown::plan::{Candidate, Class, LoadingCost};
+use pushdown::plan::{CacheHits, Candidate, Class, LoadingCost};
 
 use super::{Profile, SampleProfile, float};
 
@@ -76,5 +76,6 @@ fn mean(samples: &[&SampleProfile], stage: usize) -> Candidate {
         host_seconds: mean(|candidate| candidate.host_seconds),
         weights_bytes: mean(|candidate| candidate.weights_bytes),
         loading: LoadingCost::default(),
+        hits: CacheHits::default(),
     }
 }

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use pushdown::{
     Context, Pipeline, Sample, Step,
     pipeline::NamedModel,
-    plan::{Candidate, LoadingCost},
+    plan::{CacheHits, Candidate, LoadingCost},
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -121,6 +121,7 @@ pub(super) fn candidates(
             host_seconds: (total - host_before).max(0.0),
             weights_bytes: weights(&pipeline.steps()[stage..], missing),
             loading: LoadingCost::default(),
+            hits: CacheHits::default(),
         }));
     };
     add(0, 0.0, 0.0);

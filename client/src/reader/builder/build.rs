@@ -89,6 +89,7 @@ impl PushdownReaderBuilder {
                         objects: planned,
                         seed: self.spec.seed,
                         epoch: self.spec.epoch,
+                        later_epochs: self.spec.epochs.get() - 1,
                     };
                     adapter.probe(&store, request).await?;
                 }
@@ -134,6 +135,8 @@ impl PushdownReaderBuilder {
             value_cache,
             on_error: self.spec.on_error,
             seed: self.spec.seed,
+            first_epoch: self.spec.epoch,
+            epochs: self.spec.epochs,
             limits: self.limits,
             cpu,
             gets,

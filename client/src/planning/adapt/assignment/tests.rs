@@ -1,6 +1,6 @@
 use pushdown::{
     Pipeline,
-    plan::{Candidate, LoadingCost, Rules, Tiers},
+    plan::{CacheHits, Candidate, LoadingCost, Rules, Tiers},
 };
 
 use super::*;
@@ -22,6 +22,7 @@ fn class(share: f64, stored: f64) -> Class {
         host_seconds: host,
         weights_bytes: 0.0,
         loading: LoadingCost::default(),
+        hits: CacheHits::default(),
     };
     let work = stored / 1e8;
     Class {
@@ -47,6 +48,7 @@ fn planned(link_bytes: f64) -> (Assignment, Decision) {
         classes,
         rules,
         plan,
+        sides: vec![1.0],
     };
     (
         Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &decision.plan),
@@ -61,7 +63,7 @@ fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
         is_padding: false,
     };
     (0..1000)
-        .map(|index| usize::from(assignment.stage(sample(index), Some(stored))))
+        .map(|index| usize::from(assignment.stage(sample(index), Some(stored), || 0.0)))
         .collect()
 }
 
@@ -273,4 +275,49 @@ fn samples_left_are_pushed_once_the_gateway_is_done() {
         "too small"
     );
     assert!(pushing.with_all_pushed().is_none() && planned(1e6).0.with_all_pushed().is_none());
+}
+
+/// A gateway that caches a quarter of all objects is asked for those, whatever their index.
+#[test]
+fn objects_are_assigned_by_their_side() {
+    let (_, decision) = planned(1e6);
+    let mut classes = Vec::new();
+    for class in &decision.classes {
+        for part in [0.25, 0.75] {
+            classes.push(Class {
+                share: class.share * part,
+                ..class.clone()
+            });
+        }
+    }
+    let mut plan = decision.plan.clone();
+    plan.shares = vec![
+        vec![0.125, 0.0],
+        vec![0.375, 0.0],
+        vec![0.0, 0.125],
+        vec![0.375, 0.0],
+    ];
+    let decision = Decision {
+        classes,
+        sides: vec![0.25, 1.0],
+        ..decision
+    };
+    let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &plan);
+    let pushed = |stored: u64, hash_fraction: f64| {
+        let sample = |index: usize| SampleRef {
+            position: index as u64,
+            index,
+            is_padding: false,
+        };
+        (0..1000)
+            .filter(|index| assignment.stage(sample(*index), Some(stored), || hash_fraction) == 2)
+            .count()
+    };
+    for hash_fraction in [0.0, 0.2499] {
+        assert!(pushed(4_000_000, hash_fraction) >= 990);
+        assert_eq!(pushed(15_000, hash_fraction), 0);
+    }
+    for hash_fraction in [0.25, 0.9999, 1.0] {
+        assert!(pushed(4_000_000, hash_fraction) <= 10);
+    }
 }

@@ -17,7 +17,7 @@ async fn run(adapter: &Adapter, objects: &Objects) {
                 index,
                 is_padding: false,
             };
-            assignment.stage(sample, objects.bytes(index))
+            assignment.stage(sample, objects.bytes(index), || objects.hash_fraction(index))
         };
         let splits = (0..BATCH).map(|slot| (objects.bytes(first + slot), Split::At(stage(slot))));
         let in_flight = adapter.track_batch(splits);

@@ -141,6 +141,14 @@ class Stack:
         )
         self.wait("the gateway", ready.exists)
 
+    def restart_gateway(self, *flags: str) -> None:
+        """Ends the gateway and starts it with these flags, on the same ports. Not for an external gateway."""
+        entry = next(each for each in self.started if each[0] == "gateway")
+        programs.end(entry[1])
+        self.started.remove(entry)
+        (self.folder / "ready.json").unlink()
+        self.start_gateway(flags)
+
     def is_listening(self, address: str) -> bool:
         """Whether a program listens on the address."""
         host, _, port = address.rpartition(":")

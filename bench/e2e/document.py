@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from . import accuracy, overview, plots, published, report, stats, text
+from . import accuracy, overview, plots, published, report, sharing, stats, text
 from .results import Arm, Cell, Results, Scenario, Trial, Verdict
 
 # The figures of the page, by file name, with their captions.
@@ -36,6 +36,9 @@ RULES = {
     "simulator": "planner's simulator: epoch to the measured epoch",
     "repeat": "A/A: an arm against a repetition of itself",
     "first": "`auto`: rate of its first epoch to the fastest plain reader",
+    "store-bytes": "jobs that share values: bytes from the store of one job without a cache to those of all jobs",
+    "jobs-cpu": "jobs that share values: CPU seconds of one job without a cache to those of all jobs",
+    "later-cpu": "jobs that share values: CPU seconds of store and gateway in the first epoch to those in a later one",
 }
 # Sections of kinds whose arms fill one table: title, method, and what one sample is.
 KINDS = {
@@ -43,6 +46,8 @@ KINDS = {
                 "through nginx (`proxy_pass`, one worker). One sample is one GET."),
     "tenants": ("Tenants", "Concurrent jobs, each with the keys of another tenant, read the same photos. The time runs from the "
                 "first start to the last end."),
+    "sharing": ("Jobs on one data set", "Concurrent jobs read the same photos through one gateway, without a result cache, with one "
+                "in memory, and on a disk. `one` is one job without a cache. The time is that of the slowest job."),
     "growth": ("Key counts and connection counts", "Listing a prefix and reading its first samples; GETs over a growing number "
                "of connections. One sample is one object."),
     "transfer": ("Transfer learning", "One process reads labelled photos by every method in turn and trains a classifier head on "
@@ -192,7 +197,7 @@ def _kind(results: Results, kind: str, title: str, about: str) -> list[str]:
     cells = [cell for scenario in scenarios for cell in scenario.cells]
     lines = ["", f"## {title}", "", about, "", _command(scenarios), "", *_arms(cells)]
     for cell in cells:
-        section = accuracy.section(cell)
+        section = accuracy.section(cell) + sharing.section(cell)
         lines += ["", f"{cell.name}:", *section] if section else []
     return lines
 

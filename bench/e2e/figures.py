@@ -57,6 +57,21 @@ def speedups(results: Results) -> dict[str, list[Line]]:
     return {label: list(lines.values()) for label, lines in plots.items()}
 
 
+def costs_of_jobs(scenario: Scenario) -> dict[str, list[Line]]:
+    """The cost of jobs on one data set relative to one job without a cache, over the number of jobs: by measure, a line for each
+    setting of the cache. Empty for other scenarios."""
+    measures = {"CPU seconds of store, gateway and host": stats.cpu_seconds, "bytes from the store": stats.store_bytes}
+    plots = {}
+    for label, measure in measures.items():
+        lines = {name: Line(name, "pushed") for name in (stats.UNSHARED, *stats.SHARED)}
+        for cell in filter(_known, scenario.cells):
+            for name in lines.keys() & cell.arms.keys():
+                ratio = stats.cost_of_jobs(cell, name, measure)
+                lines[name].points += [Point(cell.x, ratio, False)] if ratio is not None else []
+        plots[label] = [line for line in lines.values() if line.points]
+    return {label: lines for label, lines in plots.items() if lines}
+
+
 def wire(scenario: Scenario) -> list[Bar]:
     """Bars of the bytes on the wire per sample, up and down."""
     return _bars(scenario, [lambda trial: trial.wire_up_bytes, lambda trial: trial.wire_down_bytes])

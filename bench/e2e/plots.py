@@ -1,4 +1,5 @@
-"""The plots of a run, as PNG and SVG: speedup over the link, bytes on the wire and CPU by tier of each scenario.
+"""The plots of a run, as PNG and SVG: speedup over the link, bytes on the wire and CPU by tier of each scenario, and the cost of
+jobs on one data set.
 
 Only plots with data are drawn. The same results yield the same bytes: no dates, a fixed salt for the names inside an SVG, and the
 font of matplotlib as outlines, so no machine needs it. Colours are those of Okabe and Ito, which colour-blind readers can
@@ -62,6 +63,8 @@ def _figures(results: Results) -> Iterator[tuple[str, Callable[[], Figure]]]:
             yield f"wire-{name}", partial(_wire, scenario.title, bars)
         if bars := figures.cpu(scenario):
             yield f"cpu-{name}", partial(_cpu, scenario.title, bars)
+        if costs := figures.costs_of_jobs(scenario):
+            yield f"jobs-{name}", partial(_jobs, scenario.title, costs)
 
 
 def _save(figure: Figure, folder: Path, name: str, kinds: Sequence[str]) -> list[Path]:
@@ -148,6 +151,28 @@ def _cpu(title: str, bars: list[Bar]) -> Figure:
         left = [before + part for before, part in zip(left, parts)]
     _labels(axes, bars, places, text.number)
     figure.legend(loc="outside lower center", ncols=len(TIERS), fontsize=8)
+    return figure
+
+
+def _jobs(title: str, costs: dict[str, list[Line]]) -> Figure:
+    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
+    for axes, (label, lines) in zip(figure.subplots(1, len(costs), squeeze=False)[0], costs.items()):
+        for index, line in enumerate(lines):
+            places, middle = [point.x for point in line.points], [point.ratio.median for point in line.points]
+            bars = [[point.ratio.median - point.ratio.low for point in line.points],
+                    [point.ratio.high - point.ratio.median for point in line.points]]
+            axes.errorbar(places, middle, bars, color=LINES[index], linewidth=1.4, marker=MARKERS[index], markersize=5,
+                          elinewidth=1, capsize=3, label=f"result cache: {line.group}")
+        axes.axhline(1, color=BLACK, linewidth=1)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        _ticks(axes, {point.x: f"{point.x:g}" for line in lines for point in line.points})
+        axes.set_xlabel("jobs")
+        axes.set_title(label, loc="left", fontsize=9)
+        axes.grid(True)
+    figure.suptitle(f"{title}: cost relative to one job", x=0.01, ha="left", fontsize=10)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
     return figure
 
 

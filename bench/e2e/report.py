@@ -10,7 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 
-from . import accuracy, overview, published, stats, text
+from . import accuracy, overview, published, sharing, stats, text
 from .results import TIERS, UNBOUND, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
 
 RULES = {
@@ -23,9 +23,14 @@ RULES = {
     "rival": "rate to a reader of ranges",
     "rival-cpu": "CPU seconds of the cheaper rival to its own",
     "download": "rate to a download of the whole object",
+    "store-bytes": "bytes from the store of one job without a cache to those of all jobs",
+    "jobs-cpu": "CPU seconds of one job without a cache to those of all jobs",
+    "later-cpu": "CPU seconds of store and gateway in the first epoch to its own",
     "repeat": "A/A",
 }
-MEASURES = {"seconds": "", "cpu": ", by CPU seconds", "wire": ""}
+MEASURES = {"seconds": "", "cpu": ", by CPU seconds", "wire": "", "store": ""}
+# Rules that name their measure.
+CPU_RULES = ("rival-cpu", "jobs-cpu", "later-cpu")
 COLUMNS = [
     "arm", "samples/s", "first epoch", "upper bound", "value bytes", "wire up", "wire down", "stall", "batch p50 / p99",
     "first batch",
@@ -65,6 +70,11 @@ Requirements for `auto`: {stats.MIN_RATIO_TO_PLAIN} of the rate of the fastest p
 reading is an arm. For tables: {stats.MIN_RATIO_TO_RANGES} of the rate of pyarrow, which reads ranges; {stats.MIN_CPU_RATIO}
 of the CPU seconds of pyarrow or DuckDB, whichever needs less; {stats.MIN_RATIO_TO_DOWNLOAD:g} times the rate of a download
 over at most 100 Mbit/s. Other rivals do the gateway's work in their own way and have no requirement.
+
+Jobs that share values of a result cache are compared with one job without a cache in the same round: together they may receive
+1.02 times its bytes from the store. The CPU seconds of four jobs have a requirement, which is printed and decides nothing. With
+one job, a later epoch may need a tenth of the CPU seconds of store and gateway, where a model computes the features. Values of
+tf.data service are shared by its own cache; its trainers can skip samples and repeat others.
 
 Only `auto`, `value-cache` and `resized` read several epochs: their samples/s are those of the later epochs, with the first
 epoch in its own column. Other arms read one epoch; for loaders of others it includes the listing. The first epoch of `auto`,
@@ -173,7 +183,7 @@ def _cell(cell: Cell) -> list[str]:
     crossover = "" if crossover is None else f"crossover at {text.rate(crossover)}"
     lines = [f"### {cell.name}", "", "; ".join(filter(None, [_link(cell), crossover, bound])) + ".", ""]
     lines += text.table(COLUMNS, [_arm(name, arm, cell.bound) for name, arm in cell.arms.items()])
-    lines += accuracy.section(cell)
+    lines += accuracy.section(cell) + sharing.section(cell)
     verdicts = stats.verdicts(cell)
     if verdicts:
         rows = [judged(verdict) for verdict in verdicts]
@@ -212,7 +222,7 @@ def judged(verdict: Verdict) -> list[str]:
     if verdict.rule not in ("bound", "simulator"):
         against = " or ".join(f"`{name}`" for name in against.split(" or "))
     against = f" ({against})" if verdict.against else ""
-    measure = MEASURES[verdict.measure] if verdict.rule != "rival-cpu" else ""
+    measure = MEASURES[verdict.measure] if verdict.rule not in CPU_RULES else ""
     what = f"`{verdict.arm}`: {RULES[verdict.rule]}{against}{measure}"
     return [what, text.ratio(stats.interval_of(verdict)), required(verdict), f"**{verdict.outcome}**", verdict.note]
 
@@ -220,7 +230,7 @@ def judged(verdict: Verdict) -> list[str]:
 def required(verdict: Verdict) -> str:
     """The requirement of a verdict."""
     both = f"{verdict.required:g} to {2 - verdict.required:g}"
-    return {"repeat": "a tie", "simulator": both, "first": text.NONE}.get(verdict.rule, f"{verdict.required:g}")
+    return {"repeat": "a tie", "simulator": both, "first": text.NONE}.get(verdict.rule, f"{verdict.required:.3g}")
 
 
 def _arm(name: str, arm: Arm, bound: Bound | None) -> list[str]:

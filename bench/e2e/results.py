@@ -50,6 +50,9 @@ class Trial:
     # The classifier head trained on the trial's samples: its accuracy, and the seconds until it was trained, reading included.
     balanced_accuracy: float | None = None
     trained_seconds: float | None = None
+    # Bytes of answers that the gateway received from the store, and the gateway's values by where they came from.
+    store_bytes: float | None = None
+    cache_values: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         check(len(self.epoch_seconds) > 0, "epoch_seconds: expected one for each epoch, found none")
@@ -135,6 +138,8 @@ class Cell:
     simulated_epoch_seconds: dict[str, list[float]] = field(default_factory=dict)
     # The qualifying runs of plain readers, by arm.
     qualifying: dict[str, QualifyingRun] = field(default_factory=dict)
+    # Requirements that differ between scenarios, by rule.
+    required: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         known = self.arms == {} or self.baseline in self.arms

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "scenarios"
-KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer")
+KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing")
 # Kinds that require a pipeline, and kinds that require arms.
-PIPELINE_KINDS = ("read", "tenants", "growth")
-ARM_KINDS = ("read", "tenants", "table")
+PIPELINE_KINDS = ("read", "tenants", "growth", "sharing")
+ARM_KINDS = ("read", "tenants", "table", "sharing")
 OPEN = float("inf")
 LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>B|Mbit/s)|open")
 
@@ -77,13 +77,17 @@ class Scenario:
     host_cores: int = 1
     # Time that the simulated accelerator takes for a batch.
     trainer_step_ms: int = 0
-    # Object sizes, or numbers of tenants, keys or scans.
+    # Object sizes, or numbers of tenants, jobs, keys or scans.
     sizes: tuple[int, ...] = ()
     # Numbers of connections of the kind `growth`: one cell each, after the cells of keys.
     connections: tuple[int, ...] = (1, 4, 16, 64)
     gateway_flags: tuple[str, ...] = ()
     # Models that the gateway serves.
     models: tuple[str, ...] = ()
+    # Of the kind `sharing`, 0 for no requirement: CPU seconds of four jobs to those of one, and CPU seconds of store and gateway
+    # in a later epoch to those in the first one.
+    max_jobs_cpu_ratio: float = 0.0
+    max_later_cpu_ratio: float = 0.0
 
     def __post_init__(self) -> None:
         unpaired = [name for name in self.arms if repeated_arm(name) not in (None, *self.arms)]
@@ -96,6 +100,8 @@ class Scenario:
             (self.store_cores > 0, "store_cores: expected more than 0"),
             (self.host_cores > 0, "host_cores: expected more than 0"),
             (self.trainer_step_ms >= 0, "trainer_step_ms: expected 0 or more"),
+            (self.max_jobs_cpu_ratio >= 0, "max_jobs_cpu_ratio: expected 0 or more"),
+            (self.max_later_cpu_ratio >= 0, "max_later_cpu_ratio: expected 0 or more"),
             (self.kind not in PIPELINE_KINDS or self.pipeline, f"pipeline: expected one for the kind {self.kind}, found none"),
             (self.kind not in ARM_KINDS or self.arms, f"arms: expected some for the kind {self.kind}, found none"),
             (not unpaired, f"arms: {', '.join(unpaired)} repeats an arm that is not in the list"),

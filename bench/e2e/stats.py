@@ -22,6 +22,9 @@ A ratio above 1 is always good for the judged arm. The rules, by the arm that th
   whichever uses less, to those of `auto`: 0.8. `download`: rate against a download of the object, over at most 100 Mbit/s: 5.
 - `simulator` (each arm that it models): the epoch of the planner's simulator, from the costs of the same trial, to the measured
   epoch: from 0.85 to 1.15. This compares a trial with itself, so A/A noise does not matter.
+- `store-bytes` (jobs that share values): bytes from the store of one job without a cache, to those of all jobs: 1 / 1.02.
+  `jobs-cpu`: CPU seconds of that job on all tiers to those of four jobs; informational. `later-cpu`: CPU seconds of store and
+  gateway per sample in the first epoch to those in a later one. The cell has the requirements, since they differ by pipeline.
 - `repeat`: the baseline, or the arm in the name, against itself (A/A): a tie, unless the whole interval is more than 3 % from 1.
   An interval wider than 0.05 is noise, and undecided.
 
@@ -52,6 +55,10 @@ TABLE_RIVALS = ("pyarrow", "duckdb", "duckdb-httpfs")
 # 100 Mbit/s, and 5 % of tolerance: a shaped link passes slightly more or less than requested.
 MAX_DOWNLOAD_BITS_PER_SECOND = 105e6
 MAX_BOUND_LINK_RATIO, MAX_NOISE, TIE_TOLERANCE = 0.3, 0.05, 0.03
+# Arms of jobs on one data set: one job without a cache, which is the reference, and several jobs without and with one.
+ONE_JOB, UNSHARED, SHARED = "one", "off", ("memory", "disk")
+# Where the gateway's values come from.
+ORIGINS = ("computed", "memory", "disk", "shared", "prefix")
 NOISE_NOTE = f"A/A is off by more than {MAX_NOISE * 100:g} %"
 NO_REPEAT_NOTE = "no A/A in this cell"
 
@@ -88,6 +95,22 @@ def cpu_seconds_per_sample(trial: Trial) -> float:
     """CPU seconds per sample of all tiers and epochs; 0 if a tier was not measured."""
     complete = trial.samples and set(TIERS) <= set(trial.cpu_seconds)
     return sum(trial.cpu_seconds[tier] for tier in TIERS) / samples_read(trial) if complete else 0.0
+
+
+def cpu_seconds(trial: Trial) -> float:
+    """CPU seconds of all tiers and epochs; 0 if a tier was not measured."""
+    return cpu_seconds_per_sample(trial) * samples_read(trial)
+
+
+def store_side_cpu_seconds_per_sample(trial: Trial) -> float:
+    """CPU seconds of store and gateway per sample of all epochs; 0 if one of them was not measured."""
+    complete = trial.samples and {"store", "gateway"} <= set(trial.cpu_seconds)
+    return (trial.cpu_seconds["store"] + trial.cpu_seconds["gateway"]) / samples_read(trial) if complete else 0.0
+
+
+def store_bytes(trial: Trial) -> float:
+    """Bytes from the store to the gateway; 0 if they were not measured."""
+    return trial.store_bytes or 0.0
 
 
 def wire_bytes_per_sample(trial: Trial) -> float:
@@ -235,7 +258,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
             rates = [1 / each for each in measurements(arm, seconds_per_sample) if each > 0]
             ratio = interval([rate / cell.bound.samples_per_second for rate in rates])
             verdicts.append(_judge(cell, "bound", name, cell.bound.limited_by, "seconds", MIN_RATIO_TO_BOUND, ratio))
-    return verdicts + _simulator_verdicts(cell) + _repeat_verdict(cell)
+    return verdicts + _simulator_verdicts(cell) + _repeat_verdict(cell) + _sharing_verdicts(cell)
 
 
 def _first_epoch_verdict(cell: Cell, name: str) -> list[Verdict]:
@@ -277,6 +300,39 @@ def _repeat_verdict(cell: Cell) -> list[Verdict]:
     noise = f"{NOISE_NOTE}: no verdict by the clock" if is_noisy(cell) else ""
     notes = [f"{lost} samples failed" if lost else "", _rounds_note(ratio), noise]
     return [_verdict("repeat", repeat, arm, "seconds", EQUAL, ratio, outcome, "; ".join(filter(None, notes)))]
+
+
+def later(name: str) -> str:
+    """The arm with a later epoch of jobs on one data set."""
+    return f"{name}:later"
+
+
+def cost_of_jobs(cell: Cell, name: str, measure: Measure) -> Interval | None:
+    """What an arm costs, relative to one job without a cache; None in cells without that."""
+    if ONE_JOB not in cell.arms:
+        return None
+    return paired(measurements(cell.arms[name], measure), measurements(cell.arms[ONE_JOB], measure))
+
+
+def _sharing_verdicts(cell: Cell) -> list[Verdict]:
+    """The rules for jobs on one data set, as far as the cell has requirements."""
+    verdicts = []
+    for name in SHARED:
+        if not {ONE_JOB, name, later(name)} <= set(cell.arms):
+            continue
+        first, last = cell.arms[name], cell.arms[later(name)]
+        rules = {
+            "store-bytes": ("store", ONE_JOB, store_bytes, cell.arms[ONE_JOB], first),
+            "jobs-cpu": ("cpu", ONE_JOB, cpu_seconds, cell.arms[ONE_JOB], first),
+            "later-cpu": ("cpu", name, store_side_cpu_seconds_per_sample, first, last),
+        }
+        for rule, required in cell.required.items():
+            measure, against, get, over, under = rules[rule]
+            ratio = paired(measurements(over, get), measurements(under, get))
+            judged = later(name) if under is last else name
+            decides = rule == "later-cpu"
+            verdicts.append(_judge(cell, rule, judged, against, measure, required, ratio, cpu_decides=decides))
+    return verdicts
 
 
 def _table_verdicts(cell: Cell, name: str) -> list[Verdict]:

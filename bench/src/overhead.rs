@@ -193,6 +193,7 @@ pub(crate) fn batch_request(
         order: Order::Request,
         compression: Compression::None,
         table: None,
+        cache: None,
         presign: shared,
         samples,
     };

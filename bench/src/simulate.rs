@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::Result;
 use pushdown::plan::{
-    Bound, Candidate, Class, LoadingCost, Plan, Rules, Tiers,
+    Bound, CacheHits, Candidate, Class, LoadingCost, Plan, Rules, Tiers,
     simulate::{self, ReadAhead},
 };
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,7 @@ fn classes(plain: &SampleCost, pushed: &SampleCost) -> [Class; 1] {
         host_seconds: cost.host_seconds,
         weights_bytes: 0.0,
         loading: LoadingCost::default(),
+        hits: CacheHits::default(),
     };
     [Class {
         share: 1.0,

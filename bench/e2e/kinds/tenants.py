@@ -79,12 +79,14 @@ def is_refused(store: str, keys: dict[str, str]) -> bool:
 
 
 def merge_jobs(jobs: list[dict], seconds: float) -> dict:
-    """The figures of all jobs as those of one: sums, the slowest waits, and one epoch of `seconds`."""
+    """The figures of all jobs as those of one: sums, the slowest waits, and one epoch of `seconds`. Some readers lack figures."""
     add = lambda name: sum(figures[name] for figures in jobs)
     most = lambda name: max(figures[name] for figures in jobs)
     sums = ("samples", "errors", "value_bytes", "stored_bytes", "cpu_seconds", "peak_bytes", "wire_bytes_up", "wire_bytes_down")
     slowest = ("first_batch_seconds", "batch_wait_p50_seconds", "batch_wait_p99_seconds", "waiting_seconds")
-    return {name: add(name) for name in sums} | {name: most(name) for name in slowest} | {"epoch_seconds": [seconds]}
+    known = lambda names: [name for name in names if all(name in figures for figures in jobs)]
+    merged = {name: add(name) for name in known(sums)} | {name: most(name) for name in known(slowest)}
+    return merged | {"epoch_seconds": [seconds]}
 
 
 def jain_index(rates: list[float]) -> float:

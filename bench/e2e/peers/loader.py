@@ -26,6 +26,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, help="concurrent connections; default: the fastest number")
     parser.add_argument("--decoder", choices=["pillow", "opencv", "torchvision"], help="default: the fastest installed")
     parser.add_argument("--models", type=pathlib.Path, help="folder of NAME.onnx and NAME.json")
+    parser.add_argument("--trainer", help="tfdata: a name; trainers with names share the values that the service computes")
+    parser.add_argument("--samples", type=int, help="tfdata with a name: the samples of an epoch")
     parser.add_argument("--values", type=pathlib.Path, help="write the values of the first epoch, by name, to this .npz")
     return parser.parse_args()
 

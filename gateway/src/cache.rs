@@ -5,20 +5,21 @@ mod flight;
 mod key;
 mod mean_time;
 mod objects;
+mod open;
 mod remembered;
 mod shares;
 mod source;
 mod tiers;
+mod value;
 
 use std::{
-    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use pushdown::{Kind, Limits, Sample, pipeline::Digest};
+use pushdown::{Sample, pipeline::Digest};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -34,30 +35,13 @@ use key::group_name;
 pub use key::{Prefixes, ValueKey};
 use mean_time::MeanTime;
 use objects::KnownObjects;
+pub use open::Config;
 use remembered::Remembered;
 pub use shares::{Hints, Tier};
-use shares::{REALLOCATION_INTERVAL, SetId, SetStatus, Shares};
+use shares::{SetId, SetStatus, Shares};
 pub use source::SourceHead;
 use tiers::{Found, Tiers};
-
-/// Configuration of the result cache.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Bytes of values in memory; 0 without this tier.
-    pub memory_bytes: u64,
-    /// Folder and bytes of values on a disk.
-    pub disk: Option<(PathBuf, u64)>,
-    /// The most entries on the disk: their index is in memory.
-    pub max_disk_entries: u64,
-    /// Bytes of the table of known objects.
-    pub objects_bytes: u64,
-    /// Who shares values.
-    pub scope: Scope,
-    /// How long a data set keeps its share unused.
-    pub expiry: Duration,
-    /// How long authorizations are remembered.
-    pub auth_ttl: Duration,
-}
+pub use value::{CacheSample, CachedValue, Candidate};
 
 /// The result cache, or none. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -75,41 +59,6 @@ struct Inner {
     metrics: Metrics,
 }
 
-/// A value that may be cached, for a request that the store has not authorized yet.
-#[derive(Debug, Clone)]
-pub struct Candidate {
-    key: ValueKey,
-    /// The number of steps applied to the value.
-    pub stage: usize,
-    /// The version of the object that the value was computed from.
-    pub etag: HeaderValue,
-    /// Bytes of the entry, if it is in memory.
-    pub bytes: Option<u64>,
-}
-
-/// A cached value, released by an [`Authorization`].
-#[derive(Debug, Clone)]
-pub struct CachedValue {
-    /// The number of steps applied.
-    pub stage: usize,
-    /// Where it was.
-    pub tier: Tier,
-    /// The object that it was computed from.
-    pub source: Arc<SourceHead>,
-    entry: Entry,
-}
-
-/// What identifies the values of a sample: its object, the prefixes of its pipeline, and its tenant.
-#[derive(Debug, Clone)]
-pub struct CacheSample {
-    /// The object.
-    pub object: ObjectId,
-    /// The prefixes of the pipeline.
-    pub prefixes: Prefixes,
-    /// The tenant that the request claims.
-    pub tenant: Tenant,
-}
-
 /// The state of the cache.
 #[derive(Debug, Serialize)]
 pub struct CacheStatus {
@@ -117,50 +66,6 @@ pub struct CacheStatus {
     memory_bytes: u64,
     /// The data sets at the stages that were asked for, those with the largest shares first.
     sets: Vec<SetStatus>,
-}
-
-// === impl Config ===
-
-impl Config {
-    /// Opens the cache. Values of an earlier run are found again.
-    ///
-    /// # Errors
-    /// If the folder cannot be used.
-    pub async fn build(self, metrics: Metrics) -> std::io::Result<ResultCache> {
-        let disk_bytes = self.disk.as_ref().map_or(0, |(_, bytes)| *bytes);
-        if self.memory_bytes == 0 && disk_bytes == 0 {
-            return Ok(ResultCache::default());
-        }
-        let disk = self
-            .disk
-            .as_ref()
-            .map(|(folder, bytes)| (folder.as_path(), *bytes));
-        let remembered_bytes = if self.auth_ttl.is_zero() {
-            0
-        } else {
-            self.objects_bytes / 2
-        };
-        let inner = Arc::new(Inner {
-            tiers: Tiers::open(self.memory_bytes, disk, self.max_disk_entries).await?,
-            objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
-            remembered: Remembered::new(self.auth_ttl, remembered_bytes),
-            shares: Mutex::new(Shares::new(self.memory_bytes, disk_bytes, self.expiry)),
-            scope: self.scope,
-            started: Instant::now(),
-            hit_time: MeanTime::default(),
-            metrics,
-        });
-        let weak = Arc::downgrade(&inner);
-        tokio::spawn(async move {
-            let mut ticks = tokio::time::interval(REALLOCATION_INTERVAL);
-            loop {
-                ticks.tick().await;
-                let Some(inner) = weak.upgrade() else { return };
-                inner.shares.lock().reallocate(inner.started.elapsed());
-            }
-        });
-        Ok(ResultCache(Some(inner)))
-    }
 }
 
 // === impl ResultCache ===
@@ -362,13 +267,6 @@ impl ResultCache {
         if let Some(inner) = &self.0 {
             inner.tiers.close().await;
         }
-    }
-}
-
-impl CachedValue {
-    /// The value, of the type of `kind`. `None` if it is damaged or exceeds `limits`.
-    pub fn value(&self, kind: &Kind, limits: &Limits) -> Option<Sample> {
-        self.entry.value(kind, limits)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cached;
 mod compute;
+mod computed;
 mod fetch;
 mod object_head;
 mod sample;
@@ -34,7 +35,7 @@ use crate::{
 };
 use sample::OpenedSample;
 pub(super) use {
-    compute::{ComputedSample, ValueMemory, ValueOrigin},
+    computed::{ComputedSample, ValueMemory, ValueOrigin},
     fetch::FetchedSample,
     shared::SharedFlights,
     sharing::{SampleHints, cached_ratios},

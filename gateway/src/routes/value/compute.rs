@@ -1,21 +1,20 @@
 //! Computes one sample: model layers in micro-batches with other samples, other steps on the CPU pool.
 
 use std::{
-    fmt,
     ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use pushdown::{Cancellation, Context, Kind, Sample, Step, wire::CacheStatus};
+use pushdown::{Cancellation, Context, Kind, Sample, Step};
 
 use super::{
     cached::ReleasedValue,
+    computed::{ComputedSample, ValueMemory, ValueOrigin},
     sample::{AdmittedSample, AdmittedStart, ObjectStream},
-    shared::SharedValue,
 };
 use crate::{
-    cache::{CacheSample, SourceHead, Tier},
+    cache::{CacheSample, SourceHead},
     compute::{MicroBatcher, Permit},
     error::{Error, ErrorKind, Result},
     routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
@@ -23,39 +22,6 @@ use crate::{
 
 /// Values of at most this size are copied into the result cache by the I/O thread: another thread would take longer to wake.
 const MAX_COPY_BYTES: u64 = 1 << 20;
-
-/// The value at its stage, and the memory of its bytes.
-#[derive(Debug)]
-pub(in crate::routes) struct ComputedSample {
-    pub(in crate::routes) stage: usize,
-    pub(in crate::routes) sample: Sample,
-    pub(in crate::routes) memory: ValueMemory,
-    pub(in crate::routes) timing: Timing,
-    /// Time of the steps on the CPU pool for this request.
-    pub(in crate::routes) compute_time: Duration,
-    /// Where the value came from.
-    pub(in crate::routes) origin: ValueOrigin,
-}
-
-/// Holds the memory of a value until it is sent.
-#[derive(Debug)]
-pub(in crate::routes) enum ValueMemory {
-    Own(#[expect(dead_code, reason = "held until it is dropped")] Permit),
-    Shared(#[expect(dead_code, reason = "held until it is dropped")] SharedValue),
-}
-
-/// Where a value came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::routes) enum ValueOrigin {
-    /// All steps ran for this request.
-    Computed,
-    /// The result cache.
-    Cached(Tier),
-    /// A computation that another request began.
-    Shared,
-    /// A value at this stage in the result cache, and the steps after it.
-    Prefix(usize),
-}
 
 /// The steps that have run, and their times.
 #[derive(Debug, Default)]
@@ -80,59 +46,6 @@ impl AdmittedSample {
         }?;
         services.metrics.count_value(computed.origin.name());
         Ok(computed)
-    }
-}
-
-impl ComputedSample {
-    /// The same value for another request, or for the one that began the computation.
-    pub(super) fn shared_with(&self, is_own: bool, mut timing: Timing, value: SharedValue) -> Self {
-        if is_own {
-            timing.extend(&self.timing);
-        }
-        Self {
-            stage: self.stage,
-            sample: self.sample.clone(),
-            memory: ValueMemory::Shared(value),
-            timing,
-            compute_time: if is_own { self.compute_time } else { Duration::ZERO },
-            origin: if is_own { self.origin } else { ValueOrigin::Shared },
-        }
-    }
-}
-
-impl ValueOrigin {
-    /// The name in metrics.
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Computed => "computed",
-            Self::Cached(tier) => tier.name(),
-            Self::Shared => "shared",
-            Self::Prefix(_) => "prefix",
-        }
-    }
-}
-
-/// The value of the column.
-impl From<ValueOrigin> for CacheStatus {
-    fn from(origin: ValueOrigin) -> Self {
-        match origin {
-            ValueOrigin::Computed => Self::Computed,
-            ValueOrigin::Cached(Tier::Memory) => Self::Memory,
-            ValueOrigin::Cached(Tier::Disk) => Self::Disk,
-            ValueOrigin::Shared => Self::Shared,
-            ValueOrigin::Prefix(_) => Self::Prefix,
-        }
-    }
-}
-
-/// The value of the header.
-impl fmt::Display for ValueOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())?;
-        match self {
-            Self::Prefix(stage) => write!(f, "={stage}"),
-            _ => Ok(()),
-        }
     }
 }
 

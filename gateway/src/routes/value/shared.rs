@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use super::{
     cached::CachedSample,
-    compute::{ComputedSample, compute_object},
+    compute::compute_object,
+    computed::ComputedSample,
     sample::{AdmittedSample, AdmittedStart, ObjectStream},
     source_read::SourceRead,
 };

@@ -1,0 +1,77 @@
+//! Opens the result cache, and moves its shares as long as it lives.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{
+    Inner, ResultCache,
+    mean_time::MeanTime,
+    objects::KnownObjects,
+    remembered::Remembered,
+    shares::{REALLOCATION_INTERVAL, Shares},
+    tiers::Tiers,
+};
+use crate::{config::Scope, telemetry::Metrics};
+
+/// Configuration of the result cache.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Bytes of values in memory; 0 without this tier.
+    pub memory_bytes: u64,
+    /// Folder and bytes of values on a disk.
+    pub disk: Option<(PathBuf, u64)>,
+    /// The most entries on the disk: their index is in memory.
+    pub max_disk_entries: u64,
+    /// Bytes of the table of known objects.
+    pub objects_bytes: u64,
+    /// Who shares values.
+    pub scope: Scope,
+    /// How long a data set keeps its share unused.
+    pub expiry: Duration,
+    /// How long authorizations are remembered.
+    pub auth_ttl: Duration,
+}
+
+impl Config {
+    /// Opens the cache. Values of an earlier run are found again.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub async fn build(self, metrics: Metrics) -> std::io::Result<ResultCache> {
+        let disk_bytes = self.disk.as_ref().map_or(0, |(_, bytes)| *bytes);
+        if self.memory_bytes == 0 && disk_bytes == 0 {
+            return Ok(ResultCache::default());
+        }
+        let disk = self
+            .disk
+            .as_ref()
+            .map(|(folder, bytes)| (folder.as_path(), *bytes));
+        let remembered_bytes = if self.auth_ttl.is_zero() {
+            0
+        } else {
+            self.objects_bytes / 2
+        };
+        let inner = Arc::new(Inner {
+            tiers: Tiers::open(self.memory_bytes, disk, self.max_disk_entries).await?,
+            objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
+            remembered: Remembered::new(self.auth_ttl, remembered_bytes),
+            shares: Mutex::new(Shares::new(self.memory_bytes, disk_bytes, self.expiry)),
+            scope: self.scope,
+            started: Instant::now(),
+            hit_time: MeanTime::default(),
+            metrics,
+        });
+        let weak = Arc::downgrade(&inner);
+        tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(REALLOCATION_INTERVAL);
+            loop {
+                ticks.tick().await;
+                let Some(inner) = weak.upgrade() else { return };
+                inner.shares.lock().reallocate(inner.started.elapsed());
+            }
+        });
+        Ok(ResultCache(Some(inner)))
+    }
+}

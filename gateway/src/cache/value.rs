@@ -1,0 +1,51 @@
+//! A cached value: what identifies it, where it may be, and what is released.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use pushdown::{Kind, Limits, Sample};
+
+use super::{Entry, Prefixes, SourceHead, Tier, ValueKey};
+use crate::{compute::Tenant, origin::ObjectId};
+
+/// A value that may be cached, for a request that the store has not authorized yet.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    pub(super) key: ValueKey,
+    /// The number of steps applied to the value.
+    pub stage: usize,
+    /// The version of the object that the value was computed from.
+    pub etag: HeaderValue,
+    /// Bytes of the entry, if it is in memory.
+    pub bytes: Option<u64>,
+}
+
+/// A cached value, released by an [`Authorization`].
+#[derive(Debug, Clone)]
+pub struct CachedValue {
+    /// The number of steps applied.
+    pub stage: usize,
+    /// Where it was.
+    pub tier: Tier,
+    /// The object that it was computed from.
+    pub source: Arc<SourceHead>,
+    pub(super) entry: Entry,
+}
+
+/// What identifies the values of a sample: its object, the prefixes of its pipeline, and its tenant.
+#[derive(Debug, Clone)]
+pub struct CacheSample {
+    /// The object.
+    pub object: ObjectId,
+    /// The prefixes of the pipeline.
+    pub prefixes: Prefixes,
+    /// The tenant that the request claims.
+    pub tenant: Tenant,
+}
+
+impl CachedValue {
+    /// The value, of the type of `kind`. `None` if it is damaged or exceeds `limits`.
+    pub fn value(&self, kind: &Kind, limits: &Limits) -> Option<Sample> {
+        self.entry.value(kind, limits)
+    }
+}

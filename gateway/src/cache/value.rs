@@ -20,7 +20,7 @@ pub struct Candidate {
     pub bytes: Option<u64>,
 }
 
-/// A cached value, released by an [`Authorization`].
+/// A cached value, released by an [`Authorization`](crate::origin::Authorization).
 #[derive(Debug, Clone)]
 pub struct CachedValue {
     /// The number of steps applied.

@@ -14,7 +14,7 @@
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
-//! - `cache_hints`: what the gateway's result cache is told
+//! - `cache_hints`: hints for the gateway's result cache
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both

@@ -29,6 +29,7 @@ use crate::{
     origin::{Authorization, ObjectId, OriginRequest},
     telemetry::Metrics,
 };
+use entry::MAX_VALUE_BYTES;
 pub use entry::{Entry, MAX_ENTRY_BYTES};
 pub use flight::{Flights, Follower, Leader, LeaderWait, Member, Role, Waiter};
 use key::group_name;
@@ -42,6 +43,9 @@ use shares::{SetId, SetStatus, Shares};
 pub use source::SourceHead;
 use tiers::{Found, Tiers};
 pub use value::{CacheSample, CachedValue, Candidate};
+
+/// The most data sets on the status page.
+const MAX_STATUS_SETS: usize = 100;
 
 /// The result cache, or none. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -189,7 +193,7 @@ impl ResultCache {
     }
 
     /// Whether the value at `stage` is to be cached, or at least to be measured, as the first one of its data set.
-    pub fn wants(&self, sample: &CacheSample, stage: usize) -> bool {
+    pub fn is_wanted(&self, sample: &CacheSample, stage: usize) -> bool {
         let Some(inner) = &self.0 else { return false };
         let Some(set) = inner.set(sample, stage) else {
             return false;
@@ -222,7 +226,7 @@ impl ResultCache {
     /// The tier for a value that a request has computed at `stage`, with the time that it took from the object. `None` if it
     /// is not worth caching.
     pub fn admit(&self, sample: &CacheSample, stage: usize, bytes: u64, cost: Duration) -> Option<Tier> {
-        let inner = self.0.as_ref()?;
+        let inner = self.0.as_ref().filter(|_| bytes <= MAX_VALUE_BYTES)?;
         let set = inner.set(sample, stage)?;
         let mut shares = inner.shares.lock();
         let hash = sample.object.path_hash();
@@ -256,9 +260,11 @@ impl ResultCache {
     /// The state of the cache, for the status page; `None` without a cache.
     pub fn status(&self) -> Option<CacheStatus> {
         let inner = self.0.as_ref()?;
+        let mut sets = inner.shares.lock().snapshot(inner.started.elapsed());
+        sets.truncate(MAX_STATUS_SETS);
         Some(CacheStatus {
             memory_bytes: inner.tiers.memory_bytes(),
-            sets: inner.shares.lock().snapshot(inner.started.elapsed()),
+            sets,
         })
     }
 

@@ -8,6 +8,9 @@ use super::SourceHead;
 /// Maximum bytes of an entry. Larger values take longer to read from a disk than most take to compute.
 pub const MAX_ENTRY_BYTES: usize = 8 << 20;
 
+/// Maximum bytes of a value that is cached: an entry also has the head of its object, of which a store allows some kilobytes.
+pub(super) const MAX_VALUE_BYTES: u64 = MAX_ENTRY_BYTES as u64 - (64 << 10);
+
 /// Bytes before the head: its length, little-endian.
 const PREFIX_BYTES: usize = 4;
 /// The value begins at a multiple of this, so that elements are aligned.

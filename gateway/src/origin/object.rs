@@ -120,7 +120,7 @@ impl OriginRequest {
     /// The same request, for the case that the object is no longer at the version `etag`: otherwise the store answers 304
     /// without a body.
     #[must_use]
-    pub fn unless_at(&self, etag: &HeaderValue) -> Self {
+    pub fn if_none_match(&self, etag: &HeaderValue) -> Self {
         let mut request = self.clone();
         request.add(IF_NONE_MATCH, etag.clone());
         request

@@ -99,7 +99,7 @@ impl Prepared {
     }
 
     /// The stored object instead of the value.
-    pub(super) fn of_stored_object(&self, object: BytesKind) -> Self {
+    pub(super) fn for_stored_object(&self, object: BytesKind) -> Self {
         Self {
             stage: 0,
             kind: Kind::Bytes(object),

@@ -60,7 +60,7 @@ impl BatchAnswer {
     }
 
     /// The body that starts with `head`. With `on_error: fail` it waits for the first rows, whose error still becomes the
-    /// status of the answer; with hints for the cache, whose state is told to callers that the store has authorized.
+    /// status of the answer; with hints for the cache, whose state is sent only to callers that the store has authorized.
     pub(super) async fn into_body(mut self, head: Bytes) -> Result<Body> {
         let first = if self.waits_for_row {
             self.frames().await?

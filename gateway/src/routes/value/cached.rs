@@ -96,7 +96,7 @@ impl CachedSample {
         };
         if stage == prepared.stage && job.is_too_large(value.sample.bytes()) {
             drop((permit, value));
-            let stored = prepared.of_stored_object(object);
+            let stored = prepared.for_stored_object(object);
             return self.source.admit(services, job, &stored).await;
         }
         timing.add("cache", loading.elapsed());

@@ -65,18 +65,8 @@ pub(super) async fn compute_object(
     let mut stage = prepared.stage;
     services.models.mark_used(&job.pipeline.steps()[..stage]);
     let fallback = job.max_bytes.is_some().then(|| source.clone());
-    let (mut sample, mut done, mut times) = (Sample::Bytes(source), 0, StepTimes::default());
-    if let Some((key, head)) = cacheable {
-        let last = job.prefixes.last_deterministic(stage);
-        // A cut between steps costs what running them together saves, so it must be worth it.
-        if last > 0 && (last == stage || services.cache.wants(&key, last)) {
-            sample = run_steps(sample, done..last, services, job, &mut times).await?;
-            done = last;
-            let cost = fetch_time + times.total();
-            cache_value(services, job, key, last, head, &sample, cost).await?;
-        }
-    }
-    sample = run_steps(sample, done..stage, services, job, &mut times).await?;
+    let (start, mut times) = ((Sample::Bytes(source), 0), StepTimes::default());
+    let mut sample = run_and_cache(start, stage, cacheable, fetch_time, services, job, &mut times).await?;
     if let Some(source) = fallback.filter(|_| job.is_too_large(sample.bytes())) {
         (sample, stage) = (Sample::Bytes(source), 0);
     }
@@ -111,15 +101,8 @@ async fn continue_cached(
     } else {
         ValueOrigin::Prefix(value.stage)
     };
-    let (mut sample, mut done) = (value.sample, value.stage);
-    let last = job.prefixes.last_deterministic(stage);
-    if last > done && (last == stage || services.cache.wants(&value.key, last)) {
-        sample = run_steps(sample, done..last, services, job, &mut times).await?;
-        done = last;
-        let cost = value.time + times.total();
-        cache_value(services, job, value.key, last, value.source, &sample, cost).await?;
-    }
-    let sample = run_steps(sample, done..stage, services, job, &mut times).await?;
+    let (start, cacheable) = ((value.sample, value.stage), Some((value.key, value.source)));
+    let sample = run_and_cache(start, stage, cacheable, value.time, services, job, &mut times).await?;
     services.check_output(sample.bytes())?;
     permit.shrink_to(sample.bytes());
     let compute_time = times.report(services, &mut timing);
@@ -131,6 +114,31 @@ async fn continue_cached(
         compute_time,
         origin,
     })
+}
+
+/// Runs the steps from a value and its stage up to `stage`, and caches the last value that is the same in every epoch.
+/// `start_time` is the time that the first value took.
+async fn run_and_cache(
+    (mut sample, mut done): (Sample, usize),
+    stage: usize,
+    cacheable: Option<(CacheSample, Arc<SourceHead>)>,
+    start_time: Duration,
+    services: &Services,
+    job: &PipelineJob,
+    times: &mut StepTimes,
+) -> Result<Sample> {
+    let last = job.prefixes.last_deterministic(stage);
+    if let Some((key, head)) = cacheable
+        && last > done
+        // A cut between steps costs what running them together saves, so it must be worth it.
+        && (last == stage || services.cache.is_wanted(&key, last))
+    {
+        sample = run_steps(sample, done..last, services, job, times).await?;
+        done = last;
+        let cost = start_time + times.total();
+        cache_value(services, job, key, last, head, &sample, cost).await?;
+    }
+    run_steps(sample, done..stage, services, job, times).await
 }
 
 /// Adds a value to the result cache, if it is worth it.

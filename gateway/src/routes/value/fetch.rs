@@ -51,7 +51,7 @@ impl FetchedSample {
             Role::Leader(leader) => {
                 let mut fetched = Self::read(services, &request, Some(&sharing)).await?;
                 if let Self::Opened(opened) = fetched {
-                    let is_of_flight = sharing.is_of_flight(&opened.kind);
+                    let is_of_flight = sharing.has_flight_stage(&opened.kind);
                     fetched = Self::Opened(if is_of_flight {
                         Box::new(opened.share(leader, &request, job))
                     } else {
@@ -66,7 +66,7 @@ impl FetchedSample {
     }
 
     /// Sends the request, and opens the object.
-    pub(super) async fn read(
+    async fn read(
         services: &Services,
         request: &OriginRequest,
         sharing: Option<&Sharing<'_>>,
@@ -95,10 +95,25 @@ impl FetchedSample {
         if let (Some(sharing), Some(authorization)) = (sharing, authorization) {
             services.cache.remember_authorization(request, &authorization);
             opened = sharing
-                .cached_instead(opened, request, authorization, started.elapsed())
+                .prefer_cached(opened, request, authorization, started.elapsed())
                 .await;
         }
         Ok(Self::Opened(Box::new(opened)))
+    }
+
+    /// Opens the object in an answer to a conditional request that is no authorization for the version in the condition.
+    async fn open_changed(
+        services: &Services,
+        answer: OriginObject,
+        request: &OriginRequest,
+        sharing: &Sharing<'_>,
+        started: Instant,
+    ) -> Result<Self> {
+        if answer.status == StatusCode::NOT_MODIFIED {
+            // For another version, or for none.
+            return Self::read(services, request, Some(sharing)).await;
+        }
+        Self::open(services, answer, request, Some(sharing), started).await
     }
 
     /// Asks the store whether the caller may have the value of `candidate`.
@@ -109,7 +124,10 @@ impl FetchedSample {
         candidate: Candidate,
     ) -> Result<Self> {
         let started = Instant::now();
-        let answer = services.origin.read(request.unless_at(&candidate.etag)).await?;
+        let answer = services
+            .origin
+            .read(request.if_none_match(&candidate.etag))
+            .await?;
         services.metrics.count_revalidation(answer.status);
         match sharing.authorization_for(&answer, &candidate.etag) {
             Some(authorization) => {
@@ -128,11 +146,7 @@ impl FetchedSample {
                 sharing.observe(&opened.kind);
                 Ok(Self::Opened(Box::new(opened)))
             }
-            // A 304 for another version than the one in the condition.
-            None if answer.status == StatusCode::NOT_MODIFIED => {
-                Self::read(services, request, Some(sharing)).await
-            }
-            None => Self::open(services, answer, request, Some(sharing), started).await,
+            None => Self::open_changed(services, answer, request, sharing, started).await,
         }
     }
 
@@ -146,7 +160,7 @@ impl FetchedSample {
     ) -> Result<Self> {
         let started = Instant::now();
         let etag = follower.etag().clone();
-        let answer = services.origin.read(request.unless_at(&etag)).await?;
+        let answer = services.origin.read(request.if_none_match(&etag)).await?;
         services.metrics.count_revalidation(answer.status);
         let authorization = sharing.authorization_for(&answer, &etag);
         let member = authorization.and_then(|authorization| {
@@ -155,7 +169,7 @@ impl FetchedSample {
         });
         match member {
             // Of another kind than the version that this request knew: its stage may be another one.
-            Some((member, _)) if !sharing.is_of_flight(&member.source().kind) => {
+            Some((member, _)) if !sharing.has_flight_stage(&member.source().kind) => {
                 Self::read(services, request, Some(sharing)).await
             }
             Some((member, authorization)) => {
@@ -167,10 +181,7 @@ impl FetchedSample {
                 sharing.observe(&opened.kind);
                 Ok(Self::Opened(Box::new(opened)))
             }
-            None if answer.status == StatusCode::NOT_MODIFIED => {
-                Self::read(services, request, Some(sharing)).await
-            }
-            None => Self::open(services, answer, request, Some(sharing), started).await,
+            None => Self::open_changed(services, answer, request, sharing, started).await,
         }
     }
 }

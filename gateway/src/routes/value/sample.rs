@@ -158,7 +158,7 @@ impl OpenedSample {
     }
 
     /// The same, with the key of the object's values in `cache`, which remembers the version of the object.
-    pub(super) fn cached_as(
+    pub(super) fn with_cache_key(
         mut self,
         cache: &ResultCache,
         sample: CacheSample,

@@ -111,7 +111,7 @@ impl<'a> Sharing<'a> {
     }
 
     /// Whether the stage of an answer from this object is the one for which the request entered a flight.
-    pub(super) fn is_of_flight(&self, object: &BytesKind) -> bool {
+    pub(super) fn has_flight_stage(&self, object: &BytesKind) -> bool {
         self.job.stage_for(Some(object)) == self.stage()
     }
 
@@ -210,14 +210,14 @@ impl<'a> Sharing<'a> {
 
     /// Remembers the object that the store has sent. If a value of this version is cached, that is used, and the rest of the
     /// object is not read.
-    pub(super) async fn cached_instead(
+    pub(super) async fn prefer_cached(
         &self,
         opened: OpenedSample,
         request: &OriginRequest,
         authorization: Authorization,
         store_time: Duration,
     ) -> OpenedSample {
-        let mut opened = opened.cached_as(&self.services.cache, self.sample(), &authorization);
+        let mut opened = opened.with_cache_key(&self.services.cache, self.sample(), &authorization);
         if !self.services.cache.is_on() {
             return opened;
         }

@@ -58,7 +58,7 @@ impl SourceRead {
         let authorization = Authorization::from_answer(self.sample.object, &object);
         let mut opened = OpenedSample::open(services, object, started).await?;
         if let Some(authorization) = &authorization {
-            opened = opened.cached_as(&services.cache, self.sample.clone(), authorization);
+            opened = opened.with_cache_key(&services.cache, self.sample.clone(), authorization);
         }
         if !authorization.is_some_and(|found| found.covers(&self.sample.object, &self.etag)) {
             return Err(Error::new(

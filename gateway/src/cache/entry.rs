@@ -117,7 +117,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_entries_never_panic(length in 0_usize..400, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)) {
+        fn damaged_entries_never_panic(
+            length in 0_usize..400,
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        ) {
             let value = tensor(200);
             let mut bytes = Entry::new(&source(), &value).unwrap().as_bytes().to_vec();
             bytes.truncate(length);

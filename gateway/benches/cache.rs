@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use pushdown::{BytesKind, DType, Layout, Pipeline, Sample, Tensor};
 use pushdown_gateway::{
-    cache::{CacheSample, Config, Hints, Prefixes, ResultCache, SourceHead, Tier},
+    cache::{CacheSample, CacheUnit, Config, Hints, Prefixes, ResultCache, SourceHead, Tier},
     compute::Tenant,
     config::Scope,
     origin::ObjectId,
@@ -62,6 +62,7 @@ fn cache(prefixes: &Prefixes, host: &HeaderValue) -> ResultCache {
             object: ObjectId::new(Some(host), &uri(index)),
             prefixes: prefixes.clone(),
             tenant: Tenant::default(),
+            unit: CacheUnit::Object,
         };
         cache.remember(sample.object, &Arc::new(source.clone()));
         cache.insert(&sample, 6, &source, &value, Tier::Memory);
@@ -83,6 +84,7 @@ fn lookups(criterion: &mut Criterion) {
             object,
             prefixes: prefixes.clone(),
             tenant: Tenant::default(),
+            unit: CacheUnit::Object,
         };
         let candidate = cache.find(&sample, etag, 1..=6);
         cache.observe_request(

@@ -1,5 +1,7 @@
 //! The result cache: values that one request computed, for later requests that the store authorizes (law 6).
 
+mod cell_flights;
+mod cells;
 mod entry;
 mod flight;
 mod key;
@@ -9,6 +11,7 @@ mod open;
 mod remembered;
 mod shares;
 mod source;
+mod status;
 mod tiers;
 mod value;
 
@@ -20,7 +23,6 @@ use std::{
 use http::HeaderValue;
 use parking_lot::Mutex;
 use pushdown::{Sample, pipeline::Digest};
-use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::{
@@ -29,23 +31,23 @@ use crate::{
     origin::{Authorization, ObjectId, OriginRequest},
     telemetry::Metrics,
 };
+use cell_flights::CellFlights;
+pub use cells::{CellSource, Cells};
 use entry::MAX_VALUE_BYTES;
 pub use entry::{Entry, MAX_ENTRY_BYTES};
 pub use flight::{Flights, Follower, Leader, LeaderWait, Member, Role, Waiter};
 use key::group_name;
 pub use key::{Prefixes, ValueKey};
-use mean_time::MeanTime;
+use mean_time::HitTimes;
 use objects::KnownObjects;
 pub use open::Config;
 use remembered::Remembered;
 pub use shares::{Hints, Tier};
-use shares::{SetId, SetStatus, Shares};
+use shares::{SetId, Shares};
 pub use source::SourceHead;
+pub use status::CacheStatus;
 use tiers::{Found, Tiers};
-pub use value::{CacheSample, CachedValue, Candidate};
-
-/// The most data sets on the status page.
-const MAX_STATUS_SETS: usize = 100;
+pub use value::{CacheSample, CacheUnit, CachedValue, Candidate};
 
 /// The result cache, or none. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -55,21 +57,13 @@ pub struct ResultCache(Option<Arc<Inner>>);
 struct Inner {
     tiers: Tiers,
     objects: KnownObjects,
+    cell_flights: CellFlights,
     remembered: Option<Remembered>,
     shares: Mutex<Shares>,
     scope: Scope,
     started: Instant,
-    hit_time: MeanTime,
+    hit_times: HitTimes,
     metrics: Metrics,
-}
-
-/// The state of the cache.
-#[derive(Debug, Serialize)]
-pub struct CacheStatus {
-    /// Bytes of the values in memory.
-    memory_bytes: u64,
-    /// The data sets at the stages that were asked for, those with the largest shares first.
-    sets: Vec<SetStatus>,
 }
 
 // === impl ResultCache ===
@@ -133,7 +127,7 @@ impl ResultCache {
         let last = sample.prefixes.last_deterministic(*stages.end());
         (*stages.start()..=last).rev().find_map(|stage| {
             let prefix = sample.prefixes.digest(stage)?;
-            let key = ValueKey::new(&sample.object, etag, &prefix, inner.scope, &sample.tenant);
+            let key = inner.key(sample, etag, &prefix);
             let bytes = match inner.tiers.find(&key)? {
                 Found::Memory(bytes) => Some(bytes),
                 Found::Disk => None,
@@ -217,7 +211,7 @@ impl ResultCache {
         if let Some(inner) = &self.0
             && let Some(set) = inner.set(sample, stage)
         {
-            inner.hit_time.observe(time);
+            inner.hit_times.of(sample.unit).observe(time);
             let saved = inner.shares.lock().observe_hit(set, sample.object.path_hash());
             inner.metrics.count_cache_saved(saved);
         }
@@ -231,7 +225,8 @@ impl ResultCache {
         let mut shares = inner.shares.lock();
         let hash = sample.object.path_hash();
         let bytes = inner.tiers.used_bytes(bytes);
-        shares.observe_value(set, hash, bytes, cost.as_secs_f64() - inner.hit_time.seconds());
+        let saved_seconds = cost.as_secs_f64() - inner.hit_times.of(sample.unit).seconds();
+        shares.observe_value(set, hash, bytes, saved_seconds);
         shares.placement(set, hash)
     }
 
@@ -248,7 +243,7 @@ impl ResultCache {
             && let Some(prefix) = sample.prefixes.digest(stage)
             && let Some(entry) = Entry::new(source, value)
         {
-            let key = ValueKey::new(&sample.object, &source.etag, &prefix, inner.scope, &sample.tenant);
+            let key = inner.key(sample, &source.etag, &prefix);
             inner
                 .metrics
                 .count_cache_insert(tier.name(), entry.as_bytes().len() as u64);
@@ -257,15 +252,11 @@ impl ResultCache {
         }
     }
 
-    /// The state of the cache, for the status page; `None` without a cache.
-    pub fn status(&self) -> Option<CacheStatus> {
-        let inner = self.0.as_ref()?;
-        let mut sets = inner.shares.lock().snapshot(inner.started.elapsed());
-        sets.truncate(MAX_STATUS_SETS);
-        Some(CacheStatus {
-            memory_bytes: inner.tiers.memory_bytes(),
-            sets,
-        })
+    /// Counts a value by where it came from.
+    fn count_value(&self, origin: &'static str) {
+        if let Some(inner) = &self.0 {
+            inner.metrics.count_value(origin);
+        }
     }
 
     /// Writes what is still in buffers.
@@ -277,6 +268,10 @@ impl ResultCache {
 }
 
 impl Inner {
+    fn key(&self, sample: &CacheSample, etag: &HeaderValue, prefix: &Digest) -> ValueKey {
+        ValueKey::new(&sample.object, etag, prefix, self.scope, &sample.tenant)
+    }
+
     fn set(&self, sample: &CacheSample, stage: usize) -> Option<SetId> {
         let prefix = sample.prefixes.digest(stage)?;
         Some(self.set_at(sample, &prefix))

@@ -149,6 +149,7 @@ impl Pipeline {
             seed: context.seed,
             epoch: context.epoch,
             cancellation: context.cancellation,
+            cells: context.cells.as_deref(),
         })
     }
 

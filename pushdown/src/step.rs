@@ -5,8 +5,8 @@
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 pub use pushdown_core::step::{
-    InnerPipeline, OpenTable, Operator, Pixels, RowSelection, RowTransform, RowwiseStep, Scope, StageValue,
-    TableReader, nearest,
+    CachedCell, CellCache, CellValue, CellValues, InnerPipeline, OpenTable, Operator, Pixels, RowProgress,
+    RowSelection, RowTransform, RowwiseStep, Scope, StageValue, TableReader, nearest,
 };
 pub use pushdown_image::{augment, image, tensor};
 #[cfg(feature = "models")]

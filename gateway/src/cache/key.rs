@@ -149,4 +149,26 @@ mod tests {
         assert_eq!(long.digest(4), None);
         assert_eq!([1, 2, 3].map(|stage| long.last_deterministic(stage)), [1, 2, 2]);
     }
+
+    /// The text of an engine has the versions of the step families, and the library that runs models.
+    #[test]
+    fn a_digest_covers_the_engine_of_its_prefix_alone() {
+        let prefixes = prefixes("decode | resize(8, 8) | to_float");
+        let pipeline = &prefixes.0.pipeline;
+        let digest_with = |engine: &str| {
+            Digest::from_parts([
+                pipeline.canonical(2).as_bytes(),
+                &2_usize.to_le_bytes(),
+                engine.as_bytes(),
+            ])
+        };
+        let engine = engine_of(&pipeline.steps()[..2]).unwrap().to_string();
+        assert_eq!(prefixes.digest(2), Some(digest_with(&engine)));
+        let later_decode = engine.replace("decode=", "decode=1");
+        let all_steps = engine_of(pipeline.steps()).unwrap().to_string();
+        for other in [later_decode, all_steps, String::new()] {
+            assert_ne!(other, engine);
+            assert_ne!(prefixes.digest(2), Some(digest_with(&other)), "{other}");
+        }
+    }
 }

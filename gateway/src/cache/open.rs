@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{
-    Inner, ResultCache,
-    mean_time::MeanTime,
+    CellFlights, Inner, ResultCache,
+    mean_time::HitTimes,
     objects::KnownObjects,
     remembered::Remembered,
     shares::{REALLOCATION_INTERVAL, Shares},
@@ -56,11 +56,12 @@ impl Config {
         let inner = Arc::new(Inner {
             tiers: Tiers::open(self.memory_bytes, disk, self.max_disk_entries).await?,
             objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
+            cell_flights: CellFlights::default(),
             remembered: Remembered::new(self.auth_ttl, remembered_bytes),
             shares: Mutex::new(Shares::new(self.memory_bytes, disk_bytes, self.expiry)),
             scope: self.scope,
             started: Instant::now(),
-            hit_time: MeanTime::default(),
+            hit_times: HitTimes::default(),
             metrics,
         });
         let weak = Arc::downgrade(&inner);

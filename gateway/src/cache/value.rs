@@ -41,6 +41,17 @@ pub struct CacheSample {
     pub prefixes: Prefixes,
     /// The tenant that the request claims.
     pub tenant: Tenant,
+    /// What the values are computed from.
+    pub unit: CacheUnit,
+}
+
+/// What a value is computed from. It decides what a hit costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheUnit {
+    /// An object: a hit is a request to the store and a read of the value.
+    Object,
+    /// A cell of a table, whose bytes have been read: a hit is a read of the value.
+    Cell,
 }
 
 impl CachedValue {

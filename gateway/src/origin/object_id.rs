@@ -34,6 +34,17 @@ impl ObjectId {
         }
     }
 
+    /// The id of a cell of the table in this object, by the digest of its bytes. Only for keys: an authorization is for objects.
+    #[must_use]
+    pub fn cell(&self, bytes: &Digest) -> Self {
+        let digest = Digest::from_parts([self.digest.as_bytes(), &b"cell"[..], bytes.as_bytes()]);
+        Self {
+            container: Digest::from_parts([&self.container.to_le_bytes()[..], b"cells"]).first_u64(),
+            path_hash: digest.first_u64(),
+            digest,
+        }
+    }
+
     /// Digest of host, path and version.
     pub fn digest(&self) -> &Digest {
         &self.digest
@@ -80,6 +91,22 @@ mod tests {
             container("/photos/2.jpg?versionId=7")
         );
         assert_ne!(container("/photos/a"), container("/photo/s/a"));
+    }
+
+    #[test]
+    fn a_cell_differs_from_its_object_and_from_other_cells() {
+        let object = id("store", "/b/table.parquet");
+        let cell = object.cell(&Digest::new(b"1"));
+        assert_eq!(cell, object.cell(&Digest::new(b"1")));
+        for other in [
+            object,
+            object.cell(&Digest::new(b"2")),
+            id("store", "/b/other.parquet").cell(&Digest::new(b"1")),
+        ] {
+            assert_ne!(cell, other);
+        }
+        assert_ne!(cell.container(), object.container());
+        assert_eq!(cell.container(), object.cell(&Digest::new(b"2")).container());
     }
 
     /// Readers compute the same hash: it never changes.

@@ -10,7 +10,7 @@ use pushdown_s3::{
     AnswerHead, ObjectPart, ObjectVersion, RangeTransport, ReadError, SuffixAnswer, read_suffix,
 };
 
-use super::{Origin, OriginObject, OriginRequest, frames};
+use super::{Authorization, Origin, OriginObject, OriginRequest, frames};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The end of an object.
@@ -36,6 +36,8 @@ pub enum FetchedTail {
 pub struct TailPart {
     /// The store's headers.
     pub headers: HeaderMap,
+    /// The store's authorization to read this version.
+    pub authorization: Option<Authorization>,
     /// The last bytes.
     pub part: ObjectPart,
     /// The version of the object that they belong to.
@@ -83,9 +85,11 @@ impl Origin {
                 "Content-Range does not match the requested suffix",
             ));
         }
+        let authorization = Authorization::from_answer(get.request.object_id(), &answer);
         let bytes = frames::read_to_end(&[], &mut answer.body, range.length()).await?;
         Ok(FetchedTail::Tail(ObjectTail::Part(Box::new(TailPart {
             headers: answer.headers,
+            authorization,
             part: ObjectPart {
                 offset: range.range.start,
                 bytes,

@@ -12,7 +12,7 @@ use pushdown::{
 use pushdown_s3::Address;
 
 use crate::{
-    cache::{CacheSample, Prefixes},
+    cache::{CacheSample, CacheUnit, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
     origin::ObjectId,
@@ -137,6 +137,7 @@ impl PipelineJob {
             object,
             prefixes: self.prefixes.clone(),
             tenant: self.position.tenant().clone(),
+            unit: CacheUnit::Object,
         }
     }
 

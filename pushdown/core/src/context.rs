@@ -1,6 +1,8 @@
 //! Inputs of a run other than the value.
 
-use crate::{Cancellation, Limits};
+use std::sync::Arc;
+
+use crate::{Cancellation, Limits, step::CellCache};
 
 /// Inputs of a run other than the value.
 #[derive(Debug, Clone)]
@@ -15,6 +17,8 @@ pub struct Context<'a> {
     pub limits: Limits,
     /// Ends the run early if nobody waits for its result.
     pub cancellation: Cancellation<'a>,
+    /// Cached values of the cells of this object.
+    pub cells: Option<Arc<dyn CellCache>>,
 }
 
 impl<'a> Context<'a> {
@@ -26,6 +30,7 @@ impl<'a> Context<'a> {
             epoch: None,
             limits: Limits::default(),
             cancellation: Cancellation::NEVER,
+            cells: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The interfaces of steps.
 
+mod cells;
 mod draws;
 mod inner_pipeline;
 mod nearest;
@@ -8,8 +9,9 @@ mod philox;
 pub mod rowwise;
 mod table_step;
 
+pub use cells::{CachedCell, CellCache, CellValue, CellValues};
 pub use draws::{Draws, RowDraws};
 pub use inner_pipeline::InnerPipeline;
 pub use nearest::{distance, nearest};
 pub use operator::{Operator, Pixels, Scope, StageValue};
-pub use table_step::{OpenTable, RowSelection, RowTransform, RowwiseStep, TableReader};
+pub use table_step::{OpenTable, RowProgress, RowSelection, RowTransform, RowwiseStep, TableReader};

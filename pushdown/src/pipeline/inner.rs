@@ -1,6 +1,6 @@
 //! Pipelines inside a step.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use pushdown_core::{language::Resolver, step::InnerPipeline};
 
@@ -18,6 +18,10 @@ impl InnerPipeline for Pipeline {
         &self.kinds[self.len()]
     }
 
+    fn step_count(&self) -> usize {
+        self.len()
+    }
+
     fn is_random(&self) -> bool {
         self.is_random(self.len())
     }
@@ -26,8 +30,8 @@ impl InnerPipeline for Pipeline {
         self.check_randomness(self.len(), seed, epoch)
     }
 
-    fn run(&self, value: Sample, context: &Context<'_>) -> Result<Sample> {
-        self.run(0..self.len(), value, context)
+    fn run(&self, stretch: Range<usize>, value: Sample, context: &Context<'_>) -> Result<Sample> {
+        self.run(stretch, value, context)
     }
 
     fn canonical(&self) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use http::HeaderMap;
-use pushdown::{Context, Estimate, Scan, Source};
+use pushdown::{BytesKind, Context, Estimate, Scan, Source, step::CellCache};
 use tokio::time::Instant;
 
 use super::{
@@ -13,9 +13,10 @@ use super::{
     working_memory::working_bytes,
 };
 use crate::{
+    cache::{CellSource, Cells, SourceHead},
     compute::{CooperativeTask, Permit},
     error::Result,
-    origin::{self, FetchedTail, ObjectTail, OriginObject, OriginRequest},
+    origin::{self, Authorization, FetchedTail, ObjectId, ObjectTail, OriginObject, OriginRequest},
     routes::{Services, http::Timing, job::PipelineJob},
 };
 
@@ -39,6 +40,8 @@ pub(in crate::routes) struct OpenedTable {
     pub(super) headers: HeaderMap,
     pub(super) timing: Timing,
     tail: ObjectTail,
+    /// `None` if its values must not be shared.
+    cells: Option<CellSource>,
 }
 
 /// The memory for the parts of the source that are read before the scan is planned.
@@ -79,6 +82,7 @@ impl FetchedTable {
     /// Reads the end of an object on the caller's behalf.
     pub(in crate::routes) async fn fetch(services: &Services, request: OriginRequest) -> Result<Self> {
         let started = Instant::now();
+        let object = request.is_shareable().then(|| request.object_id());
         let tail = match services.origin.read_tail(request, TAIL_BYTES).await? {
             FetchedTail::Tail(tail) => tail,
             FetchedTail::Refused(answer) => return Ok(Self::Refused(answer)),
@@ -92,6 +96,7 @@ impl FetchedTable {
         Ok(Self::Table(OpenedTable {
             headers,
             timing,
+            cells: object.and_then(|object| cell_source(object, &tail)),
             tail,
         }))
     }
@@ -105,7 +110,12 @@ impl OpenedTable {
         job: &PipelineJob,
         stage: usize,
     ) -> Result<PlannedScan> {
-        let Self { tail, mut timing, .. } = self;
+        let Self {
+            tail,
+            mut timing,
+            cells,
+            ..
+        } = self;
         let started = Instant::now();
         let mut task = CooperativeTask::new(services.cpu.clone(), job.position.tenant().clone())?;
         let (source, memory): (Arc<dyn Source>, SourceMemory) = match tail {
@@ -123,6 +133,19 @@ impl OpenedTable {
                 (Arc::new(bytes), SourceMemory::Whole(permit))
             }
         };
+        let has_cells = job.pipeline.steps()[..stage]
+            .iter()
+            .any(|step| step.inner_pipeline().is_some());
+        let cells = cells.filter(|_| has_cells).and_then(|source| {
+            let tenant = job.position.tenant().clone();
+            Cells::new(
+                &services.cache,
+                source,
+                tenant,
+                services.sample_limits(),
+                task.waker(),
+            )
+        });
         let (pipeline, sample_id) = (Arc::clone(&job.pipeline), job.sample_id.clone());
         let (seed, epoch, limits) = (job.seed, job.epoch, services.sample_limits());
         let planning = async move {
@@ -130,6 +153,7 @@ impl OpenedTable {
                 seed,
                 epoch,
                 limits,
+                cells: cells.map(|cells| Arc::new(cells) as Arc<dyn CellCache>),
                 ..Context::new(&sample_id)
             };
             pipeline.scan(0..stage, source, &context).await
@@ -204,6 +228,24 @@ impl PlannedScan {
             .saturating_add(scan_bytes.unwrap_or(object_bytes))
             .min(object_bytes)
     }
+}
+
+/// The version of the object whose end was read; `None` if its values must not be cached.
+fn cell_source(object: ObjectId, tail: &ObjectTail) -> Option<CellSource> {
+    let (authorization, length, headers) = match tail {
+        ObjectTail::Part(part) => (
+            part.authorization.clone()?,
+            part.object.total_bytes(),
+            &part.headers,
+        ),
+        ObjectTail::Whole(whole) => (
+            Authorization::from_answer(object, whole)?,
+            whole.content_length?,
+            &whole.headers,
+        ),
+    };
+    let head = SourceHead::new(length, BytesKind::default(), headers)?;
+    CellSource::new(object, head, authorization)
 }
 
 /// Reads a whole object, of a store that does not support ranges.

@@ -227,11 +227,11 @@ fn steps_to_run(
     move |is_awaited| {
         let is_cancelled = || !is_awaited();
         let context = Context {
-            sample_id: &sample_id,
             seed,
             epoch,
             limits,
             cancellation: Cancellation::when(&is_cancelled),
+            ..Context::new(&sample_id)
         };
         let started = Instant::now();
         let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;

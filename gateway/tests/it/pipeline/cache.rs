@@ -2,7 +2,9 @@
 
 mod adversary;
 mod answers;
+mod cells;
 mod disk;
+mod equality;
 mod flights;
 mod jobs;
 mod memory;

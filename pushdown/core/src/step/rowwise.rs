@@ -7,21 +7,23 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use super::{RowTransform, RowwiseStep, Scope};
+use super::{RowProgress, RowTransform, RowwiseStep, Scope};
 use crate::{Error, Result, Table, TableBuilder};
 
-/// Runs a step over a table in memory.
+/// Runs a step over a table in memory, without cached values.
 ///
 /// # Errors
 /// Those of the step, and [`TooLarge`](crate::ErrorKind::TooLarge) past the limit of bytes.
 pub fn transform_table<S: RowwiseStep>(step: &S, input: &Table, scope: &Scope<'_>) -> Result<Table> {
-    let mut transform = step.start(input.schema(), scope)?;
+    let scope = scope.without_cells();
+    let mut transform = step.start(input.schema(), &scope)?;
     let mut table = TableBuilder::new(SchemaRef::clone(transform.schema()), scope.limits.max_value_bytes);
     for batch in input.batches() {
         for chunk in split_batch(Ok(batch.clone()), transform.max_rows()) {
             let mut remaining = chunk?;
             while remaining.num_rows() > 0 {
-                if let Some(output) = transform.next(&mut remaining)? {
+                // Without cached values nothing is waited for.
+                if let RowProgress::Output(output) = transform.next(&mut remaining)? {
                     table.push(output)?;
                 }
             }
@@ -48,8 +50,9 @@ pub fn transform_stream(
         };
         let output = loop {
             match transform.next(&mut remaining)? {
-                Some(output) => break output,
-                None => tokio::task::yield_now().await,
+                RowProgress::Output(output) => break output,
+                RowProgress::Unfinished => tokio::task::yield_now().await,
+                RowProgress::Waiting(event) => event.await,
             }
         };
         let remaining = (remaining.num_rows() > 0).then_some(remaining);

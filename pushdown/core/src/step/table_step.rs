@@ -83,7 +83,26 @@ pub trait RowTransform: Send {
     /// Transforms the first rows of `rows` and removes them from it: all of them, or fewer (at least one, unless `rows` is
     /// empty) if their output is already large.
     ///
-    /// Returns `None` if the work is unfinished, so that the caller can yield the thread. The caller then calls again with the
-    /// same rows.
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>>;
+    /// If the work is unfinished, the caller calls again with the same rows.
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<RowProgress>;
+}
+
+/// What a [`RowTransform`] has done.
+pub enum RowProgress {
+    /// The output of the rows that it has removed.
+    Output(RecordBatch),
+    /// A part of the work: the caller can yield the thread.
+    Unfinished,
+    /// Nothing more can be done before this is done.
+    Waiting(BoxFuture<'static, ()>),
+}
+
+impl fmt::Debug for RowProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output(batch) => f.debug_tuple("Output").field(batch).finish(),
+            Self::Unfinished => f.write_str("Unfinished"),
+            Self::Waiting(_) => f.write_str("Waiting"),
+        }
+    }
 }

@@ -206,6 +206,7 @@ mod tests {
                     seed: None,
                     epoch: None,
                     cancellation: pushdown_core::Cancellation::NEVER,
+                    cells: None,
                 };
                 step.apply(image.clone(), &scope).expect("it fits").into_pixels()
             })

@@ -1,5 +1,6 @@
 //! `each`: runs a pipeline over the values of a column.
 
+mod lookup;
 mod transform;
 
 use std::sync::Arc;
@@ -148,6 +149,8 @@ impl RowwiseStep for Each {
             seed: scope.seed,
             epoch: scope.epoch,
             limits: *scope.limits,
+            cells: scope.cells.and_then(|cells| cells.values_of(&*self.pipeline)),
+            lookup: None,
             pending: PendingOutput::default(),
         }))
     }

@@ -9,7 +9,7 @@ use pushdown_core::{
     language::{Args, Param, Value},
     limits::BATCH_ROWS,
     step::{
-        Operator, RowDraws, RowTransform, RowwiseStep, Scope,
+        Operator, RowDraws, RowProgress, RowTransform, RowwiseStep, Scope,
         rowwise::{take_rows, transform_table},
     },
 };
@@ -108,7 +108,7 @@ impl RowTransform for SampleTransform {
         BATCH_ROWS
     }
 
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>> {
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<RowProgress> {
         let batch = take_rows(rows, rows.num_rows());
         let first = self.next_row;
         self.next_row += batch.num_rows() as u64;
@@ -116,6 +116,7 @@ impl RowTransform for SampleTransform {
             .map(|row| Some(self.draws.unit(row) < self.fraction))
             .collect();
         let kept = filter_record_batch(&batch, &is_kept);
-        kept.map(Some).map_err(|error| Error::internal(error.to_string()))
+        kept.map(RowProgress::Output)
+            .map_err(|error| Error::internal(error.to_string()))
     }
 }

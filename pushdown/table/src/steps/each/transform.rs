@@ -9,12 +9,14 @@ use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
 use bytes::Bytes;
 
 use pushdown_core::{
-    Context, Error, Limits, Result, Sample,
+    Context, Error, Limits, Result,
     language::excerpt,
     limits::EACH_BYTES,
-    step::{InnerPipeline, RowTransform, rowwise::take_rows},
+    step::{CellValues, InnerPipeline, RowProgress, RowTransform, rowwise::take_rows},
 };
 use pushdown_wire::TensorColumn;
+
+use super::lookup::{CellStart, Lookup, LookupState};
 
 /// Locates the bytes of a column: its values, or a field of its structs.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +96,10 @@ pub(super) struct EachTransform {
     pub(super) seed: Option<u64>,
     pub(super) epoch: Option<u32>,
     pub(super) limits: Limits,
+    /// Cached values of the column.
+    pub(super) cells: Option<Box<dyn CellValues>>,
+    /// The lookup of the next row, if it has to be waited for.
+    pub(super) lookup: Option<Lookup>,
     pub(super) pending: PendingOutput,
 }
 
@@ -109,7 +115,8 @@ pub(super) struct PendingOutput {
 }
 
 impl EachTransform {
-    fn run(&self, bytes: Bytes, row_number: Option<i64>) -> Result<OutputValue> {
+    /// Runs the steps that are left for a cell.
+    fn run(&self, start: CellStart, row_number: Option<i64>) -> Result<OutputValue> {
         let mut sample_id = self.sample_id.clone();
         if let Some(row_number) = row_number {
             sample_id.extend_from_slice(format!("\0{row_number}").as_bytes());
@@ -120,7 +127,7 @@ impl EachTransform {
             limits: self.limits,
             ..Context::new(&sample_id)
         };
-        let value = self.pipeline.run(Sample::Bytes(bytes), &context)?;
+        let value = start.run(&*self.pipeline, &context)?;
         let (shape, elements) = self.tensors.elements(value)?;
         let max_bytes = self.limits.tables.max_batch_bytes;
         if elements.len() as u64 > max_bytes {
@@ -130,6 +137,23 @@ impl EachTransform {
             )));
         }
         Ok((shape, elements))
+    }
+
+    /// What the value of a row is computed from; `None` for a null.
+    fn start(&mut self, rows: &RecordBatch, row: usize) -> Option<LookupState> {
+        let lookup = match (self.lookup.take(), &self.cells) {
+            (Some(lookup), _) => lookup,
+            (None, cells) => {
+                let bytes = self.bytes.get(rows.column(self.column), row)?;
+                match cells {
+                    Some(cells) => Lookup::new(&**cells, bytes),
+                    None => return Some(LookupState::Done(CellStart::from_bytes(bytes))),
+                }
+            }
+        };
+        let (state, lookup) = lookup.poll();
+        self.lookup = lookup;
+        Some(state)
     }
 }
 
@@ -142,15 +166,19 @@ impl RowTransform for EachTransform {
         self.max_rows
     }
 
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<Option<RecordBatch>> {
+    fn next(&mut self, rows: &mut RecordBatch) -> Result<RowProgress> {
         let row = self.pending.values.len();
         if row < rows.num_rows() && self.pending.bytes < EACH_BYTES {
+            let start = match self.start(rows, row) {
+                Some(LookupState::Waiting(event)) => return Ok(RowProgress::Waiting(event)),
+                Some(LookupState::Done(start)) => Some(start),
+                None => None,
+            };
             let row_numbers = self
                 .row_numbers
                 .and_then(|index| rows.column(index).as_primitive_opt::<Int64Type>());
             let row_number = row_numbers.map(|numbers| numbers.value(row));
-            let bytes = self.bytes.get(rows.column(self.column), row);
-            let result = bytes.map(|bytes| self.run(bytes, row_number)).transpose();
+            let result = start.map(|start| self.run(start, row_number)).transpose();
             let (value, error) = match result {
                 Ok(value) => (value, None),
                 Err(error) => (None, Some(error.to_string())),
@@ -159,7 +187,7 @@ impl RowTransform for EachTransform {
             self.pending.values.push(value);
             self.pending.errors.push(error);
             // Yield after each value: decoding one photo takes as long as a task may run without yielding.
-            return Ok(None);
+            return Ok(RowProgress::Unfinished);
         }
         let PendingOutput { values, errors, .. } = std::mem::take(&mut self.pending);
         let batch = take_rows(rows, values.len());
@@ -168,7 +196,7 @@ impl RowTransform for EachTransform {
         columns.insert(self.column + 1, Arc::new(StringArray::from(errors)));
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(SchemaRef::clone(&self.schema), columns, &options)
-            .map(Some)
+            .map(RowProgress::Output)
             .map_err(|error| Error::internal(error.to_string()))
     }
 }

@@ -1,0 +1,222 @@
+//! Values of single cells of a table in the result cache: those that `each` computes.
+//!
+//! The rows of a query have no position in the object, so the key of a cell has a digest of its bytes. A scan reads these
+//! bytes with the caller's authorization for the version of the object, whatever is cached.
+
+use std::{any::Any, sync::Arc};
+
+use bytes::Bytes;
+use futures::{FutureExt as _, future::BoxFuture};
+use pushdown::{
+    Limits, Pipeline, Result, Sample,
+    pipeline::Digest,
+    step::{CachedCell, CellCache, CellValue, CellValues, InnerPipeline},
+};
+use tokio::{runtime::Handle, sync::oneshot, time::Instant};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{CacheSample, CacheUnit, Candidate, Prefixes, ResultCache, SourceHead};
+use crate::{
+    compute::{ScanWaker, Tenant},
+    origin::{Authorization, ObjectId},
+};
+
+/// The version of an object whose cells are read, and the store's authorization to read it.
+#[derive(Debug, Clone)]
+pub struct CellSource {
+    object: ObjectId,
+    head: Arc<SourceHead>,
+    authorization: Authorization,
+}
+
+/// The cells of an object, for one scan.
+#[derive(Debug, Clone)]
+pub struct Cells {
+    cache: ResultCache,
+    source: CellSource,
+    tenant: Tenant,
+    limits: Limits,
+    io: Handle,
+    waker: ScanWaker,
+}
+
+/// The values that one pipeline computes from the cells.
+struct PipelineCells {
+    cells: Cells,
+    pipeline: Arc<Pipeline>,
+    prefixes: Prefixes,
+    stage: usize,
+}
+
+/// One cell.
+struct Cell {
+    cells: Cells,
+    pipeline: Arc<Pipeline>,
+    sample: CacheSample,
+    stage: usize,
+}
+
+impl CellSource {
+    /// `None` if the authorization is for another version.
+    pub fn new(object: ObjectId, head: SourceHead, authorization: Authorization) -> Option<Self> {
+        authorization.covers(&object, &head.etag).then(|| Self {
+            object,
+            head: Arc::new(head),
+            authorization,
+        })
+    }
+}
+
+impl Cells {
+    /// The cells of an object for a scan of `tenant`, which `waker` wakes. `None` without a cache. Must be called within the
+    /// runtime of the I/O threads.
+    pub fn new(
+        cache: &ResultCache,
+        source: CellSource,
+        tenant: Tenant,
+        limits: Limits,
+        waker: ScanWaker,
+    ) -> Option<Self> {
+        cache.is_on().then(|| Self {
+            cache: cache.clone(),
+            source,
+            tenant,
+            limits,
+            io: Handle::current(),
+            waker,
+        })
+    }
+
+    /// Waits on an I/O thread, and wakes the scan after that.
+    fn wait<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Option<T>> + Send + 'static,
+    ) -> BoxFuture<'static, Option<T>> {
+        let (waker, (done, result)) = (self.waker.clone(), oneshot::channel());
+        let task = AbortOnDropHandle::new(self.io.spawn(async move {
+            // Locals are dropped in reverse order, after a panic too: the channel is closed before the scan wakes.
+            let _wake_on_drop = waker.wake_on_drop();
+            let done = done;
+            drop(done.send(future.await));
+        }));
+        async move {
+            let _task = task;
+            result.await.ok().flatten()
+        }
+        .boxed()
+    }
+}
+
+impl CellCache for Cells {
+    fn values_of(&self, pipeline: &dyn InnerPipeline) -> Option<Box<dyn CellValues>> {
+        let pipeline: &dyn Any = pipeline;
+        let pipeline = Arc::new(pipeline.downcast_ref::<Pipeline>()?.clone());
+        let prefixes = Prefixes::new(Arc::clone(&pipeline));
+        let stage = prefixes.last_deterministic(pipeline.len());
+        (stage > 0).then(|| {
+            Box::new(PipelineCells {
+                cells: self.clone(),
+                pipeline,
+                prefixes,
+                stage,
+            }) as Box<dyn CellValues>
+        })
+    }
+}
+
+impl CellValues for PipelineCells {
+    fn stage(&self) -> usize {
+        self.stage
+    }
+
+    fn cell(&self, bytes: &Bytes) -> Box<dyn CachedCell> {
+        let sample = CacheSample {
+            object: self.cells.source.object.cell(&Digest::new(bytes)),
+            prefixes: self.prefixes.clone(),
+            tenant: self.cells.tenant.clone(),
+            unit: CacheUnit::Cell,
+        };
+        self.cells.cache.observe_request(&sample, self.stage, None);
+        Box::new(Cell {
+            cells: self.cells.clone(),
+            pipeline: Arc::clone(&self.pipeline),
+            sample,
+            stage: self.stage,
+        })
+    }
+}
+
+impl Cell {
+    /// Takes a value out of the cache.
+    fn release(&self, candidate: Candidate) -> impl Future<Output = Option<CellValue>> + use<> {
+        let (started, cells, sample) = (Instant::now(), self.cells.clone(), self.sample.clone());
+        let pipeline = Arc::clone(&self.pipeline);
+        async move {
+            let CellSource {
+                object,
+                authorization,
+                ..
+            } = &cells.source;
+            let cached = cells.cache.release(&candidate, object, authorization).await?;
+            let value = cached.value(&pipeline.kinds()[cached.stage], &cells.limits);
+            let Some(value) = value.filter(|value| pipeline.accepts(cached.stage, value)) else {
+                cells.cache.discard(&candidate);
+                return None;
+            };
+            cells.cache.observe_hit(&sample, cached.stage, started.elapsed());
+            cells.cache.count_value(cached.tier.name());
+            Some(CellValue {
+                stage: cached.stage,
+                sample: value,
+            })
+        }
+    }
+}
+
+impl CachedCell for Cell {
+    fn get(&self) -> BoxFuture<'static, Option<CellValue>> {
+        let (cache, stage) = (&self.cells.cache, self.stage);
+        let etag = &self.cells.source.head.etag;
+        if let Some(candidate) = cache.find(&self.sample, etag, 1..=stage) {
+            let is_in_memory = candidate.bytes.is_some();
+            let value = self.release(candidate);
+            return if is_in_memory {
+                value.boxed()
+            } else {
+                self.cells.wait(value)
+            };
+        }
+        match cache.wait_for_cell(&self.sample, etag, stage) {
+            Some(value) => {
+                let cache = cache.clone();
+                self.cells.wait(async move {
+                    let sample = value.await?;
+                    cache.count_value("shared");
+                    Some(CellValue { stage, sample })
+                })
+            }
+            None => futures::future::ready(None).boxed(),
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.cells.cache.is_wanted(&self.sample, self.stage)
+    }
+
+    fn compute(self: Box<Self>, compute: Box<dyn FnOnce() -> Result<Sample> + '_>) -> Result<Sample> {
+        let (cache, head) = (&self.cells.cache, &self.cells.source.head);
+        let flight = cache.begin_cell(&self.sample, &head.etag, self.stage);
+        let started = Instant::now();
+        let value = compute()?;
+        // The bytes of the cell are read in any case: a hit saves only the steps.
+        let tier = cache.admit(&self.sample, self.stage, value.bytes(), started.elapsed());
+        if let Some(tier) = tier {
+            cache.insert(&self.sample, self.stage, head, &value, tier);
+        }
+        if let Some(flight) = flight {
+            flight.done(&value);
+        }
+        cache.count_value("computed");
+        Ok(value)
+    }
+}

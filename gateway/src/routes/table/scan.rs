@@ -41,7 +41,7 @@ pub(in crate::routes) struct OpenedTable {
     pub(super) timing: Timing,
     tail: ObjectTail,
     /// `None` if its values must not be shared.
-    cells: Option<CellSource>,
+    cells: Option<Box<CellSource>>,
 }
 
 /// The memory for the parts of the source that are read before the scan is planned.
@@ -96,7 +96,7 @@ impl FetchedTable {
         Ok(Self::Table(OpenedTable {
             headers,
             timing,
-            cells: object.and_then(|object| cell_source(object, &tail)),
+            cells: object.and_then(|object| cell_source(object, &tail)).map(Box::new),
             tail,
         }))
     }
@@ -140,7 +140,7 @@ impl OpenedTable {
             let tenant = job.position.tenant().clone();
             Cells::new(
                 &services.cache,
-                source,
+                *source,
                 tenant,
                 services.sample_limits(),
                 task.waker(),

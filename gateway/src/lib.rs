@@ -4,6 +4,7 @@
 //! [`routes`] answers their requests. Dependencies run one way: `cli -> app -> {server, routes} -> cache -> {compute, origin} -> s3
 //! -> {config, error, telemetry}`.
 
+pub mod access;
 pub mod admin;
 pub mod app;
 pub mod body;

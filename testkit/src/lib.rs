@@ -30,7 +30,7 @@ pub use policy_store::{GOOD_SIGNATURE, PolicyStore, Sent, signed_by};
 pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};
 pub use relay::{Gate, RelayAction, faulty_relay, features_relay, gated_relay, recording_relay};
-pub use sign::{Keys, Payload};
+pub use sign::{ChunkedBody, Keys, Payload, Trailers};
 pub use stats::{distance, jain};
 pub use tables::{Parquet, first_byte, ranged};
 pub use throttle::Throttle;

@@ -10,12 +10,7 @@ use serde_json::{Value, json};
 use super::world::{BUCKET, World, assert_same_rows, into_rows, reader, run};
 
 /// The rows of a reader whose gateway lists these features, and its batch requests.
-fn read(
-    world: &World,
-    objects: &Objects,
-    features: &'static str,
-    epochs: u32,
-) -> (Vec<Row>, Vec<Value>) {
+fn read(world: &World, objects: &Objects, features: &'static str, epochs: u32) -> (Vec<Row>, Vec<Value>) {
     let (relay, bodies) = features_relay(world.gateway.listen(), features).unwrap();
     let rows = run(async {
         let builder = reader(&format!("http://{}", relay.address()), "decode | resize(8, 8)");

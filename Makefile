@@ -29,12 +29,13 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 
 test: setup test-rust test-clients test-python ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
-test-full: setup ## Run every test: also large models, ten tenants, all feature sets and the benchmark's harness
+test-full: setup ## Run every test: also large models, ten tenants, further stores, all feature sets and the benchmark's harness
 	@$(MAKE) --no-print-directory test-rust test-clients test-python test-python-torch test-e2e FULL=1
 
 # The second command only runs what the first one built: benches take no arguments of tests.
 test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
 	@scripts/models.sh
+	@if [ -n "$(FULL)" ]; then scripts/setup.sh stores; fi
 	@$(CARGO) test $(ALL) --no-run
 	@$(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored)
 	@$(CARGO) test --locked --workspace --doc

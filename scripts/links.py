@@ -64,7 +64,8 @@ class Links:
     def free_ports(self, count: int) -> list[int]:
         """Free ports whose ports at the gRPC offset are free too. In a namespace all are free; they differ between runs."""
         if self.store.command:
-            first = 10_000 + os.getpid() % 4_000 * 10
+            # Below the ports of outgoing connections, with the gRPC offset too.
+            first = 10_000 + os.getpid() % 1_200 * 10
             return list(range(first, first + count))
         found, held = [], []
         while len(found) < count:

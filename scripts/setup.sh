@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|s3-tests|python|python-torch|wheels|lint]
+# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|s3-tests|stores|python|python-torch|wheels|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -46,6 +46,7 @@ venv() { # folder, requirements
 case "$selection" in
   test | bench) venv .venv scripts/requirements/test.txt ;;
   golden) venv .venv-golden scripts/requirements/golden.txt ;;
+  stores) venv .venv-stores scripts/requirements/stores.txt ;;
   wheels) venv .venv-wheels scripts/requirements/wheels.txt ;;
   python) venv .venv-python scripts/requirements/python.txt ;;
   python-torch)
@@ -72,5 +73,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-s3-tests scripts/requirements/s3-tests.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, s3-tests, python, python-torch, wheels, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, s3-tests, stores, python, python-torch, wheels, lint"; exit 2 ;;
 esac

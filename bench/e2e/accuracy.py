@@ -6,7 +6,7 @@ lowest final one. It equals each final accuracy if all methods predict alike, as
 
 import statistics
 
-from . import stats, text
+from . import intervals, text
 from .results import Cell, Trial
 
 
@@ -20,7 +20,7 @@ def section(cell: Cell) -> list[str]:
     seconds = {name: [trial.trained_seconds for trial in trials] for name, trials in trained.items()}
     baseline = seconds.get(cell.baseline, [])
     rows = [
-        [f"`{name}`", _spread(seconds[name]), _scores(trials), text.ratio(stats.paired(baseline, seconds[name]))]
+        [f"`{name}`", _spread(seconds[name]), _scores(trials), text.ratio(intervals.paired(baseline, seconds[name]))]
         for name, trials in trained.items()
     ]
     columns = ["arm", f"seconds to a balanced accuracy of {reached:.3f}", "balanced accuracy", f"rate to `{cell.baseline}`"]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from . import stats, text
+from . import intervals, measures, stats, text
 from .results import Arm, Cell, Results
 
 MEASURES = {"seconds": "seconds", "cpu": "CPU", "wire": "bytes on the wire"}
@@ -60,12 +60,12 @@ def _arms(run: Results) -> Iterator[tuple[tuple[str, str, str], tuple[Cell, Arm]
                     yield (scenario.name, cell.name, name), (cell, arm)
 
 
-def _ratio(a: Arm, b: Arm, measure: str) -> stats.Interval | None:
-    get = stats.MEASURES[measure]
-    return stats.unpaired(stats.measurements(a, get), stats.measurements(b, get))
+def _ratio(a: Arm, b: Arm, measure: str) -> intervals.Interval | None:
+    get = measures.MEASURES[measure]
+    return intervals.unpaired(measures.measurements(a, get), measures.measurements(b, get))
 
 
-def _shown(ratio: stats.Interval | None) -> str:
+def _shown(ratio: intervals.Interval | None) -> str:
     excluded = ratio is not None and (ratio.low > 1 or ratio.high < 1)
     return f"**{text.ratio(ratio)}**" if excluded else text.ratio(ratio)
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import json_reader, stats, text
+from . import intervals, json_reader, text
 from .json_reader import check
-from .stats import Interval
+from .intervals import Interval
 
 FORMAT = "components-1"
 
@@ -99,7 +99,7 @@ def quartiles(values: Sequence[float]) -> list[float]:
 
 def _table(table: Table) -> list[str]:
     rounds = {row.name: row.rounds for row in table.rows}
-    enough = len(table.rows[0].rounds) >= stats.MIN_BOOTSTRAP_ROUNDS
+    enough = len(table.rows[0].rounds) >= intervals.MIN_BOOTSTRAP_ROUNDS
     columns = ["", "median", "quartiles", f"ratio ({'95 % interval' if enough else 'lowest to highest'})"]
     rows = []
     for row in table.rows:
@@ -110,7 +110,7 @@ def _table(table: Table) -> list[str]:
 
 
 def _ratio(comparison: Comparison, rounds: dict[str, list[float]]) -> str:
-    ratio = stats.paired(rounds[comparison.numerator], rounds[comparison.denominator])
+    ratio = intervals.paired(rounds[comparison.numerator], rounds[comparison.denominator])
     shown = f"{text.ratio(ratio)} {comparison.what}"
     if comparison.target is None:
         return shown

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from . import accuracy, overview, plots, published, report, sharing, stats, text
+from . import accuracy, intervals, later_epoch, measures, overview, plots, published, report, sharing, stats, text
 from .results import Arm, Cell, Results, Scenario, Trial, Verdict
 
 # The figures of the page, by file name, with their captions.
@@ -18,8 +18,10 @@ FIGURES = {
     "speedup": "Speedup of `auto` and of the best fixed split over the fastest plain reader, by link bandwidth",
     "wire-features-100mbit": "Bytes on the wire per sample over 100 Mbit/s",
     "cpu-features-100mbit": "CPU seconds per 1,000 samples over 100 Mbit/s",
+    "jobs": "Cost of jobs on one data set, relative to one job without a result cache",
 }
 BREAKDOWN = "features-100mbit"
+FIGURES_OF_KINDS = {"sharing": "jobs"}
 ARM_COLUMNS = [
     "cell", "arm", "samples/s", "rate to baseline", "wire bytes per sample", "CPU s per 1,000 samples", "first batch",
     "peak memory of the reader",
@@ -39,6 +41,9 @@ RULES = {
     "store-bytes": "jobs that share values: bytes from the store of one job without a cache to those of all jobs",
     "jobs-cpu": "jobs that share values: CPU seconds of one job without a cache to those of all jobs",
     "later-cpu": "jobs that share values: CPU seconds of store and gateway in the first epoch to those in a later one",
+    "hit-cpu": "hits: aim of CPU of store and gateway per hit to its own",
+    "link": "later epoch from memory: rate on the wire to that of the link",
+    "hits": "later epoch: hits per sample to the announced cached ratio",
 }
 # Sections of kinds whose arms fill one table: title, method, and what one sample is.
 KINDS = {
@@ -48,6 +53,8 @@ KINDS = {
                 "first start to the last end."),
     "sharing": ("Jobs on one data set", "Concurrent jobs read the same photos through one gateway, without a result cache, with one "
                 "in memory, and on a disk. `one` is one job without a cache. The time is that of the slowest job."),
+    "second-epoch": ("Second epoch", "One job reads a later epoch over a link, with all values, or a part of them, in the memory of "
+                     "the result cache."),
     "growth": ("Key counts and connection counts", "Listing a prefix and reading its first samples; GETs over a growing number "
                "of connections. One sample is one object."),
     "transfer": ("Transfer learning", "One process reads labelled photos by every method in turn and trains a classifier head on "
@@ -103,7 +110,7 @@ def markdown(results: Results, figures: dict[str, str]) -> str:
     lines += _photos(results, figures)
     lines += _tables(results)
     for kind, (title, about) in KINDS.items():
-        lines += _kind(results, kind, title, about)
+        lines += _kind(results, figures, kind, title, about)
     lines += _simulator(results)
     return "\n".join([*lines, *_orientation(results)]) + "\n"
 
@@ -190,14 +197,15 @@ def _tables(results: Results) -> list[str]:
     return ["", "## Tables", "", ABOUT_TABLES, "", _command(scenarios), "", *text.table(columns, overview.tables(cells))]
 
 
-def _kind(results: Results, kind: str, title: str, about: str) -> list[str]:
+def _kind(results: Results, figures: dict[str, str], kind: str, title: str, about: str) -> list[str]:
     scenarios = _of_kind(results, kind)
     if not scenarios:
         return []
     cells = [cell for scenario in scenarios for cell in scenario.cells]
-    lines = ["", f"## {title}", "", about, "", _command(scenarios), "", *_arms(cells)]
+    lines = ["", f"## {title}", "", about, "", _command(scenarios), ""]
+    lines += [*_figure(figures, FIGURES_OF_KINDS.get(kind, "")), *_arms(cells)]
     for cell in cells:
-        section = accuracy.section(cell) + sharing.section(cell)
+        section = accuracy.section(cell) + sharing.section(cell) + later_epoch.section(cell)
         lines += ["", f"{cell.name}:", *section] if section else []
     return lines
 
@@ -248,18 +256,18 @@ def _arms(cells: Sequence[Cell]) -> list[str]:
 
 
 def _arm(cell: Cell, name: str, arm: Arm) -> list[str]:
-    median = lambda get: stats.median_of(arm, get)
-    took = median(stats.seconds_per_sample)
+    median = lambda get: measures.median_of(arm, get)
+    took = median(measures.seconds_per_sample)
     baseline = cell.arms[cell.baseline]
     ratio = None
     if name != cell.baseline and not stats.failed_samples(arm) and not stats.failed_samples(baseline):
-        ratio = stats.paired(*(stats.measurements(each, stats.seconds_per_sample) for each in (baseline, arm)))
+        ratio = intervals.paired(*(measures.measurements(each, measures.seconds_per_sample) for each in (baseline, arm)))
     star = "*" if ratio is not None and stats.is_noisy(cell) else ""
     lost = f", {stats.failed_samples(arm)} failed" if stats.failed_samples(arm) else ""
     return [
         cell.name, f"`{name}`", text.number(1 / took if took else None) + lost, text.ratio(ratio) + star,
-        text.size(median(_positive(stats.wire_bytes_per_sample))),
-        text.number(_thousand(median(_positive(stats.cpu_seconds_per_sample)))),
+        text.size(median(_positive(measures.wire_bytes_per_sample))),
+        text.number(_thousand(median(_positive(measures.cpu_seconds_per_sample)))),
         text.seconds(median(lambda trial: trial.first_batch_seconds)),
         text.size(median(lambda trial: trial.peak_bytes.get("host"))),
     ]

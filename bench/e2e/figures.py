@@ -4,9 +4,9 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import stats
+from . import cache_rules, measures, stats
 from .results import TIERS, Cell, Results, Scenario, Trial
-from .stats import Interval
+from .intervals import Interval
 
 LINE_KINDS = ("auto", "pushed")
 
@@ -60,13 +60,13 @@ def speedups(results: Results) -> dict[str, list[Line]]:
 def costs_of_jobs(scenario: Scenario) -> dict[str, list[Line]]:
     """The cost of jobs on one data set relative to one job without a cache, over the number of jobs: by measure, a line for each
     setting of the cache. Empty for other scenarios."""
-    measures = {"CPU seconds of store, gateway and host": stats.cpu_seconds, "bytes from the store": stats.store_bytes}
+    costs = {"CPU seconds of store, gateway and host": measures.cpu_seconds, "bytes from the store": measures.store_bytes}
     plots = {}
-    for label, measure in measures.items():
-        lines = {name: Line(name, "pushed") for name in (stats.UNSHARED, *stats.SHARED)}
+    for label, measure in costs.items():
+        lines = {name: Line(name, "pushed") for name in (cache_rules.UNSHARED, *cache_rules.SHARED)}
         for cell in filter(_known, scenario.cells):
             for name in lines.keys() & cell.arms.keys():
-                ratio = stats.cost_of_jobs(cell, name, measure)
+                ratio = cache_rules.cost_of_jobs(cell, name, measure)
                 lines[name].points += [Point(cell.x, ratio, False)] if ratio is not None else []
         plots[label] = [line for line in lines.values() if line.points]
     return {label: lines for label, lines in plots.items() if lines}
@@ -107,6 +107,6 @@ def _bars(scenario: Scenario, parts: list[Callable[[Trial], float | None]]) -> l
         for name, arm in cell.arms.items():
             trials = [trial for trial in arm.trials if trial.samples and all(part(trial) is not None for part in parts)]
             if trials and arm.kind != "repeat":
-                values = tuple(statistics.median(part(trial) / stats.samples_read(trial) for trial in trials) for part in parts)
+                values = tuple(statistics.median(part(trial) / measures.samples_read(trial) for trial in trials) for part in parts)
                 bars.append(Bar(cell.name, name, arm.kind, values))
     return bars if any(sum(bar.parts) > 0 for bar in bars) else []

@@ -6,7 +6,7 @@ Both show medians and verdicts that the report repeats with all details.
 import statistics
 from collections.abc import Sequence
 
-from . import stats, text
+from . import measures, stats, text
 from .results import Arm, Cell, Results, Trial, Verdict
 
 PHOTOS = ["cell", "fastest plain", "pushed", "`auto`", "rate of `auto` to plain", "to the best fixed split", "to the upper bound"]
@@ -61,9 +61,9 @@ def _table_columns(arm: Arm | None) -> list[str]:
     if arm is None:
         return [text.NONE] * len(TABLES)
     return [
-        text.seconds(stats.median_of(arm, _cpu_seconds)),
+        text.seconds(measures.median_of(arm, _cpu_seconds)),
         _seconds(arm, spread=True),
-        text.size(stats.median_of(arm, _wire_bytes)),
+        text.size(measures.median_of(arm, _wire_bytes)),
     ]
 
 
@@ -109,7 +109,7 @@ def _seconds(arm: Arm | None, spread: bool = False) -> str:
 
 
 def _epoch_seconds(trial: Trial) -> float:
-    return stats.seconds_per_sample(trial) * trial.samples
+    return measures.seconds_per_sample(trial) * trial.samples
 
 
 def _cpu_seconds(trial: Trial) -> float | None:
@@ -121,4 +121,4 @@ def _cpu_seconds(trial: Trial) -> float | None:
 
 def _wire_bytes(trial: Trial) -> float | None:
     """Bytes of an epoch in both directions."""
-    return stats.wire_bytes_per_sample(trial) * trial.samples or None
+    return measures.wire_bytes_per_sample(trial) * trial.samples or None

@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 
 from . import figures, published, stats, text
 from .figures import Bar, Line
-from .results import TIERS, Results
+from .results import TIERS, Results, Scenario
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7")
@@ -63,8 +63,14 @@ def _figures(results: Results) -> Iterator[tuple[str, Callable[[], Figure]]]:
             yield f"wire-{name}", partial(_wire, scenario.title, bars)
         if bars := figures.cpu(scenario):
             yield f"cpu-{name}", partial(_cpu, scenario.title, bars)
-        if costs := figures.costs_of_jobs(scenario):
-            yield f"jobs-{name}", partial(_jobs, scenario.title, costs)
+    if costs := {group: lines for scenario in results.scenarios for group, lines in _costs(scenario)}:
+        yield "jobs", partial(_jobs, costs)
+
+
+def _costs(scenario: Scenario) -> Iterator[tuple[str, dict[str, list[Line]]]]:
+    """What the jobs of a scenario compute, and their costs."""
+    if costs := figures.costs_of_jobs(scenario):
+        yield scenario.settings.get("group") or scenario.name, costs
 
 
 def _save(figure: Figure, folder: Path, name: str, kinds: Sequence[str]) -> list[Path]:
@@ -154,9 +160,12 @@ def _cpu(title: str, bars: list[Bar]) -> Figure:
     return figure
 
 
-def _jobs(title: str, costs: dict[str, list[Line]]) -> Figure:
-    figure = Figure(figsize=(7.2, 3.8), layout="constrained")
-    for axes, (label, lines) in zip(figure.subplots(1, len(costs), squeeze=False)[0], costs.items()):
+def _jobs(costs: dict[str, dict[str, list[Line]]]) -> Figure:
+    """A row for what the jobs compute, a column for each measure."""
+    figure = Figure(figsize=(7.2, 0.8 + 3.0 * len(costs)), layout="constrained")
+    panels = [(f"{group}: {label}", lines) for group, by_measure in costs.items() for label, lines in by_measure.items()]
+    columns = max(map(len, costs.values()))
+    for axes, (label, lines) in zip(figure.subplots(len(costs), columns, squeeze=False).flat, panels):
         for index, line in enumerate(lines):
             places, middle = [point.x for point in line.points], [point.ratio.median for point in line.points]
             bars = [[point.ratio.median - point.ratio.low for point in line.points],
@@ -168,9 +177,9 @@ def _jobs(title: str, costs: dict[str, list[Line]]) -> Figure:
         axes.set_yscale("log")
         _ticks(axes, {point.x: f"{point.x:g}" for line in lines for point in line.points})
         axes.set_xlabel("jobs")
-        axes.set_title(label, loc="left", fontsize=9)
+        axes.set_title(label, loc="left", fontsize=8)
         axes.grid(True)
-    figure.suptitle(f"{title}: cost relative to one job", x=0.01, ha="left", fontsize=10)
+    figure.suptitle("Cost of jobs on one data set, relative to one job without a cache", x=0.01, ha="left", fontsize=10)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
     return figure

@@ -10,7 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 
-from . import accuracy, overview, published, sharing, stats, text
+from . import accuracy, cache_rules, intervals, later_epoch, measures, overview, published, sharing, stats, text
 from .results import TIERS, UNBOUND, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
 
 RULES = {
@@ -26,17 +26,22 @@ RULES = {
     "store-bytes": "bytes from the store of one job without a cache to those of all jobs",
     "jobs-cpu": "CPU seconds of one job without a cache to those of all jobs",
     "later-cpu": "CPU seconds of store and gateway in the first epoch to its own",
+    "hit-cpu": "aim of CPU of store and gateway per hit to its own",
+    "link": "rate on the wire to that of the link",
+    "hits": "hits per sample to the announced cached ratio",
     "repeat": "A/A",
 }
-MEASURES = {"seconds": "", "cpu": ", by CPU seconds", "wire": "", "store": ""}
+MEASURES = {"seconds": "", "cpu": ", by CPU seconds", "wire": "", "store": "", "values": ""}
 # Rules that name their measure.
-CPU_RULES = ("rival-cpu", "jobs-cpu", "later-cpu")
+CPU_RULES = ("rival-cpu", "jobs-cpu", "later-cpu", "hit-cpu")
+# Rules that do not compare with another arm.
+ARMLESS_RULES = ("bound", "simulator", "hit-cpu")
 COLUMNS = [
     "arm", "samples/s", "first epoch", "upper bound", "value bytes", "wire up", "wire down", "stall", "batch p50 / p99",
     "first batch",
     *(f"CPU s: {tier}" for tier in (*TIERS, "all")), *(f"peak memory: {tier}" for tier in TIERS),
 ]
-# Titles and lines about arms that are ahead of the gateway's arm, by `stats.AHEAD_MEASURES`.
+# Titles and lines about arms that are ahead of the gateway's arm, by `measures.AHEAD_MEASURES`.
 AHEAD = {
     "seconds": ("Faster than the gateway's arm", "`{name}` has {ratio} times the rate of `{arm}`"),
     "cpu": ("Less CPU than the gateway's arm", "`{arm}` uses {ratio} times the CPU seconds of `{name}`"),
@@ -47,14 +52,19 @@ SEVERITY = ("fail", "undecided", "void", "informational", "pass")
 
 def _confidences() -> str:
     """The confidence of the range, by the number of rounds."""
-    rounds = range(stats.MIN_ROUNDS, stats.MIN_BOOTSTRAP_ROUNDS)
-    return ", ".join(f"{stats.range_confidence(count) * 100:.3g} % with {count}" for count in rounds)
+    rounds = range(intervals.MIN_ROUNDS, intervals.MIN_BOOTSTRAP_ROUNDS)
+    return ", ".join(f"{intervals.range_confidence(count) * 100:.3g} % with {count}" for count in rounds)
+
+
+def _aims() -> str:
+    """The aims of hits, by arm."""
+    return ", ".join(f"`{name}` {seconds * 1000:g} ms" for name, seconds in cache_rules.MAX_CPU_SECONDS_PER_HIT.items())
 
 
 READING = f"""Each round runs one trial of each arm. A ratio is taken round by round. The figure is the median; brackets are
-the 95 % interval of its bootstrap ({stats.DRAWS:,} draws). Above 1 is good for the judged arm. With fewer than
-{stats.MIN_BOOTSTRAP_ROUNDS} rounds the brackets are the range of the rounds: the median of all possible rounds lies in it
-with probability 1 - 2 * 0.5^n, {_confidences()}. With fewer than {stats.MIN_ROUNDS} rounds nothing is decided. An interval at
+the 95 % interval of its bootstrap ({intervals.DRAWS:,} draws). Above 1 is good for the judged arm. With fewer than
+{intervals.MIN_BOOTSTRAP_ROUNDS} rounds the brackets are the range of the rounds: the median of all possible rounds lies in it
+with probability 1 - 2 * 0.5^n, {_confidences()}. With fewer than {intervals.MIN_ROUNDS} rounds nothing is decided. An interval at
 or above the requirement is a pass, one below it a fail, any other undecided.
 
 A/A compares an arm with its repetition. It is a tie unless its whole interval is more than
@@ -73,14 +83,18 @@ over at most 100 Mbit/s. Other rivals do the gateway's work in their own way and
 
 Jobs that share values of a result cache are compared with one job without a cache in the same round: together they may receive
 1.02 times its bytes from the store. The CPU seconds of four jobs have a requirement, which is printed and decides nothing. With
-one job, a later epoch may need a tenth of the CPU seconds of store and gateway, where a model computes the features. Values of
-tf.data service are shared by its own cache; its trainers can skip samples and repeat others.
+one job, a later epoch may need a tenth of the CPU seconds of store and gateway, where a model computes the features. A hit from
+memory has an aim of CPU of store and gateway: {_aims()}. Values of tf.data
+service are shared by its own cache; its trainers can skip samples and repeat others.
 
-Only `auto`, `value-cache` and `resized` read several epochs: their samples/s are those of the later epochs, with the first
-epoch in its own column. Other arms read one epoch; for loaders of others it includes the listing. The first epoch of `auto`,
-in which it measures costs, is compared for information. Brackets after samples/s are the lowest and the highest round. Bytes
-are per sample, those on the wire from the counters of the interface; CPU is per 1,000 samples. Both cover all epochs, as does
-the time that the trainer waits (stall). The first batch of our reader includes program start, listing, and fetching or
+A later epoch with all values in the memory of the result cache has to fill {cache_rules.MIN_LINK_RATIO} of a shaped link, by
+bytes on the wire. Hits per sample have to reach {cache_rules.MIN_HITS_TO_ANNOUNCED} of the cached ratio that the gateway announced.
+
+Only `auto`, `value-cache`, `resized` and arms that measure hits read several epochs: their samples/s are those of the later
+epochs, with the first epoch in its own column. Other arms read one epoch; for loaders of others it includes the listing. The
+first epoch of `auto`, in which it measures costs, is compared for information. Brackets after samples/s are the lowest and the
+highest round. Bytes are per sample, those on the wire from the counters of the interface; CPU is per 1,000 samples. Both cover
+all epochs, as does the time that the trainer waits (stall). The first batch of our reader includes program start, listing, and fetching or
 loading weights; the clock of a peer starts after its imports and loading. A dash is a value that was not measured: an
 external tier reports no CPU, except a gateway by its metrics, so there is no sum of all tiers.
 
@@ -183,7 +197,7 @@ def _cell(cell: Cell) -> list[str]:
     crossover = "" if crossover is None else f"crossover at {text.rate(crossover)}"
     lines = [f"### {cell.name}", "", "; ".join(filter(None, [_link(cell), crossover, bound])) + ".", ""]
     lines += text.table(COLUMNS, [_arm(name, arm, cell.bound) for name, arm in cell.arms.items()])
-    lines += accuracy.section(cell) + sharing.section(cell)
+    lines += accuracy.section(cell) + sharing.section(cell) + later_epoch.section(cell)
     verdicts = stats.verdicts(cell)
     if verdicts:
         rows = [judged(verdict) for verdict in verdicts]
@@ -219,7 +233,7 @@ def _plain_readers(cell: Cell) -> list[str]:
 def judged(verdict: Verdict) -> list[str]:
     """The columns of a verdict: what, found, required, outcome, note."""
     against = verdict.against
-    if verdict.rule not in ("bound", "simulator"):
+    if verdict.rule not in ARMLESS_RULES:
         against = " or ".join(f"`{name}`" for name in against.split(" or "))
     against = f" ({against})" if verdict.against else ""
     measure = MEASURES[verdict.measure] if verdict.rule not in CPU_RULES else ""
@@ -235,14 +249,14 @@ def required(verdict: Verdict) -> str:
 
 def _arm(name: str, arm: Arm, bound: Bound | None) -> list[str]:
     """A row of the table."""
-    median = lambda get: stats.median_of(arm, get)
-    rates = [1 / stats.seconds_per_sample(trial) for trial in arm.trials if trial.samples]
+    median = lambda get: measures.median_of(arm, get)
+    rates = [1 / measures.seconds_per_sample(trial) for trial in arm.trials if trial.samples]
     rate = statistics.median(rates) if rates else None
     spread = f" ({text.number(min(rates))} to {text.number(max(rates))})" if len(rates) > 1 else ""
     first = median(lambda trial: trial.samples / trial.epoch_seconds[0] if len(trial.epoch_seconds) > 1 else None)
-    per_sample = lambda get: median(lambda trial: _over(get(trial), stats.samples_read(trial)))
+    per_sample = lambda get: median(lambda trial: _over(get(trial), measures.samples_read(trial)))
     cpu = [per_sample(lambda trial, tier=tier: trial.cpu_seconds.get(tier)) for tier in TIERS]
-    cpu.append(median(lambda trial: stats.cpu_seconds_per_sample(trial) or None))
+    cpu.append(median(lambda trial: measures.cpu_seconds_per_sample(trial) or None))
     waits = [median(lambda trial: trial.batch_wait_p50_seconds), median(lambda trial: trial.batch_wait_p99_seconds)]
     of_bound = text.NONE
     if bound and rate and arm.kind not in UNBOUND:

@@ -53,6 +53,8 @@ class Trial:
     # Bytes of answers that the gateway received from the store, and the gateway's values by where they came from.
     store_bytes: float | None = None
     cache_values: dict[str, float] | None = None
+    # The ratio of cached values that the gateway announced before the trial.
+    cached_ratio: float | None = None
 
     def __post_init__(self) -> None:
         check(len(self.epoch_seconds) > 0, "epoch_seconds: expected one for each epoch, found none")

@@ -16,12 +16,14 @@ from tqdm import tqdm
 
 from . import arms, guard, machine, plots, report, results, stats
 from .data import StoredData
-from .kinds import RunContext, bounds, forward, growth, qualifying, read, scans, sharing, table, tenants, transfer
+from .kinds import RunContext, bounds, forward, growth, qualifying, read, scans, second_epoch, sharing, table, tenants, transfer
 from .scenario import Scenario, ScenarioError, load_all, needs_shaping, open_link_variant
 from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
-KINDS |= {"transfer": transfer, "sharing": sharing}
+KINDS |= {"transfer": transfer, "sharing": sharing, "second-epoch": second_epoch}
+# Kinds that restart the gateway with other flags.
+RESTARTING_KINDS = ("sharing", "second-epoch")
 PROGRAMS = (
     *("pushdown", "pushdown-bench", "pushdown-gateway"),
     *("file-reader", "object-reader", "table-reader", "transfer-learning"),
@@ -158,7 +160,7 @@ def missing_requirement(scenario: Scenario, options: Options) -> str:
     """The requirement of a scenario that an external store or gateway does not meet; empty if it meets all."""
     if options.gateway is not None and scenario.gateway_flags:
         return f"it needs a gateway with the flags {' '.join(scenario.gateway_flags)}, and the gateway is external"
-    if options.gateway is not None and scenario.kind == "sharing":
+    if options.gateway is not None and scenario.kind in RESTARTING_KINDS:
         return "it restarts the gateway with other flags, and the gateway is external"
     refused = tenants.refused_tenants(options.upstream, max(scenario.sizes)) if scenario.kind == "tenants" else []
     if refused:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "scenarios"
-KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing")
+KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch")
 # Kinds that require a pipeline, and kinds that require arms.
-PIPELINE_KINDS = ("read", "tenants", "growth", "sharing")
-ARM_KINDS = ("read", "tenants", "table", "sharing")
+PIPELINE_KINDS = ("read", "tenants", "growth", "sharing", "second-epoch")
+ARM_KINDS = ("read", "tenants", "table", "sharing", "second-epoch")
 OPEN = float("inf")
 LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>B|Mbit/s)|open")
 

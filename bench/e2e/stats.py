@@ -1,14 +1,4 @@
-"""Ratios, intervals and verdicts.
-
-Each round runs one trial of every arm, so a temporary slowdown of the machine affects all arms alike. Ratios are therefore taken
-round by round. The result is their median. Its interval contains 95 % of the medians of 2,000 bootstrap draws with a fixed seed.
-With fewer than 6 rounds the interval is the lowest and the highest ratio; the median of all possible rounds lies between them
-with probability 1 - 2 * 0.5^n: 75 % for 3 rounds, 87.5 % for 4, 94 % for 5. With fewer than 3 rounds nothing is drawn, and
-`Interval.drawn` is false.
-
-Later epochs count: the median of all but the first epoch of a trial, or its only epoch. All measures are per sample, so arms may
-read different numbers of epochs. A value that was not measured is 0 in this module and yields no ratio. The CPU seconds of a
-trial cover all tiers or count as not measured: a store on another machine is not a store that uses no CPU.
+"""Verdicts.
 
 A ratio above 1 is always good for the judged arm. The rules, by the arm that they judge:
 
@@ -25,6 +15,9 @@ A ratio above 1 is always good for the judged arm. The rules, by the arm that th
 - `store-bytes` (jobs that share values): bytes from the store of one job without a cache, to those of all jobs: 1 / 1.02.
   `jobs-cpu`: CPU seconds of that job on all tiers to those of four jobs; informational. `later-cpu`: CPU seconds of store and
   gateway per sample in the first epoch to those in a later one. The cell has the requirements, since they differ by pipeline.
+- `hit-cpu` (`revalidated`, `remembered`): the aim of CPU seconds of store and gateway per hit to its own: 1.
+- `link` (`memory` over a shaped link): bits per second on the wire to the link's rate: 0.9. `hits` (all arms of a later epoch): hits
+  per sample, relative to the cached ratio that the gateway announced: 0.97.
 - `repeat`: the baseline, or the arm in the name, against itself (A/A): a tie, unless the whole interval is more than 3 % from 1.
   An interval wider than 0.05 is noise, and undecided.
 
@@ -36,17 +29,22 @@ CPU seconds for the same work. A verdict is also void if nothing could be measur
 `rival` take part in the `rival` rules only, and are reported first if they are ahead.
 """
 
-import random
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from .results import TIERS, Arm, Cell, Trial, Verdict
+from . import cache_rules
+from .intervals import MIN_BOOTSTRAP_ROUNDS, MIN_ROUNDS, Interval, interval, paired, range_confidence
+from .measures import (
+    AHEAD_MEASURES,
+    MEASURES,
+    cpu_seconds_per_sample,
+    first_epoch_seconds_per_sample,
+    measurements,
+    seconds_per_sample,
+    wire_bytes_per_sample,
+)
+from .results import Arm, Cell, Verdict
 
-SEED, DRAWS, TAIL = 7, 2000, 50
-MIN_ROUNDS = 3
-# With fewer rounds the lowest and the highest ratio are in more of the draws than the interval leaves out.
-MIN_BOOTSTRAP_ROUNDS = 6
 MIN_RATIO_TO_PLAIN, MIN_RATIO_TO_BEST_FIXED, MIN_BYTES_RATIO, MIN_RATIO_TO_BOUND, EQUAL = 0.97, 0.95, 1.0, 0.85, 1.0
 MIN_RATIO_TO_RANGES, MIN_CPU_RATIO, MIN_RATIO_TO_DOWNLOAD = 0.97, 0.8, 5.0
 SIMULATOR_TOLERANCE = 0.15
@@ -55,119 +53,8 @@ TABLE_RIVALS = ("pyarrow", "duckdb", "duckdb-httpfs")
 # 100 Mbit/s, and 5 % of tolerance: a shaped link passes slightly more or less than requested.
 MAX_DOWNLOAD_BITS_PER_SECOND = 105e6
 MAX_BOUND_LINK_RATIO, MAX_NOISE, TIE_TOLERANCE = 0.3, 0.05, 0.03
-# Arms of jobs on one data set: one job without a cache, which is the reference, and several jobs without and with one.
-ONE_JOB, UNSHARED, SHARED = "one", "off", ("memory", "disk")
-# Where the gateway's values come from.
-ORIGINS = ("computed", "memory", "disk", "shared", "prefix")
 NOISE_NOTE = f"A/A is off by more than {MAX_NOISE * 100:g} %"
 NO_REPEAT_NOTE = "no A/A in this cell"
-
-Measure = Callable[[Trial], float]
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A median and its interval. `drawn` is true if there were enough rounds for the bootstrap."""
-
-    median: float
-    low: float
-    high: float
-    rounds: int
-    drawn: bool
-
-
-def seconds_per_sample(trial: Trial) -> float:
-    """Seconds per sample of the later epochs."""
-    return statistics.median(trial.epoch_seconds[1:] or trial.epoch_seconds) / trial.samples if trial.samples else 0.0
-
-
-def first_epoch_seconds_per_sample(trial: Trial) -> float:
-    """Seconds per sample of the first epoch."""
-    return trial.epoch_seconds[0] / trial.samples if trial.samples else 0.0
-
-
-def first_batch_seconds(trial: Trial) -> float:
-    """Seconds to the first batch."""
-    return trial.first_batch_seconds or 0.0
-
-
-def cpu_seconds_per_sample(trial: Trial) -> float:
-    """CPU seconds per sample of all tiers and epochs; 0 if a tier was not measured."""
-    complete = trial.samples and set(TIERS) <= set(trial.cpu_seconds)
-    return sum(trial.cpu_seconds[tier] for tier in TIERS) / samples_read(trial) if complete else 0.0
-
-
-def cpu_seconds(trial: Trial) -> float:
-    """CPU seconds of all tiers and epochs; 0 if a tier was not measured."""
-    return cpu_seconds_per_sample(trial) * samples_read(trial)
-
-
-def store_side_cpu_seconds_per_sample(trial: Trial) -> float:
-    """CPU seconds of store and gateway per sample of all epochs; 0 if one of them was not measured."""
-    complete = trial.samples and {"store", "gateway"} <= set(trial.cpu_seconds)
-    return (trial.cpu_seconds["store"] + trial.cpu_seconds["gateway"]) / samples_read(trial) if complete else 0.0
-
-
-def store_bytes(trial: Trial) -> float:
-    """Bytes from the store to the gateway; 0 if they were not measured."""
-    return trial.store_bytes or 0.0
-
-
-def wire_bytes_per_sample(trial: Trial) -> float:
-    """Bytes on the wire per sample in both directions, of all epochs; 0 if a direction was not measured."""
-    directions = (trial.wire_up_bytes, trial.wire_down_bytes)
-    return sum(directions) / samples_read(trial) if trial.samples and None not in directions else 0.0
-
-
-def samples_read(trial: Trial) -> int:
-    """Samples of all epochs."""
-    return trial.samples * len(trial.epoch_seconds)
-
-
-MEASURES: dict[str, Measure] = {"seconds": seconds_per_sample, "cpu": cpu_seconds_per_sample, "wire": wire_bytes_per_sample}
-# Measures in which other arms can be ahead of the gateway's arm.
-AHEAD_MEASURES: dict[str, Measure] = {
-    "seconds": seconds_per_sample, "cpu": cpu_seconds_per_sample, "first batch": first_batch_seconds,
-}  # fmt: skip
-
-
-def interval(ratios: Sequence[float]) -> Interval | None:
-    """The median of paired ratios with its interval."""
-    if len(ratios) < MIN_ROUNDS:
-        return Interval(statistics.median(ratios), min(ratios), max(ratios), len(ratios), False) if ratios else None
-    draw = random.Random(SEED)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(DRAWS))
-    return Interval(statistics.median(ratios), medians[TAIL], medians[-TAIL - 1], len(ratios), True)
-
-
-def unpaired(over: Sequence[float], under: Sequence[float]) -> Interval | None:
-    """The ratio of two medians of independent rounds: each median is drawn independently."""
-    rounds = min(len(over), len(under))
-    if rounds == 0 or min(under) <= 0:
-        return None
-    ratio = statistics.median(over) / statistics.median(under)
-    if rounds < MIN_ROUNDS:
-        return Interval(ratio, min(over) / max(under), max(over) / min(under), rounds, False)
-    draw = random.Random(SEED)
-    drawn = lambda values: statistics.median(draw.choices(values, k=len(values)))
-    medians = sorted(drawn(over) / drawn(under) for _ in range(DRAWS))
-    return Interval(ratio, medians[TAIL], medians[-TAIL - 1], rounds, True)
-
-
-def paired(over: Sequence[float], under: Sequence[float]) -> Interval | None:
-    """The interval of ratios taken round by round. A round with a missing measurement yields no ratio."""
-    return interval([a / b for a, b in zip(over, under) if a > 0 and b > 0])
-
-
-def measurements(arm: Arm, measure: Measure) -> list[float]:
-    """The measure of each round of an arm."""
-    return [measure(trial) for trial in arm.trials]
-
-
-def median_of(arm: Arm, get: Callable[[Trial], float | None]) -> float | None:
-    """The median over the trials that have the value."""
-    values = [value for value in map(get, arm.trials) if value is not None]
-    return statistics.median(values) if values else None
 
 
 def failed_samples(arm: Arm) -> int:
@@ -258,7 +145,7 @@ def verdicts(cell: Cell) -> list[Verdict]:
             rates = [1 / each for each in measurements(arm, seconds_per_sample) if each > 0]
             ratio = interval([rate / cell.bound.samples_per_second for rate in rates])
             verdicts.append(_judge(cell, "bound", name, cell.bound.limited_by, "seconds", MIN_RATIO_TO_BOUND, ratio))
-    return verdicts + _simulator_verdicts(cell) + _repeat_verdict(cell) + _sharing_verdicts(cell)
+    return verdicts + _simulator_verdicts(cell) + _repeat_verdict(cell) + cache_rules.verdicts(cell, _judge)
 
 
 def _first_epoch_verdict(cell: Cell, name: str) -> list[Verdict]:
@@ -300,39 +187,6 @@ def _repeat_verdict(cell: Cell) -> list[Verdict]:
     noise = f"{NOISE_NOTE}: no verdict by the clock" if is_noisy(cell) else ""
     notes = [f"{lost} samples failed" if lost else "", _rounds_note(ratio), noise]
     return [_verdict("repeat", repeat, arm, "seconds", EQUAL, ratio, outcome, "; ".join(filter(None, notes)))]
-
-
-def later(name: str) -> str:
-    """The arm with a later epoch of jobs on one data set."""
-    return f"{name}:later"
-
-
-def cost_of_jobs(cell: Cell, name: str, measure: Measure) -> Interval | None:
-    """What an arm costs, relative to one job without a cache; None in cells without that."""
-    if ONE_JOB not in cell.arms:
-        return None
-    return paired(measurements(cell.arms[name], measure), measurements(cell.arms[ONE_JOB], measure))
-
-
-def _sharing_verdicts(cell: Cell) -> list[Verdict]:
-    """The rules for jobs on one data set, as far as the cell has requirements."""
-    verdicts = []
-    for name in SHARED:
-        if not {ONE_JOB, name, later(name)} <= set(cell.arms):
-            continue
-        first, last = cell.arms[name], cell.arms[later(name)]
-        rules = {
-            "store-bytes": ("store", ONE_JOB, store_bytes, cell.arms[ONE_JOB], first),
-            "jobs-cpu": ("cpu", ONE_JOB, cpu_seconds, cell.arms[ONE_JOB], first),
-            "later-cpu": ("cpu", name, store_side_cpu_seconds_per_sample, first, last),
-        }
-        for rule, required in cell.required.items():
-            measure, against, get, over, under = rules[rule]
-            ratio = paired(measurements(over, get), measurements(under, get))
-            judged = later(name) if under is last else name
-            decides = rule == "later-cpu"
-            verdicts.append(_judge(cell, rule, judged, against, measure, required, ratio, cpu_decides=decides))
-    return verdicts
 
 
 def _table_verdicts(cell: Cell, name: str) -> list[Verdict]:
@@ -386,11 +240,6 @@ def interval_of(verdict: Verdict) -> Interval | None:
     if verdict.median is None:
         return None
     return Interval(verdict.median, verdict.low, verdict.high, verdict.rounds, verdict.rounds >= MIN_ROUNDS)
-
-
-def range_confidence(rounds: int) -> float:
-    """The probability that the median of all possible rounds lies between the lowest and the highest of this many."""
-    return 1 - 2 * 0.5**rounds
 
 
 def _rounds_note(ratio: Interval) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from .stats import Interval
+from .intervals import Interval
 
 NONE = "-"
 

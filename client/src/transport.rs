@@ -18,12 +18,12 @@ use hyper_util::{
 };
 use pushdown::wire::{
     Features,
-    header::{FEATURES, MAX_COUNT},
+    header::{FEATURES, MAX_COUNT, MODELS_PATH},
 };
 use pushdown_exec::sync::RwLock;
 use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
-use tokio::time::timeout;
+use tokio::{sync::OnceCell, time::timeout};
 
 pub(crate) use answer::{Answer, Refusal};
 use metered::MeteredConnector;
@@ -36,6 +36,9 @@ use crate::{
 
 /// Idle connections are closed before the gateway closes them (75 s), so that no request uses a dead one.
 const POOL_IDLE: Duration = Duration::from_secs(50);
+
+/// Longest wait for the features of a gateway.
+const FEATURES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long to wait for the endpoint before an attempt fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +84,8 @@ pub(crate) struct Transport {
     traffic: Arc<Traffic>,
     /// The features that the gateway listed last; none before its first answer.
     features: RwLock<Features>,
+    /// Set once the gateway has been asked for them.
+    asked: OnceCell<()>,
 }
 
 // === impl Endpoint ===
@@ -171,6 +176,7 @@ impl Transport {
             timeouts,
             traffic,
             features: RwLock::default(),
+            asked: OnceCell::new(),
         })
     }
 
@@ -185,6 +191,21 @@ impl Transport {
     /// The features that the gateway listed last. None if it has not answered yet, or is older than these lists.
     pub(crate) fn features(&self) -> Features {
         self.features.read().clone()
+    }
+
+    /// The features of the gateway, which is asked for them before its first answer. None if it does not answer soon.
+    ///
+    /// Costs a round trip once: it is for what the first batch would otherwise lack.
+    pub(crate) async fn ask_for_features(&self) -> Features {
+        let ask = async || {
+            if self.features() == Features::default() {
+                let asking = self.send(Method::HEAD, MODELS_PATH, HeaderMap::new(), Bytes::new());
+                // A gateway that cannot be reached fails the batch, with a better message.
+                drop(timeout(FEATURES_TIMEOUT, asking).await);
+            }
+        };
+        self.asked.get_or_init(ask).await;
+        self.features()
     }
 
     /// Notes the features that an answer lists.

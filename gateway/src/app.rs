@@ -116,6 +116,7 @@ impl App {
             scope: config.cache.scope,
             expiry: config.cache.expiry,
             auth_ttl: config.cache.auth_ttl,
+            limits: limits.sample_limits(memory.total_bytes()),
         };
         let cache = cache.build(metrics.clone()).await;
         let cache = cache.context("cannot open the folder of the result cache")?;

@@ -61,6 +61,8 @@ struct Inner {
     remembered: Option<Remembered>,
     shares: Mutex<Shares>,
     scope: Scope,
+    /// Of the limits under which values are computed.
+    limits: Digest,
     started: Instant,
     hit_times: HitTimes,
     metrics: Metrics,
@@ -269,7 +271,8 @@ impl ResultCache {
 
 impl Inner {
     fn key(&self, sample: &CacheSample, etag: &HeaderValue, prefix: &Digest) -> ValueKey {
-        ValueKey::new(&sample.object, etag, prefix, self.scope, &sample.tenant)
+        let prefix = Digest::from_parts([prefix.as_bytes(), self.limits.as_bytes()]);
+        ValueKey::new(&sample.object, etag, &prefix, self.scope, &sample.tenant)
     }
 
     fn set(&self, sample: &CacheSample, stage: usize) -> Option<SetId> {

@@ -7,15 +7,18 @@
 
 mod backend;
 mod gateway;
+mod juicefs;
 mod models;
 mod nginx;
 mod origin;
 mod policy_store;
 mod process;
 mod raw;
+mod real_store;
 mod relay;
 mod sign;
 mod stats;
+mod store_relay;
 mod tables;
 mod throttle;
 mod weed;
@@ -23,15 +26,18 @@ mod world;
 
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
+pub use juicefs::JuiceFs;
 pub use models::{model_folder, onnxruntime, other_onnxruntime};
 pub use nginx::Nginx;
 pub use origin::{Exchange, ScriptedOrigin};
-pub use policy_store::{GOOD_SIGNATURE, PolicyStore, Sent, signed_by};
+pub use policy_store::{EXPIRED_SIGNATURE, GOOD_SIGNATURE, PolicyStore, Sent, signed_by};
 pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};
+pub use real_store::RealStore;
 pub use relay::{Gate, RelayAction, faulty_relay, features_relay, gated_relay, recording_relay};
 pub use sign::{ChunkedBody, Keys, Payload, Trailers};
 pub use stats::{distance, jain};
+pub use store_relay::StoreRelay;
 pub use tables::{Parquet, first_byte, ranged};
 pub use throttle::Throttle;
 pub use weed::Weed;

@@ -1,4 +1,5 @@
-//! A store that is told who may read what, and counts what it sends. Signatures are not verified: a script says which are good.
+//! A store that is told who may read what, and counts what it sends. Signatures are not verified: constants say which are
+//! good, and which have expired.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -13,6 +14,8 @@ use crate::{Exchange, Request, ScriptedOrigin};
 
 /// The signature that the store accepts, of any access key.
 pub const GOOD_SIGNATURE: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+/// A signature that was good, of any access key.
+pub const EXPIRED_SIGNATURE: &str = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
 
 /// A store in memory.
 #[derive(Debug)]
@@ -155,9 +158,10 @@ fn answer(exchange: &mut Exchange, shared: &(Mutex<State>, Condvar)) -> io::Resu
     let right = (access_key.unwrap_or_default().to_owned(), path.to_owned());
 
     let mut state = shared.0.lock();
-    let refusal = if signature != Some(GOOD_SIGNATURE) {
+    let is_expired = signature == Some(EXPIRED_SIGNATURE);
+    let refusal = if signature != Some(GOOD_SIGNATURE) && !is_expired {
         Some(("403 Forbidden", "SignatureDoesNotMatch"))
-    } else if state.forbidden.contains(&right) {
+    } else if is_expired || state.forbidden.contains(&right) {
         Some(("403 Forbidden", "AccessDenied"))
     } else if !state.objects.contains_key(path) {
         Some(("404 Not Found", "NoSuchKey"))

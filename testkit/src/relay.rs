@@ -141,7 +141,8 @@ pub fn gated_relay(gateway: SocketAddr) -> Result<(ScriptedOrigin, Arc<Gate>)> {
     Ok((relay, gate))
 }
 
-fn read_request(exchange: &mut Exchange) -> io::Result<Request> {
+/// The whole request.
+pub(crate) fn read_request(exchange: &mut Exchange) -> io::Result<Request> {
     let head = exchange.head.clone();
     let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
     let mut request_line = lines.next().unwrap_or_default().split(' ');

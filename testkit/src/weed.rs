@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use crate::process::{Process, eventually};
@@ -40,22 +40,7 @@ impl Weed {
         let binary = find()?;
         let directory = tempfile::tempdir()?;
         let first = keys.first().context("expected at least one pair of keys")?;
-        let config = directory.path().join("identities.json");
-        let identity = |keys: &Keys, actions: &[&str]| {
-            serde_json::json!({
-                "name": keys.access,
-                "credentials": [{ "accessKey": keys.access, "secretKey": keys.secret }],
-                "actions": actions,
-            })
-        };
-        let all = ["Admin", "Read", "List", "Tagging", "Write"];
-        let owners = keys.iter().map(|keys| identity(keys, &all));
-        let guests = guests.iter().map(|keys| identity(keys, &["Read:guests"]));
-        let identities: Vec<_> = owners.chain(guests).collect();
-        std::fs::write(
-            &config,
-            serde_json::json!({ "identities": identities }).to_string(),
-        )?;
+        let config = write_identities(directory.path(), keys, guests)?;
         let [master, volume, filer, s3] = free_ports()?;
         let mut command = Command::new(&binary);
         command.arg("server").arg("-s3").arg("-filer");
@@ -102,6 +87,17 @@ impl Weed {
         self.address
     }
 
+    /// Replaces all identities, as [`launch_with_guests`](Self::launch_with_guests) has them. It takes effect soon after.
+    pub fn set_identities(&self, keys: &[Keys], guests: &[Keys]) -> Result<()> {
+        write_identities(self.directory.path(), keys, guests)?;
+        // On this signal SeaweedFS reads the file again.
+        let status = Command::new("kill")
+            .args(["-HUP", &self.process.id().to_string()])
+            .status()?;
+        ensure!(status.success(), "kill: {status}");
+        Ok(())
+    }
+
     fn log(&self) -> Result<String> {
         let log = std::fs::read_to_string(self.directory.path().join("log"))?;
         let lines: Vec<_> = log.lines().rev().take(20).collect();
@@ -124,6 +120,24 @@ impl Weed {
         }
         Ok(accepted)
     }
+}
+
+/// Writes the identities into a file in `folder`, and returns its path.
+fn write_identities(folder: &Path, keys: &[Keys], guests: &[Keys]) -> Result<PathBuf> {
+    let identity = |keys: &Keys, actions: &[&str]| {
+        serde_json::json!({
+            "name": keys.access,
+            "credentials": [{ "accessKey": keys.access, "secretKey": keys.secret }],
+            "actions": actions,
+        })
+    };
+    let all = ["Admin", "Read", "List", "Tagging", "Write"];
+    let owners = keys.iter().map(|keys| identity(keys, &all));
+    let guests = guests.iter().map(|keys| identity(keys, &["Read:guests"]));
+    let identities: Vec<_> = owners.chain(guests).collect();
+    let file = folder.join("identities.json");
+    std::fs::write(&file, serde_json::json!({ "identities": identities }).to_string())?;
+    Ok(file)
 }
 
 /// Path of `weed` in the virtual environment of the repository.

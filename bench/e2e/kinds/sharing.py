@@ -4,31 +4,43 @@ Each trial starts a gateway with an empty cache. `COUNT` readers read two epochs
 one: the *later* epoch, in which everything can be cached. The first epoch is what two epochs cost less the later one. Readers do
 not wait for each other between epochs, so no counter could separate the first from the second; and a reader of a single epoch
 would not announce that values are used again. The difference also contains no listing, which every reader does once per run.
+
+With one job there are also trials of hits alone: values in memory that the store authorizes one by one, or whose authorizations
+the gateway remembers.
 """
 
 import dataclasses
-import shutil
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from stack import BUCKET
-
-from .. import arms, stats
+from .. import arms, cache_rules
 from ..results import Arm, Cell, Trial
 from ..scenario import OPEN, Scenario
-from ..tiers import ArmError, read_metric
-from . import RunContext, build_cell, cell_notes, interleave, tenants
+from . import RunContext, build_cell, cell_notes, interleave, result_cache, tenants
 
 # The settings of the result cache, and tf.data service with its own sharing.
 PEER = "tfdata"
-ARMS = (stats.UNSHARED, *stats.SHARED, PEER)
-CACHE_FLAGS = {stats.UNSHARED: [], "memory": ["--cache-memory=256MiB"], "disk": ["--cache-disk=1GiB", "--cache-dir={folder}"]}
+# A data set takes at most a quarter of the free cache at once: in the first half minute 120 MB of 512 MiB.
+MEMORY = ["--cache-memory=512MiB"]
+CACHE_FLAGS = {
+    cache_rules.UNSHARED: [],
+    "memory": MEMORY,
+    "disk": ["--cache-disk=1GiB", "--cache-dir={folder}"],
+    "revalidated": MEMORY,
+    "remembered": [*MEMORY, "--auth-cache-ttl=60s"],
+}
+HITS = tuple(cache_rules.MAX_CPU_SECONDS_PER_HIT)
+ARMS = (cache_rules.UNSHARED, *cache_rules.SHARED, *HITS, PEER)
 # Bytes from the store of all jobs to those of one.
 MAX_STORE_RATIO = 1.02
-# The cell with the requirement on the CPU of all jobs, and with the peer.
-JUDGED_JOBS = 4
-STORE_BYTES = "pushdown_store_received_bytes_total"
-VALUES = 'pushdown_cache_values_total{{origin="{}"}}'
+# The cell with the requirement on the CPU of all jobs, and with the peer; and the one with trials of hits alone.
+JUDGED_JOBS, HIT_JOBS = 4, 1
+# Epochs of hits in a trial: each reader lists once, so that its listing is a small part.
+HIT_EPOCHS = 4
+# Time that a trial of hits needs within a minute. Signatures are those of the minute's start: a gateway remembers none of an
+# earlier minute.
+MIN_SECONDS_OF_MINUTE = 20
 
 
 def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
@@ -44,35 +56,43 @@ def measure_cell(scenario: Scenario, context: RunContext, count: int) -> Cell:
     left_out = unavailable_arms(scenario, context, count)
     names = [name for name in scenario.arms if name not in left_out]
     measured = {name: arm_of(name, count) for name in names}
-    measured[stats.ONE_JOB] = arm_of(stats.UNSHARED, 1)
-    later = {stats.later(name): Arm("pushed", f"a later epoch of `{name}`") for name in measured if name != PEER}
+    measured[cache_rules.ONE_JOB] = arm_of(cache_rules.UNSHARED, 1)
+    jobs = [name for name in measured if name not in (PEER, *HITS)]
+    later = {cache_rules.later(name): Arm("pushed", f"a later epoch of `{name}`") for name in jobs}
+    revalidated = dict.fromkeys((name for name in HITS if name in measured), 0.0)
 
     def run_trial(name: str) -> None:
+        trials = measured[name].trials
         if name == PEER:
             trial, measured[name].settings = run_peer(scenario, context, count)
-            measured[name].trials.append(trial)
-            return
-        jobs, setting = (1, stats.UNSHARED) if name == stats.ONE_JOB else (count, name)
-        restart_gateway(scenario, context, setting)
-        both = run_jobs(scenario, context, jobs, epoch=0, epochs=2)
-        last = run_jobs(scenario, context, jobs, epoch=2, epochs=1)
-        measured[name].trials.append(first_epoch(both, last))
-        later[stats.later(name)].trials.append(last)
+            trials.append(trial)
+        elif name in HITS:
+            trial, confirmed = run_hits(scenario, context, name)
+            trials.append(trial)
+            revalidated[name] += confirmed
+        elif name != cache_rules.UNSHARED or not trials:
+            setting = cache_rules.UNSHARED if name == cache_rules.ONE_JOB else name
+            first, last = run_epochs(scenario, context, 1 if name == cache_rules.ONE_JOB else count, setting)
+            trials.append(first)
+            later[cache_rules.later(name)].trials.append(last)
 
     interleave(list(measured), scenario.rounds, run_trial, context.progress)
     name = f"{count} {'job' if count == 1 else 'jobs'} on one data set"
     notes = [*cell_notes(scenario, context), *left_out.values(), f"{scenario.samples} samples, read by each job"]
+    notes += [f"`{name}`: the store confirmed {confirmed:,.0f} values" for name, confirmed in revalidated.items()]
     cell = build_cell(name, "sharing", measured | later, notes, x=float(count), x_label="jobs on one data set")
-    cell.baseline, cell.required = stats.ONE_JOB, requirements(scenario, count)
+    cell.baseline, cell.required = cache_rules.ONE_JOB, requirements(scenario, count)
     return cell
 
 
 def unavailable_arms(scenario: Scenario, context: RunContext, count: int) -> dict[str, str]:
-    """The arms that are left out of a cell, with the reasons. The peer is in one cell only."""
+    """The arms that are left out of a cell, with the reasons. The peer, and hits alone, are in one cell only."""
     external = context.tiers.stack.external_tiers
     reasons = {name: arms.unavailable_reason(name, external) for name in scenario.arms}
-    if PEER in reasons and count != JUDGED_JOBS:
-        reasons[PEER] = f"{PEER} is measured with {JUDGED_JOBS} jobs only"
+    only = {PEER: JUDGED_JOBS} | dict.fromkeys(HITS, HIT_JOBS)
+    for name, jobs in only.items():
+        if name in reasons and count != jobs:
+            reasons[name] = f"{name} is measured with {jobs} {'job' if jobs == 1 else 'jobs'} only"
     return {name: reason for name, reason in reasons.items() if reason}
 
 
@@ -83,6 +103,8 @@ def requirements(scenario: Scenario, count: int) -> dict[str, float]:
         required["jobs-cpu"] = 1 / scenario.max_jobs_cpu_ratio
     if count == 1 and scenario.max_later_cpu_ratio:
         required["later-cpu"] = 1 / scenario.max_later_cpu_ratio
+    if count == HIT_JOBS:
+        required["hit-cpu"] = 1.0
     return required
 
 
@@ -91,39 +113,29 @@ def arm_of(name: str, count: int) -> Arm:
     if name == PEER:
         return Arm(arms.PEERS[PEER][0], "")
     flags = " ".join(CACHE_FLAGS[name]).format(folder="DIR") or "no result cache"
-    return Arm("pushed", f"first epoch of {count} `pushdown read --split full`; gateway: {flags}")
+    what = f"{HIT_EPOCHS} epochs of hits of one" if name in HITS else f"first epoch of {count}"
+    return Arm("pushed", f"{what} `pushdown read --split full`; gateway: {flags}")
 
 
-def restart_gateway(scenario: Scenario, context: RunContext, setting: str) -> None:
+def start_gateway(scenario: Scenario, context: RunContext, setting: str) -> None:
     """Starts a gateway with an empty cache, and lets it load its models and find their best micro-batch with other photos."""
-    folder = context.folder / "result-cache"
-    shutil.rmtree(folder, ignore_errors=True)
-    flags = [flag.format(folder=folder) for flag in CACHE_FLAGS[setting]]
-    context.tiers.stack.restart_gateway(*scenario.gateway_flags, *flags)
+    result_cache.restart_gateway(scenario, context, CACHE_FLAGS[setting])
     others = dataclasses.replace(scenario, samples=max(1, scenario.samples // 4))
-    context.tiers.run(reader_command(others, context, job=0, epoch=0, epochs=1))
+    context.tiers.run(result_cache.reader_command(others, context, epoch=0, epochs=1))
 
 
-def reader_command(scenario: Scenario, context: RunContext, job: int, epoch: int, epochs: int) -> list:
-    """A reader with an order of its own."""
-    prefix = context.data.photos(scenario.data, scenario.samples)
-    command = [arms.PUSHDOWN, "read", f"s3://{BUCKET}/{prefix}", "--pipeline", scenario.pipeline, "--split", "full"]
-    command += ["--endpoint-url", context.tiers.stack.gateway, "--batch-size", scenario.batch_size]
-    command += ["--seed", job + 1, "--epoch", epoch, "--epochs", epochs, "--step-ms", scenario.trainer_step_ms]
-    if scenario.models:
-        command += ["--models", context.tiers.stack.model_folder(list(scenario.models))]
-    return [*command, "--json"]
+def run_epochs(scenario: Scenario, context: RunContext, count: int, setting: str) -> tuple[Trial, Trial]:
+    """The first and a later epoch of `count` jobs."""
+    start_gateway(scenario, context, setting)
+    both = run_jobs(scenario, context, count, epoch=0, epochs=2)
+    last = run_jobs(scenario, context, count, epoch=2, epochs=1)
+    return first_epoch(both, last), last
 
 
 def run_jobs(scenario: Scenario, context: RunContext, count: int, epoch: int, epochs: int) -> Trial:
     """`count` readers at once, as one epoch that lasts as long as the first one of the slowest reader."""
-    commands = [reader_command(scenario, context, job, epoch, epochs) for job in range(count)]
-    before = read_counters(context)
-    trial = context.tiers.run_trial(lambda: run_commands(context, commands))
-    sent, values = read_counters(context)
-    trial.store_bytes = sent - before[0]
-    trial.cache_values = {origin: total - before[1][origin] for origin, total in values.items()}
-    return trial
+    commands = [result_cache.reader_command(scenario, context, epoch, epochs, job) for job in range(count)]
+    return result_cache.run_counted(context, lambda: run_commands(context, commands))
 
 
 def run_commands(context: RunContext, commands: list[list]) -> dict:
@@ -134,13 +146,23 @@ def run_commands(context: RunContext, commands: list[list]) -> dict:
     return tenants.merge_jobs(jobs, slowest) | {"settings": jobs[0].get("settings", "")}
 
 
-def read_counters(context: RunContext) -> tuple[float, dict[str, float]]:
-    """What the gateway has received from the store so far in bytes, and its values by where they came from."""
-    sent = read_metric(context.tiers.stack.admin, STORE_BYTES)
-    if sent is None:
-        raise ArmError(f"{context.tiers.stack.admin}/metrics: expected {STORE_BYTES}, found none")
-    read = lambda origin: read_metric(context.tiers.stack.admin, VALUES.format(origin)) or 0.0
-    return sent, {origin: read(origin) for origin in stats.ORIGINS}
+def run_hits(scenario: Scenario, context: RunContext, setting: str) -> tuple[Trial, float]:
+    """Epochs of a job that are hits only, and the values that the store confirmed in them. Two epochs fill the cache, and one
+    lets the gateway remember authorizations."""
+    start_gateway(scenario, context, setting)
+    command = lambda epoch, epochs: result_cache.reader_command(scenario, context, epoch, epochs)
+    context.tiers.run(command(0, 2))
+    time.sleep(seconds_to_wait(time.time()))
+    context.tiers.run(command(2, 1))
+    before = result_cache.read_revalidations(context)
+    trial = result_cache.run_counted(context, lambda: context.tiers.run(command(3, HIT_EPOCHS)))
+    return trial, result_cache.read_revalidations(context) - before
+
+
+def seconds_to_wait(now: float) -> float:
+    """Seconds until enough of a minute is left."""
+    left = 60 - now % 60
+    return left if left < MIN_SECONDS_OF_MINUTE else 0.0
 
 
 def first_epoch(both: Trial, later: Trial) -> Trial:

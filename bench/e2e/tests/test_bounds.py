@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("psutil", reason="it is in .venv-e2e")
 
-from .. import report, stats  # noqa: E402
+from .. import measures, report, stats  # noqa: E402
 from ..kinds import bounds  # noqa: E402
 from ..results import Arm, Bound, Cell, Trial  # noqa: E402
 from ..scenario import Scenario  # noqa: E402
@@ -151,7 +151,7 @@ def test_no_arm_exceeds_the_tier_bound() -> None:
     """Each arm needs at least its own CPU seconds of each side, and its own bytes of the link."""
     plain, gateway, ranges = took(1.0, 0.9, 0.0, 1.0, wire=9000), took(1.5, 0.8, 0.7, 0.2), took(0.9, 0.1, 0.1, 0.9)
     limit = bounds.upper_bound(for_kind("table"), apart(plain=[plain], gateway=[gateway], pyarrow=[ranges])).samples_per_second
-    assert all(1 / stats.seconds_per_sample(each) <= limit for each in (plain, gateway, ranges))
+    assert all(1 / measures.seconds_per_sample(each) <= limit for each in (plain, gateway, ranges))
 
 
 def test_incomplete_costs_yield_no_bound() -> None:

@@ -1,8 +1,6 @@
 """Jobs on one data set: what a trial runs, how the first epoch is computed, and what the cost of jobs is compared with."""
 
 import dataclasses
-import http.server
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,14 +10,13 @@ pytest.importorskip("psutil", reason="it is in .venv-e2e")
 
 from tqdm import tqdm  # noqa: E402
 
-from .. import figures, report, sharing, stats  # noqa: E402
+from .. import cache_rules, figures, measures, report, sharing, stats  # noqa: E402
 from ..kinds import RunContext  # noqa: E402
 from ..kinds import sharing as kind  # noqa: E402
 from ..results import Arm, Cell, Trial  # noqa: E402
 from ..scenario import Scenario, load_all  # noqa: E402
 from .build import results, trial  # noqa: E402
-
-FIGURES = {"samples": 100, "errors": 0, "value_bytes": 5000, "cpu_seconds": 0.5, "epoch_seconds": [2.0, 1.0]}
+from .fake_gateway import FakeTiers, argument, counting_gateway  # noqa: E402
 
 
 def shared(count: float = 4, **required: float) -> Cell:
@@ -34,7 +31,7 @@ def shared(count: float = 4, **required: float) -> Cell:
 
 
 def with_counters(one: Trial, sent: float, **values: float) -> Trial:
-    return dataclasses.replace(one, store_bytes=sent, cache_values=dict.fromkeys(stats.ORIGINS, 0.0) | values)
+    return dataclasses.replace(one, store_bytes=sent, cache_values=dict.fromkeys(measures.ORIGINS, 0.0) | values)
 
 
 def test_the_first_epoch_is_what_two_cost_less_a_later_one() -> None:
@@ -77,10 +74,38 @@ def test_a_later_epoch_is_compared_with_the_first_one_by_cpu_of_store_and_gatewa
 
 def test_requirements_depend_on_the_number_of_jobs() -> None:
     features, pixels = load_all()["sharing"], load_all()["sharing-pixels"]
-    assert kind.requirements(features, 1) == pytest.approx({"store-bytes": 1 / 1.02, "later-cpu": 10})
+    assert kind.requirements(features, 1) == pytest.approx({"store-bytes": 1 / 1.02, "later-cpu": 10, "hit-cpu": 1})
     assert kind.requirements(features, 4) == pytest.approx({"store-bytes": 1 / 1.02, "jobs-cpu": 1 / 1.15})
     assert kind.requirements(pixels, 4) == pytest.approx({"store-bytes": 1 / 1.02, "jobs-cpu": 1 / 1.65})
-    assert list(kind.requirements(pixels, 10)) == list(kind.requirements(pixels, 1)) == ["store-bytes"]
+    assert kind.requirements(pixels, 1) == pytest.approx({"store-bytes": 1 / 1.02, "hit-cpu": 1})
+    assert list(kind.requirements(pixels, 10)) == ["store-bytes"]
+
+
+def hits(cpu: float, samples: int = 100, computed: float = 0) -> Trial:
+    """Four epochs; all tiers need `cpu` seconds in each, store and gateway half of that."""
+    one = trial(*[1.0] * 4, cpu=4 * cpu, samples=samples)
+    return with_counters(one, 4000, memory=4 * samples - computed, computed=computed)
+
+
+def test_cpu_per_hit_is_compared_with_its_aim() -> None:
+    cell = shared(count=1, **{"hit-cpu": 1})
+    # 0.4 ms of 0.45, and 0.2 ms of 0.15.
+    cell.arms |= {name: Arm("pushed", "", [hits(cpu)] * 3) for name, cpu in (("revalidated", 0.08), ("remembered", 0.04))}
+    found = {each.arm: (each.against, each.outcome, each.median) for each in stats.verdicts(cell)}
+    assert found["revalidated"] == ("0.45 ms", "pass", pytest.approx(1.125))
+    assert found["remembered"] == ("0.15 ms", "fail", pytest.approx(0.75))
+    rows = {line.split(" | ")[0].strip("| `"): line.strip("| ").split(" | ")[1:] for line in sharing.section(cell)[3:]}
+    assert rows["remembered"] == ["100", "1.00 KB", "-", "0.0400", "-", "0.200", "0", "100", "0", "0", "0"]
+    assert rows["memory"][5] == "-", "not all are hits"
+    assert "`remembered`: aim of CPU of store and gateway per hit to its own (0.15 ms) |" in report.markdown(results(cell, kind="sharing"))
+    for each in cell.arms["remembered"].trials:
+        each.cache_values["computed"], each.cache_values["memory"] = 40, 360
+    assert [each.outcome for each in stats.verdicts(cell) if each.arm == "remembered"] == ["void"]
+
+
+def test_a_trial_of_hits_waits_for_a_minute_with_enough_time() -> None:
+    assert kind.seconds_to_wait(120) == kind.seconds_to_wait(159.9) == 0
+    assert kind.seconds_to_wait(170) == 10
 
 
 def test_the_table_has_the_rate_per_job_and_the_costs() -> None:
@@ -88,7 +113,7 @@ def test_the_table_has_the_rate_per_job_and_the_costs() -> None:
     rows = {line.split(" | ")[0].strip("| `"): line.strip("| ").split(" | ")[1:] for line in sharing.section(cell)[3:]}
     assert list(rows) == ["memory", "off", "one", "memory:later"]
     assert rows["memory"][:5] == ["100", "1.01 KB", "1.010 (1.010 to 1.010)", "1.10", "1.100 (1.100 to 1.100)"]
-    assert rows["one"][0] == "100" and rows["memory"][5:] == ["0"] * 5
+    assert rows["one"][0] == "100" and rows["memory"][5:] == ["-", *["0"] * 5]
     assert sharing.section(Cell("", "", None, "", None, None, None, "", [], None, {})) == []
     text = report.markdown(results(shared(**{"jobs-cpu": 1 / 1.15}), kind="sharing"))
     assert "| `memory`: CPU seconds of one job without a cache to those of all jobs (`one`) |" in text
@@ -102,69 +127,21 @@ def test_lines_have_the_cost_over_the_number_of_jobs(tmp_path: Path) -> None:
         assert [(line.group, [point.x for point in line.points]) for line in lines] == [("off", [1, 4]), ("memory", [1, 4])]
     assert costs["bytes from the store"][1].points[1].ratio.median == pytest.approx(1.01)
     plots = pytest.importorskip("e2e.plots", reason="matplotlib is in .venv-e2e", exc_type=ImportError)
-    assert "jobs-s.svg" in [path.name for path in plots.draw(run, tmp_path)]
-
-
-class Counters(http.server.BaseHTTPRequestHandler):
-    """An admin port whose counters grow with each page."""
-
-    pages = 0
-
-    def do_GET(self) -> None:
-        type(self).pages += 1
-        page = f'{kind.STORE_BYTES} {1000 * self.pages}\npushdown_cache_values_total{{origin="memory"}} {self.pages}\n'
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(page.encode())
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-class FakeTiers:
-    """Tiers that run nothing, and record what they are asked for."""
-
-    def __init__(self, admin: str) -> None:
-        self.gateways, self.commands, self.host_cores = [], [], {1}
-        self.stack = SimpleNamespace(
-            store="http://store", gateway="http://gateway", admin=admin, store_cores={0}, external_tiers=[],
-            restart_gateway=lambda *flags: self.gateways.append(flags), model_folder=lambda _: "models",
-        )  # fmt: skip
-
-    def shape(self, *_: float) -> None:
-        return None
-
-    def run(self, command: list) -> dict:
-        self.commands.append([str(part) for part in command])
-        epochs = int(self.argument(self.commands[-1], "--epochs"))
-        return FIGURES | {"samples": 100 * epochs}
-
-    def run_trial(self, jobs) -> Trial:
-        found = jobs()
-        return trial(*found["epoch_seconds"], samples=found["samples"])
-
-    @staticmethod
-    def argument(command: list[str], flag: str) -> str:
-        return command[command.index(flag) + 1]
+    run.scenarios.append(dataclasses.replace(run.scenarios[0], name="pixels", settings={"group": "pixels"}))
+    assert [path.name for path in plots.draw(run, tmp_path, {"jobs"})] == ["jobs.png", "jobs.svg"]
 
 
 def test_each_trial_has_an_empty_gateway_and_readers_with_orders_of_their_own(tmp_path: Path) -> None:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Counters) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        tiers = FakeTiers(f"http://127.0.0.1:{server.server_port}")
-        scenario = Scenario(
-            "s", "", "sharing", False, pipeline="decode", arms=("disk", "off", "tfdata"), sizes=(2,), rounds=1, samples=100,
-            gateway_flags=("--threads=1",),
-        )  # fmt: skip
-        prefixes = SimpleNamespace(photos=lambda _, count: f"photos-{count}/")
-        with tqdm(disable=True) as progress:
-            (cell,) = kind.cells(scenario, RunContext(tiers, prefixes, tmp_path, progress))
-        server.shutdown()
+    scenario = Scenario(
+        "s", "", "sharing", False, pipeline="decode", arms=("disk", "off", "tfdata"), sizes=(2,), rounds=1, samples=100,
+        gateway_flags=("--threads=1",),
+    )  # fmt: skip
+    tiers, (cell,) = measured(scenario, tmp_path)
     folder = f"--cache-dir={tmp_path / 'result-cache'}"
     plain = ("--threads=1",)
     assert tiers.gateways == [(*plain, "--cache-disk=1GiB", folder), plain, plain, plain], "one per trial, and at the end"
     disk = tiers.commands[:5]
-    flags = [tuple(tiers.argument(line, flag) for flag in ("--seed", "--epoch", "--epochs")) for line in disk]
+    flags = [tuple(argument(line, flag) for flag in ("--seed", "--epoch", "--epochs")) for line in disk]
     # Other photos warm the gateway up; then two readers read two epochs, and another one.
     assert flags[0] == ("1", "0", "1") and disk[0][2].endswith("photos-25/")
     assert sorted(flags[1:3]) == [("1", "0", "2"), ("2", "0", "2")] and disk[1][2].endswith("photos-100/")
@@ -173,6 +150,32 @@ def test_each_trial_has_an_empty_gateway_and_readers_with_orders_of_their_own(tm
     assert [cell.arms[name].trials[0].samples for name in cell.arms] == [200, 200, 100, 200, 200, 100]
     assert cell.baseline == "one" and cell.arms["disk:later"].trials[0].cache_values["memory"] > 0
     assert "tfdata is measured with 4 jobs only" in cell.notes
+
+
+def measured(scenario: Scenario, folder: Path) -> tuple[FakeTiers, list[Cell]]:
+    prefixes = SimpleNamespace(photos=lambda _, count: f"photos-{count}/")
+    with counting_gateway() as admin, tqdm(disable=True) as progress:
+        tiers = FakeTiers(admin)
+        return tiers, list(kind.cells(scenario, RunContext(tiers, prefixes, folder, progress)))
+
+
+def test_nothing_is_judged_by_jobs_without_a_cache_so_they_run_once(tmp_path: Path) -> None:
+    scenario = Scenario("s", "", "sharing", False, pipeline="decode", arms=("memory", "off"), sizes=(1,), rounds=3, samples=100)
+    _, (cell,) = measured(scenario, tmp_path)
+    assert {name: len(arm.trials) for name, arm in cell.arms.items()} == {
+        "memory": 3, "off": 1, "one": 3, "memory:later": 3, "off:later": 1, "one:later": 3,
+    }  # fmt: skip
+
+
+def test_hits_are_measured_with_one_job_after_an_epoch_that_the_gateway_remembers(tmp_path: Path) -> None:
+    scenario = Scenario("s", "", "sharing", False, pipeline="decode", arms=("remembered",), sizes=(1, 2), rounds=1, samples=100)
+    tiers, (one, two) = measured(scenario, tmp_path)
+    assert tiers.gateways[0] == ("--cache-memory=512MiB", "--auth-cache-ttl=60s")
+    flags = [tuple(argument(line, flag) for flag in ("--epoch", "--epochs")) for line in tiers.commands[1:4]]
+    assert flags == [("0", "2"), ("2", "1"), ("3", "4")]
+    assert one.arms["remembered"].trials[0].samples == 100 and cache_rules.later("remembered") not in one.arms
+    assert any(note.startswith("`remembered`: the store confirmed ") for note in one.notes)
+    assert "remembered" not in two.arms and "remembered is measured with 1 job only" in two.notes
 
 
 def test_both_pipelines_are_measured_with_all_settings_outside_of_the_default_matrix() -> None:

@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from .. import stats
+from .. import intervals, measures, stats
 from ..results import TIERS, Arm, Cell, Verdict
 from .build import arm, cell, trial
 
@@ -19,14 +19,14 @@ def test_the_interval_contains_the_median_and_narrows_with_rounds():
     draw = random.Random(1)
     few, many = ([draw.gauss(1, 0.1) for _ in range(rounds)] for rounds in (5, 100))
     for ratios in (few, many):
-        found = stats.interval(ratios)
+        found = intervals.interval(ratios)
         assert min(ratios) <= found.low <= found.median == statistics.median(ratios) <= found.high <= max(ratios)
-    assert stats.interval(many).high - stats.interval(many).low < stats.interval(few).high - stats.interval(few).low
+    assert intervals.interval(many).high - intervals.interval(many).low < intervals.interval(few).high - intervals.interval(few).low
 
 
 def test_the_interval_of_many_rounds_matches_theory():
     ratios = [draw.gauss(1, 0.1) for draw in [random.Random(3)] for _ in range(400)]
-    found = stats.interval(ratios)
+    found = intervals.interval(ratios)
     # The median of n normal values has the standard deviation 1.2533 s / sqrt(n), and 95 % lie within 1.96 of those.
     width = 2 * 1.96 * 1.2533 * 0.1 / 400**0.5
     assert found.high - found.low == pytest.approx(width, rel=0.35)
@@ -35,29 +35,29 @@ def test_the_interval_of_many_rounds_matches_theory():
 
 def test_equal_rounds_yield_equal_intervals():
     ratios = [0.9, 1.0, 1.2, 1.3, 1.1]
-    assert stats.interval(ratios) == stats.interval(ratios)
+    assert intervals.interval(ratios) == intervals.interval(ratios)
 
 
 @pytest.mark.parametrize("ratios", [[1.5], [0.5, 2.0]])
 def test_fewer_than_three_rounds_yield_the_range_and_decide_nothing(ratios):
-    found = stats.interval(ratios)
+    found = intervals.interval(ratios)
     assert (found.low, found.high, found.rounds, found.drawn) == (min(ratios), max(ratios), len(ratios), False)
     verdict = judged(cell(plain=ratios, auto=[1.0] * len(ratios)), "plain")
     assert f"{len(ratios)} round" in verdict.note
     for level in (1.0, 1.2):
         assert judged(cell(plain=[level] * len(ratios), repeat=[1.0] * len(ratios)), "repeat").outcome == "undecided"
-    assert stats.interval([1.0, 1.0, 1.0]).drawn
+    assert intervals.interval([1.0, 1.0, 1.0]).drawn
 
 
 def test_fewer_than_six_rounds_have_a_note_with_their_confidence():
     """The bootstrap of few rounds is their range."""
     rounds = [0.9, 1.1, 1.3, 0.8, 1.2, 1.0, 1.4]
     for few, confidence in ((3, "75"), (4, "87.5"), (5, "93.8")):
-        found = stats.interval(rounds[:few])
+        found = intervals.interval(rounds[:few])
         assert (found.low, found.high) == (min(rounds[:few]), max(rounds[:few]))
         calm = judged(cell(plain=[1.0] * few, repeat=[1.0] * few, auto=[1.0] * few), "plain")
         assert (calm.outcome, calm.note) == ("pass", f"range of {few} rounds, {confidence} % confidence")
-    assert stats.interval(rounds[:6]).low > min(rounds[:6])
+    assert intervals.interval(rounds[:6]).low > min(rounds[:6])
     assert judged(cell(plain=[1.0] * 6, repeat=[1.0] * 6, auto=[1.0] * 6), "plain").note == ""
 
 
@@ -77,23 +77,23 @@ def test_ratios_are_taken_round_by_round():
 
 
 def test_later_epochs_count_or_the_only_one():
-    assert stats.seconds_per_sample(trial(9.0, 2.0, 4.0, 3.0)) == pytest.approx(0.03)
-    assert stats.seconds_per_sample(trial(9.0)) == pytest.approx(0.09)
+    assert measures.seconds_per_sample(trial(9.0, 2.0, 4.0, 3.0)) == pytest.approx(0.03)
+    assert measures.seconds_per_sample(trial(9.0)) == pytest.approx(0.09)
 
 
 def test_bytes_and_cpu_cover_all_epochs():
-    assert stats.wire_bytes_per_sample(trial(9.0, 2.0, wire=700)) == pytest.approx(700)
-    assert stats.cpu_seconds_per_sample(trial(9.0, 2.0, cpu=4.0)) == pytest.approx(4 / 200)
+    assert measures.wire_bytes_per_sample(trial(9.0, 2.0, wire=700)) == pytest.approx(700)
+    assert measures.cpu_seconds_per_sample(trial(9.0, 2.0, cpu=4.0)) == pytest.approx(4 / 200)
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_an_unmeasured_tier_is_not_free(tier):
     external = trial(1.0)
     del external.cpu_seconds[tier]
-    assert stats.cpu_seconds_per_sample(external) == 0
+    assert measures.cpu_seconds_per_sample(external) == 0
     unmeasured = trial(1.0)
     unmeasured.wire_up_bytes = None
-    assert stats.wire_bytes_per_sample(unmeasured) == 0
+    assert measures.wire_bytes_per_sample(unmeasured) == 0
 
 
 def test_external_tiers_have_no_cpu_verdicts():
@@ -261,13 +261,13 @@ def test_arms_with_less_cpu_or_an_earlier_first_batch_are_reported():
 
 def test_unpaired_medians_are_drawn_independently():
     a, b = [2.0, 2.2, 2.1, 1.9, 2.0], [1.0, 1.1, 0.9, 1.0, 1.0]
-    found = stats.unpaired(a, b)
+    found = intervals.unpaired(a, b)
     assert found.median == pytest.approx(2.0)
     assert 1.7 < found.low < found.median < found.high < 2.4
-    few = stats.unpaired([2.0, 4.0], [1.0, 2.0])
+    few = intervals.unpaired([2.0, 4.0], [1.0, 2.0])
     assert (few.low, few.high, few.drawn) == (1.0, 4.0, False)
-    assert stats.unpaired([], [1.0]) is None
-    assert stats.unpaired([1.0], [0.0]) is None
+    assert intervals.unpaired([], [1.0]) is None
+    assert intervals.unpaired([1.0], [0.0]) is None
 
 
 def test_a_table_is_compared_with_range_readers_and_a_download():

@@ -15,7 +15,7 @@ psutil = pytest.importorskip("psutil", reason="it is in .venv-e2e")
 
 import stack  # noqa: E402
 
-from .. import arms, kinds, stats, tiers  # noqa: E402
+from .. import arms, kinds, measures, tiers  # noqa: E402
 from ..kinds import growth, table  # noqa: E402
 from ..results import Arm  # noqa: E402
 from ..scenario import OPEN, Scenario  # noqa: E402
@@ -106,7 +106,7 @@ def test_an_external_gateway_reports_its_cpu_and_an_external_store_does_not(admi
     trial = of(external_tiers=["store", "gateway"], admin=admin).run_trial(lambda: FIGURES)
     assert trial.cpu_seconds == {"gateway": 1.5, "host": 0.5}
     assert trial.peak_bytes == {"store": None, "gateway": None, "host": None}
-    assert stats.cpu_seconds_per_sample(trial) == 0
+    assert measures.cpu_seconds_per_sample(trial) == 0
 
 
 def test_a_gateway_without_metrics_is_not_measured(admin: str) -> None:

@@ -3,7 +3,7 @@
 use std::{fs, io, net::SocketAddr, path::Path, process::Output};
 
 use pushdown_testkit::{
-    ACCESS_KEY, Backend, Exchange, Keys, Payload, Request, SECRET_KEY, ScriptedOrigin, Weed, World,
+    ACCESS_KEY, Backend, Exchange, JuiceFs, Keys, Payload, Request, SECRET_KEY, ScriptedOrigin, Weed, World,
 };
 use serde_json::Value;
 
@@ -81,17 +81,33 @@ fn seaweedfs_is_safe() {
     if !Backend::SeaweedFs.is_enabled().unwrap() {
         return;
     }
-    let keys = Keys::new(ACCESS_KEY, SECRET_KEY);
-    let guest = Keys::new(GUEST.0, GUEST.1);
-    let weed = Weed::launch_with_guests(std::slice::from_ref(&keys), &[guest]).unwrap();
+    let (owner, guest) = owner_and_guest();
+    let weed = Weed::launch_with_guests(std::slice::from_ref(&owner), &[guest]).unwrap();
+    check_real_store(weed.address(), &owner);
+}
+
+#[test]
+#[ignore = "JuiceFS is not installed by default: make test-full"]
+fn juicefs_is_safe() {
+    let (owner, guest) = owner_and_guest();
+    let store = JuiceFs::launch(&owner, &[guest]).unwrap();
+    check_real_store(store.address(), &owner);
+}
+
+fn owner_and_guest() -> (Keys, Keys) {
+    (Keys::new(ACCESS_KEY, SECRET_KEY), Keys::new(GUEST.0, GUEST.1))
+}
+
+/// Adds the object, and checks the store.
+fn check_real_store(store: SocketAddr, owner: &Keys) {
     for (target, body) in [("/photos", ""), ("/photos/object", BODY)] {
         let request = Request::new("PUT", target)
-            .header("Host", &weed.address().to_string())
+            .header("Host", &store.to_string())
             .body(body);
-        let put = keys.sign(request, Payload::Signed).unwrap();
-        assert_eq!(put.send(weed.address()).unwrap().status, 200);
+        let put = owner.sign(request, Payload::Signed).unwrap();
+        assert_eq!(put.send(store).unwrap().status, 200);
     }
-    let (code, report) = check_as_json(weed.address(), &["--other-profile", "guest"]);
+    let (code, report) = check_as_json(store, &["--other-profile", "guest"]);
     assert_eq!(outcomes(&report), SAFE, "{report}");
     assert_eq!(code, Some(0));
 }

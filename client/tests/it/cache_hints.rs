@@ -1,6 +1,6 @@
 //! What a reader tells the result cache of the gateway, and when.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU32};
 
 use futures::TryStreamExt as _;
 use pushdown_client::{Batch, Object, Objects, Row, Split};
@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use super::world::{BUCKET, World, assert_same_rows, into_rows, reader, run};
 
 /// The rows of a reader whose gateway lists these features, and its batch requests.
-fn read(world: &World, objects: &Objects, features: &'static str) -> (Vec<Row>, Vec<Value>) {
+fn read(world: &World, objects: &Objects, features: &'static str, epochs: u32) -> (Vec<Row>, Vec<Value>) {
     let (relay, bodies) = features_relay(world.gateway.listen(), features).unwrap();
     let rows = run(async {
         let builder = reader(&format!("http://{}", relay.address()), "decode | resize(8, 8)");
         let builder = builder.objects(objects.clone()).split(Split::Full);
+        let builder = builder.epochs(NonZeroU32::new(epochs).unwrap());
         let reader = builder.batch_size(3).requests(1).build().await.unwrap();
         let batches: Vec<Batch> = reader.try_collect().await.unwrap();
         into_rows(batches)
@@ -61,7 +62,7 @@ fn hints_are_sent_once_the_gateway_has_listed_their_feature() {
     };
     let sent: BTreeMap<String, Value> = listed.iter().map(sent).collect();
 
-    let (rows, requests) = read(&world, &objects, "cache, families");
+    let (rows, requests) = read(&world, &objects, "cache, families", 1);
     assert_eq!(requests.len(), 3);
     // Nothing is known of the gateway before its first answer.
     assert_eq!(requests[0].get("cache"), None);
@@ -73,10 +74,28 @@ fn hints_are_sent_once_the_gateway_has_listed_their_feature() {
         }
     }
 
-    let (expected, requests) = read(&world, &objects, "families");
+    let (expected, requests) = read(&world, &objects, "families", 1);
     for request in &requests {
         assert_eq!(request.get("cache"), None);
         assert!(etags(request).values().all(Value::is_null));
     }
     assert_same_rows(&rows, &expected);
+}
+
+/// What is read once more is worth caching from the first batch on.
+#[test]
+fn a_reader_of_several_epochs_sends_hints_with_its_first_batch() {
+    let world = World::with_photos(9);
+    let keys = world.objects.keys().map(|key| Object {
+        key,
+        bytes: None,
+        etag: None,
+    });
+    let objects = Objects::from_objects(BUCKET, keys);
+    let (_, requests) = read(&world, &objects, "cache, families", 2);
+    for request in &requests {
+        assert_eq!(request["cache"], json!({"epochs": 2, "samples": 9}));
+    }
+    let (_, requests) = read(&world, &objects, "families", 2);
+    assert!(requests.iter().all(|request| request.get("cache").is_none()));
 }

@@ -181,7 +181,8 @@ impl CachedCell for Cell {
             let is_in_memory = candidate.bytes.is_some();
             let value = self.release(candidate);
             return if is_in_memory {
-                value.boxed()
+                // A value that has just been evicted is a miss: only a wait on an I/O thread wakes the scan.
+                futures::future::ready(value.now_or_never().flatten()).boxed()
             } else {
                 self.cells.wait(value)
             };

@@ -21,7 +21,10 @@ use std::{
 use http::HeaderValue;
 use parking_lot::Mutex;
 use pushdown::pipeline::Digest;
-use tokio::sync::watch;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::SourceHead;
@@ -49,7 +52,7 @@ pub enum Role<O, R> {
     Leader(Leader<O, R>),
     /// Somebody has fetched the object: ask the store, and join.
     Follower(Follower<O, R>),
-    /// The leader failed, or takes too long: go on without a flight.
+    /// The leader takes too long: go on without a flight.
     Single,
 }
 
@@ -99,20 +102,27 @@ enum Phase {
 impl<O: Send + 'static, R: Send + Sync + 'static> Flights<O, R> {
     /// Takes part in the flight of `key`, or begins one.
     pub async fn enter(&self, key: Digest, object: ObjectId, wait: LeaderWait) -> Role<O, R> {
-        let flight = match self.lead_or_find(key, object) {
-            Ok(leader) => return Role::Leader(leader),
-            Err(flight) => flight,
-        };
-        let mut phase = flight.phase.subscribe();
-        let mut source = phase.borrow().source().cloned();
-        if source.is_none() && wait == LeaderWait::Short {
-            let published = phase.wait_for(|phase| !matches!(phase, Phase::Fetching));
-            let published = tokio::time::timeout(MAX_LEADER_WAIT, published).await;
-            source = published.ok().and_then(|phase| phase.ok()?.source().cloned());
-        }
-        match source {
-            Some(source) => Role::Follower(Follower { flight, source }),
-            None => Role::Single,
+        let deadline = Instant::now() + MAX_LEADER_WAIT;
+        loop {
+            let flight = match self.lead_or_find(key, object) {
+                Ok(leader) => return Role::Leader(leader),
+                Err(flight) => flight,
+            };
+            let mut phase = flight.phase.subscribe();
+            let mut source = phase.borrow().source().cloned();
+            if source.is_none() && wait == LeaderWait::Short {
+                let published = phase.wait_for(|phase| !matches!(phase, Phase::Fetching));
+                let Ok(published) = timeout_at(deadline, published).await else {
+                    return Role::Single;
+                };
+                source = published.ok().and_then(|phase| phase.source().cloned());
+            }
+            match source {
+                Some(source) => return Role::Follower(Follower { flight, source }),
+                // The store has refused the leader: the next one leads.
+                None if wait == LeaderWait::Short && Instant::now() < deadline => {}
+                None => return Role::Single,
+            }
         }
     }
 
@@ -156,15 +166,12 @@ impl<O, R> Leader<O, R> {
 
 impl<O, R> Drop for Leader<O, R> {
     fn drop(&mut self) {
-        let is_abandoned = self.0.phase.send_if_modified(|phase| {
-            let is_fetching = matches!(phase, Phase::Fetching);
-            if is_fetching {
-                *phase = Phase::Abandoned;
-            }
-            is_fetching
-        });
+        // Only the leader ends this phase.
+        let is_abandoned = matches!(*self.0.phase.borrow(), Phase::Fetching);
         if is_abandoned {
+            // In this order: those who wait look for another flight.
             self.0.forget();
+            self.0.phase.send_replace(Phase::Abandoned);
         }
     }
 }

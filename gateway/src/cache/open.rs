@@ -3,6 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use pushdown::{Limits, pipeline::Digest};
 use tokio::time::Instant;
 
 use super::{
@@ -32,6 +33,8 @@ pub struct Config {
     pub expiry: Duration,
     /// How long authorizations are remembered.
     pub auth_ttl: Duration,
+    /// Limits on values: a value that was computed under other limits is a miss.
+    pub limits: Limits,
 }
 
 impl Config {
@@ -60,6 +63,7 @@ impl Config {
             remembered: Remembered::new(self.auth_ttl, remembered_bytes),
             shares: Mutex::new(Shares::new(self.memory_bytes, disk_bytes, self.expiry)),
             scope: self.scope,
+            limits: limits_digest(&self.limits),
             started: Instant::now(),
             hit_times: HitTimes::default(),
             metrics,
@@ -75,4 +79,10 @@ impl Config {
         });
         Ok(ResultCache(Some(inner)))
     }
+}
+
+/// A digest of the limits that decide whether a value is computed.
+fn limits_digest(limits: &Limits) -> Digest {
+    let limits = [limits.max_pixels, limits.max_object_bytes, limits.max_value_bytes];
+    Digest::from_parts(limits.map(u64::to_le_bytes))
 }

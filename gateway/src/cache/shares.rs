@@ -32,7 +32,7 @@ const RECENT: Duration = Duration::from_mins(10);
 /// Part of the capacity that shares use: disk space is reclaimed in whole blocks, and late.
 const USED_RATIO: f64 = 0.9;
 /// Maximum number of sets.
-const MAX_SETS: usize = 4096;
+const MAX_SETS: usize = 1024;
 /// Sets that are forgotten at once when there are too many.
 const FORGOTTEN_SETS: usize = MAX_SETS / 64;
 

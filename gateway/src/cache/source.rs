@@ -19,6 +19,9 @@ pub struct SourceHead {
     pub headers: HeaderMap,
 }
 
+/// Memory of a head beside its texts: the table of its headers, and its place in the table of known objects.
+const ALLOCATION_BYTES: usize = 800;
+
 /// The serialized form.
 #[derive(Serialize, Deserialize)]
 struct Stored {
@@ -29,15 +32,15 @@ struct Stored {
 }
 
 impl SourceHead {
-    /// The head of the object in the store's answer with the status 200. `None` if it must not be cached: without an ETag,
-    /// with `Cache-Control: no-store`, or with headers that are no text.
+    /// The head of the object in the store's answer with the status 200. `None` if it must not be cached: without a strong ETag,
+    /// with `Cache-Control: no-store`, encrypted with a key of a key management service, or with headers that are no text.
     pub fn new(length: u64, kind: BytesKind, answer: &HeaderMap) -> Option<Self> {
         let is_forbidden = answer.get_all(header::CACHE_CONTROL).iter().any(|value| {
             let text = value.to_str().unwrap_or("no-store");
             text.split(',')
                 .any(|directive| directive.trim().eq_ignore_ascii_case("no-store"))
         });
-        if is_forbidden {
+        if is_forbidden || is_encrypted_by_kms(answer) {
             return None;
         }
         let mut headers = derived_headers(answer);
@@ -45,7 +48,11 @@ impl SourceHead {
         headers.remove(header::DATE);
         headers.remove(HeaderName::from_static("x-amz-request-id"));
         headers.remove(HeaderName::from_static("x-amz-id-2"));
-        let etag = copy(answer.get(header::ETAG)?)?;
+        // A weak ETag does not promise the same bytes.
+        let etag = answer
+            .get(header::ETAG)
+            .filter(|etag| !etag.as_bytes().starts_with(b"W/"))?;
+        let etag = copy(etag)?;
         // The values of an answer share the buffer that it was read into, which would stay in memory as long as they do.
         headers.values_mut().try_for_each(|value| {
             *value = copy(value)?;
@@ -82,7 +89,7 @@ impl SourceHead {
     pub fn bytes(&self) -> usize {
         let headers = self.headers.iter();
         let texts = headers.map(|(name, value)| name.as_str().len() + value.len() + 64);
-        size_of::<Self>() + texts.sum::<usize>()
+        size_of::<Self>() + ALLOCATION_BYTES + texts.sum::<usize>()
     }
 
     /// The serialized form.
@@ -116,6 +123,12 @@ impl SourceHead {
             headers,
         })
     }
+}
+
+/// Whether a GET of the object requires the right to use a key: a 304 decrypts nothing, and may be sent without this right.
+fn is_encrypted_by_kms(answer: &HeaderMap) -> bool {
+    let encryption = answer.get(HeaderName::from_static("x-amz-server-side-encryption"));
+    encryption.is_some_and(|value| value.as_bytes().starts_with(b"aws:kms"))
 }
 
 fn copy(value: &HeaderValue) -> Option<HeaderValue> {
@@ -186,6 +199,11 @@ mod tests {
     fn some_objects_are_never_cached() {
         assert!(head(&answer(&[("cache-control", "max-age=5")])).is_some());
         assert_eq!(head(&answer(&[("cache-control", "private, No-Store")])), None);
+        let encrypted = |by| head(&answer(&[("x-amz-server-side-encryption", by)]));
+        assert!(encrypted("AES256").is_some());
+        assert_eq!((encrypted("aws:kms"), encrypted("aws:kms:dsse")), (None, None));
+        let weak = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("W/\"e\""))]);
+        assert_eq!(head(&weak), None);
         let mut unnamed = answer(&[]);
         unnamed.remove(header::ETAG);
         assert_eq!(head(&unnamed), None);

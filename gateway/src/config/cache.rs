@@ -17,6 +17,8 @@ const DISK_BUFFER_BYTES: u64 = 2 * CACHE_BLOCK_BYTES;
 
 /// Most memory for the versions of known objects, in bytes.
 const MAX_OBJECTS_BYTES: u64 = 64 << 20;
+/// Memory of the statistics of data sets: 1,024 sets with 8 KiB of sampled hashes and up to 64 tenants each.
+const STATISTICS_BYTES: u64 = 16 << 20;
 /// Longest time that an authorization may be remembered (law 6).
 const MAX_AUTH_TTL: Duration = Duration::from_mins(1);
 /// Time after which an unused data set loses its share.
@@ -124,13 +126,15 @@ impl Cache {
         (self.disk / MIN_ENTRY_BYTES).min(budget_bytes / 8 / INDEX_ENTRY_BYTES)
     }
 
-    /// Bytes of the memory budget that the cache takes: values, the table of known objects, buffers, and the index of the
-    /// disk.
+    /// Bytes of the memory budget that the cache takes: values, the table of known objects, statistics, buffers, and the
+    /// index of the disk.
     pub fn reserved_bytes(&self, budget_bytes: u64) -> u64 {
         let buffers = if self.disk > 0 { DISK_BUFFER_BYTES } else { 0 };
+        let statistics = if self.is_on() { STATISTICS_BYTES } else { 0 };
         self.memory
             .saturating_add(self.objects_bytes(budget_bytes))
             .saturating_add(buffers)
+            .saturating_add(statistics)
             .saturating_add(self.max_disk_entries(budget_bytes) * INDEX_ENTRY_BYTES)
     }
 }
@@ -174,7 +178,7 @@ mod tests {
         assert_eq!((cache.scope, cache.expiry), (Scope::Tenant, DEFAULT_EXPIRY));
         assert_eq!(
             cache.reserved_bytes(memory_budget),
-            (256 << 20) + (64 << 20) + DISK_BUFFER_BYTES + (1 << 30) / 4096 * 96
+            (256 << 20) + (64 << 20) + STATISTICS_BYTES + DISK_BUFFER_BYTES + (1 << 30) / 4096 * 96
         );
     }
 

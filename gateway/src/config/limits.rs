@@ -149,6 +149,16 @@ impl Limits {
         (self.max_megapixels as u64).saturating_mul(1_000_000)
     }
 
+    /// The limits on every value of a sample, under a memory budget of `budget_bytes`.
+    pub fn sample_limits(&self, budget_bytes: u64) -> pushdown::Limits {
+        pushdown::Limits {
+            max_pixels: self.max_pixels(),
+            max_object_bytes: self.max_object_bytes,
+            tables: self.tables(budget_bytes),
+            ..pushdown::Limits::default()
+        }
+    }
+
     /// The limits on tables, under a memory budget of `budget_bytes`.
     pub fn tables(&self, budget_bytes: u64) -> TableLimits {
         TableLimits {

@@ -10,7 +10,7 @@ use pushdown_s3::{
     AnswerHead, ObjectPart, ObjectVersion, RangeTransport, ReadError, SuffixAnswer, read_suffix,
 };
 
-use super::{Authorization, Origin, OriginObject, OriginRequest, frames};
+use super::{Authorization, ObjectId, Origin, OriginObject, OriginRequest, frames};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The end of an object.
@@ -36,7 +36,7 @@ pub enum FetchedTail {
 pub struct TailPart {
     /// The store's headers.
     pub headers: HeaderMap,
-    /// The store's authorization to read this version.
+    /// The store's authorization to read this version, if it was to be noted.
     pub authorization: Option<Authorization>,
     /// The last bytes.
     pub part: ObjectPart,
@@ -61,7 +61,14 @@ struct CallerGet {
 impl Origin {
     /// Reads the last `length` bytes of an object, or the whole object if it is shorter. There is no HEAD before: it would
     /// require another signature.
-    pub async fn read_tail(&self, request: OriginRequest, length: u64) -> Result<FetchedTail> {
+    ///
+    /// Notes the store's authorization to read `object`, for values of it that are cached.
+    pub async fn read_tail(
+        &self,
+        request: OriginRequest,
+        object: Option<ObjectId>,
+        length: u64,
+    ) -> Result<FetchedTail> {
         let get = CallerGet {
             origin: self.clone(),
             request,
@@ -85,7 +92,7 @@ impl Origin {
                 "Content-Range does not match the requested suffix",
             ));
         }
-        let authorization = Authorization::from_answer(get.request.object_id(), &answer);
+        let authorization = object.and_then(|object| Authorization::from_answer(object, &answer));
         let bytes = frames::read_to_end(&[], &mut answer.body, range.length()).await?;
         Ok(FetchedTail::Tail(ObjectTail::Part(Box::new(TailPart {
             headers: answer.headers,

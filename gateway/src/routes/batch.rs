@@ -31,7 +31,7 @@ use crate::{
 use answer::BatchAnswer;
 use intake::ReservedRequest;
 use rows::ready_rows;
-use tenant_batches::{InFlightBatch, TenantBatches};
+use tenant_batches::{InFlightBatch, TenantBatches, TenantShare};
 pub(super) use {
     admission_order::{AdmissionOrder, AdmissionTicket},
     samples::Batch,
@@ -106,6 +106,7 @@ impl BatchRoute {
         let rows = ready_rows(Arc::clone(&batch), position.clone());
         let guard = self.services.stall_guard(&parts);
         let answer = BatchAnswer::new(&batch, writer, rows, position, guard);
+        let share = self.tenant_batches.share(&batch.tenant);
         let body = answer.into_body(head).await?;
         headers.insert(
             header::CONTENT_TYPE,
@@ -116,7 +117,7 @@ impl BatchRoute {
             HeaderValue::from_static("private, no-store"),
         );
         insert_engine(&mut headers, &engine);
-        headers.extend(self.share_headers(&batch.tenant));
+        headers.extend(self.share_headers(share));
         if batch.request.cache.is_some() && self.services.cache.is_on() {
             insert_cached_ratios(&mut headers, &batch.cached_ratios(&stages));
         }
@@ -125,8 +126,7 @@ impl BatchRoute {
 
     /// The tenant's share of the gateway, for the client's planner: its share of the cores, its number of batches, the CPU
     /// time so far, and the ID of the CPUs.
-    fn share_headers(&self, tenant: &Tenant) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
-        let share = self.tenant_batches.share(tenant);
+    fn share_headers(&self, share: TenantShare) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         // Integer arithmetic in hundredths, written as a decimal number.
         let hundredths = self.services.cpu.threads().get() * 100 / share.tenants;
         let cores = format!("{}.{:02}", hundredths / 100, hundredths % 100);

@@ -158,6 +158,12 @@ impl PipelineJob {
         Some(if is_too_large { 0 } else { stage })
     }
 
+    /// Whether a step computes values from cells of a table.
+    pub(super) fn has_cells(&self) -> bool {
+        let mut steps = self.pipeline.steps().iter();
+        steps.any(|step| step.inner_pipeline().is_some())
+    }
+
     /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.
     pub(super) fn is_too_large(&self, bytes: u64) -> bool {
         self.max_bytes.is_some_and(|max| bytes > max)

@@ -58,12 +58,7 @@ impl Services {
 
     /// The limits on every value of a sample.
     pub(super) fn sample_limits(&self) -> pushdown::Limits {
-        pushdown::Limits {
-            max_pixels: self.limits.max_pixels(),
-            max_object_bytes: self.limits.max_object_bytes,
-            tables: self.limits.tables(self.memory.total_bytes()),
-            ..pushdown::Limits::default()
-        }
+        self.limits.sample_limits(self.memory.total_bytes())
     }
 
     /// Adds the number of CPUs that steps run on, and what identifies them.

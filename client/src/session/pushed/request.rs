@@ -44,6 +44,13 @@ pub(super) fn request_slots(session: &Session, job: &BatchJob, missing: &[usize]
 
 /// The request's body: every sample with its own signature, signed again for every attempt.
 pub(super) async fn request_body(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Result<Bytes> {
+    let transport = session.store.transport();
+    // What is read once more is worth caching from the first batch on.
+    let features = if session.epochs_left(job.epoch) > 1 {
+        transport.ask_for_features().await
+    } else {
+        transport.features()
+    };
     let presigner = session.store.presigner().await?;
     let samples = slots
         .iter()
@@ -52,10 +59,8 @@ pub(super) async fn request_body(session: &Arc<Session>, job: &BatchJob, slots: 
     let (session, epoch) = (Arc::clone(session), job.epoch);
     let cpu = session.cpu.clone();
     // Thousands of signatures take milliseconds.
-    let json = cpu.run(move || {
-        let features = session.store.transport().features();
-        request(&session, &presigner, &features, &samples, epoch).to_json_for(&features)
-    });
+    let json =
+        cpu.run(move || request(&session, &presigner, &features, &samples, epoch).to_json_for(&features));
     Ok(json.await??.into())
 }
 

@@ -42,9 +42,13 @@ impl<O, R> Member<O, R> {
         drop(phase.wait_for(|phase| !matches!(phase, Phase::Opened(_))).await);
     }
 
-    /// A place among those who wait for the result. `None` if it has come and gone.
+    /// A place among those who wait for the result. `None` if it has come and gone: later requests then begin another flight.
     pub fn wait(&self) -> Option<Waiter<R>> {
-        self.flight.outcome.lock().wait()
+        let waiter = self.flight.outcome.lock().wait();
+        if waiter.is_none() {
+            self.flight.forget();
+        }
+        waiter
     }
 }
 

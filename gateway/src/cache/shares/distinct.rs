@@ -73,6 +73,18 @@ impl DistinctCount {
         }
     }
 
+    /// The part of all objects that this threshold admits: of those counted so far. With more objects than are in the sample, two
+    /// standard errors less than expected, so that a cache seldom has fewer.
+    pub(super) fn admitted_ratio(&self, threshold: Threshold) -> f64 {
+        let ratio = threshold.ratio();
+        if self.sample.len() == MAX_SAMPLED {
+            let standard_error = (ratio * (1.0 - ratio) / self.estimate()).sqrt();
+            return (ratio - 2.0 * standard_error).max(0.0);
+        }
+        let admitted = self.sample.iter().filter(|hash| threshold.admits(**hash)).count();
+        float(admitted as u64) / float(self.sample.len().max(1) as u64)
+    }
+
     /// The part of the admitted objects that is cached, from 0 to 1: of those counted so far. With more objects than are in
     /// the sample, two standard errors less, so that a cache seldom has fewer.
     pub(super) fn cached_ratio(&self, threshold: Threshold) -> f64 {

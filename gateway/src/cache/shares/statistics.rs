@@ -123,7 +123,7 @@ impl SetStatistics {
     /// The part of all objects that is cached, from 0 to 1, if objects are admitted by this threshold.
     pub(super) fn cached_ratio(&self, threshold: Threshold) -> f64 {
         let requested_ratio = (self.objects.estimate() / self.object_count().max(1.0)).min(1.0);
-        threshold.ratio() * self.objects.cached_ratio(threshold) * requested_ratio
+        self.objects.admitted_ratio(threshold) * self.objects.cached_ratio(threshold) * requested_ratio
     }
 
     /// A hit saves time, and somebody is going to read the objects once more.

@@ -129,7 +129,7 @@ async fn scan_row(
     mut ticket: AdmissionTicket,
 ) -> Result<ScannedRow, SampleError> {
     let services = &batch.services;
-    let table = FetchedTable::fetch(services, request).await;
+    let table = FetchedTable::fetch(services, job, request).await;
     ticket.wait().await;
     let table = match table? {
         FetchedTable::Table(table) => table,

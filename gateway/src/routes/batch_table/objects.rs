@@ -113,7 +113,7 @@ impl TableObjects {
     /// Reads the end of an object on the caller's behalf.
     async fn open(&self, index: usize) -> Result<OpenedTable> {
         let request = self.batch.origin_request(index)?;
-        match FetchedTable::fetch(&self.batch.services, request).await? {
+        match FetchedTable::fetch(&self.batch.services, &self.job(index), request).await? {
             FetchedTable::Table(table) => {
                 self.batch.mark_authorized(index);
                 Ok(table)

@@ -80,10 +80,15 @@ pub(in crate::routes) struct AdmittedScan {
 
 impl FetchedTable {
     /// Reads the end of an object on the caller's behalf.
-    pub(in crate::routes) async fn fetch(services: &Services, request: OriginRequest) -> Result<Self> {
+    pub(in crate::routes) async fn fetch(
+        services: &Services,
+        job: &PipelineJob,
+        request: OriginRequest,
+    ) -> Result<Self> {
         let started = Instant::now();
-        let object = request.is_shareable().then(|| request.object_id());
-        let tail = match services.origin.read_tail(request, TAIL_BYTES).await? {
+        let is_cacheable = services.cache.is_on() && job.has_cells() && request.is_shareable();
+        let object = is_cacheable.then(|| request.object_id());
+        let tail = match services.origin.read_tail(request, object, TAIL_BYTES).await? {
             FetchedTail::Tail(tail) => tail,
             FetchedTail::Refused(answer) => return Ok(Self::Refused(answer)),
         };
@@ -133,10 +138,7 @@ impl OpenedTable {
                 (Arc::new(bytes), SourceMemory::Whole(permit))
             }
         };
-        let has_cells = job.pipeline.steps()[..stage]
-            .iter()
-            .any(|step| step.inner_pipeline().is_some());
-        let cells = cells.filter(|_| has_cells).and_then(|source| {
+        let cells = cells.and_then(|source| {
             let tenant = job.position.tenant().clone();
             Cells::new(
                 &services.cache,

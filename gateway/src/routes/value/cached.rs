@@ -2,15 +2,19 @@
 
 use std::{sync::Arc, time::Duration};
 
+use http::HeaderValue;
 use pushdown::{BytesKind, Kind, Sample};
 use tokio::time::Instant;
 
 use super::{
+    compute::continue_cached,
+    computed::ComputedSample,
     sample::{AdmittedSample, AdmittedStart},
     source_read::SourceRead,
 };
 use crate::{
     cache::{CacheSample, Candidate, MAX_ENTRY_BYTES, SourceHead, Tier},
+    compute::Permit,
     error::Result,
     origin::{Authorization, OriginRequest},
     routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
@@ -18,7 +22,7 @@ use crate::{
 
 /// A cached value that the store has authorized the caller to have. It may be gone by the time there is memory for it.
 #[derive(Debug)]
-pub(super) struct CachedSample {
+pub(in crate::routes) struct CachedSample {
     candidate: Candidate,
     authorization: Authorization,
     /// Reads the object, if the value is gone.
@@ -90,10 +94,28 @@ impl CachedSample {
         let mut permit = services.memory.acquire(job.position.tenant(), bytes).await?;
         timing.add("queue", queued.elapsed());
         let loading = Instant::now();
-        let Some(value) = self.release(services, job, kind).await else {
+        let Some(mut value) = self.release(services, job, kind).await else {
             drop(permit);
             return self.source.admit(services, job, prepared).await;
         };
+        if working.is_none() {
+            // The memory of value and steps follows only from the value.
+            let value_kind = Kind::from(&value.sample);
+            let working = job.pipeline.peak_memory(stage..prepared.stage, &value_kind);
+            let bytes = value.sample.bytes() + working.map_or(0, |peak| peak.working_bytes);
+            if bytes > permit.bytes() {
+                // Acquires all of it at once, so that no two samples wait for each other (deadlock).
+                drop((value, permit));
+                permit = services.memory.acquire(job.position.tenant(), bytes).await?;
+                let Some(again) = self.release(services, job, kind).await else {
+                    drop(permit);
+                    return self.source.admit(services, job, prepared).await;
+                };
+                value = again;
+            } else {
+                permit.shrink_to(bytes);
+            }
+        }
         if stage == prepared.stage && job.is_too_large(value.sample.bytes()) {
             drop((permit, value));
             let stored = prepared.for_stored_object(object);
@@ -103,15 +125,41 @@ impl CachedSample {
         services
             .cache
             .observe_hit(self.source.sample(), stage, value.time);
-        if working.is_none() {
-            // The memory of the steps follows only from the value.
-            let kind = Kind::from(&value.sample);
-            let working = job.pipeline.peak_memory(stage..prepared.stage, &kind);
-            let bytes = working.map_or(0, |peak| peak.working_bytes);
-            services.memory.grow(&mut permit, bytes)?;
-        }
         let start = AdmittedStart::Cached(value, permit);
         Ok(AdmittedSample { timing, start })
+    }
+
+    /// Computes the value for the members of a flight, with their memory for all steps from the object. If the cached value is
+    /// gone, the object is read.
+    pub(super) async fn compute(
+        self,
+        permit: Permit,
+        timing: Timing,
+        services: &Services,
+        job: &PipelineJob,
+        prepared: &Prepared,
+        object: BytesKind,
+    ) -> Result<ComputedSample> {
+        let stage = self.candidate.stage;
+        let kinds = job.pipeline.kinds_for(&Kind::Bytes(object))?;
+        let Some(value) = self.release(services, job, &kinds[stage]).await else {
+            drop(permit);
+            let admitted = self.source.admit(services, job, prepared).await?;
+            return Box::pin(admitted.compute(services, job, prepared)).await;
+        };
+        services
+            .cache
+            .observe_hit(self.source.sample(), stage, value.time);
+        continue_cached(value, permit, timing, services, job, prepared).await
+    }
+
+    /// What a flight needs of this request to share the value: the version, the authorization, and a read of the object.
+    pub(super) fn flight_parts(&self) -> (&HeaderValue, Authorization, SourceRead) {
+        (
+            &self.candidate.etag,
+            self.authorization.clone(),
+            self.source.clone(),
+        )
     }
 
     async fn release(&self, services: &Services, job: &PipelineJob, kind: &Kind) -> Option<ReleasedValue> {
@@ -126,6 +174,7 @@ impl CachedSample {
             services.cache.discard(&self.candidate);
             return None;
         };
+        services.cache.remember(key.object, &cached.source);
         Some(ReleasedValue {
             sample,
             stage: cached.stage,

@@ -84,7 +84,7 @@ pub(super) async fn compute_object(
 }
 
 /// Runs the steps after a cached value.
-async fn continue_cached(
+pub(super) async fn continue_cached(
     value: ReleasedValue,
     mut permit: Permit,
     mut timing: Timing,

@@ -44,25 +44,29 @@ impl FetchedSample {
             sharing.observe(&opened.kind);
             return Ok(Self::Opened(Box::new(opened)));
         }
-        if let Some(candidate) = sharing.candidate() {
-            return Self::revalidate(services, &request, &sharing, candidate).await;
-        }
-        match sharing.enter_flight().await {
-            Role::Leader(leader) => {
-                let mut fetched = Self::read(services, &request, Some(&sharing)).await?;
-                if let Self::Opened(opened) = fetched {
-                    let is_of_flight = sharing.has_flight_stage(&opened.kind);
-                    fetched = Self::Opened(if is_of_flight {
-                        Box::new(opened.share(leader, &request, job))
-                    } else {
-                        opened
-                    });
-                }
-                Ok(fetched)
+        let candidate = match sharing.candidate() {
+            Some(candidate) if !sharing.has_steps_after(&candidate) => {
+                return Self::revalidate(services, &request, &sharing, candidate).await;
             }
-            Role::Follower(follower) => Self::follow(services, job, &request, &sharing, follower).await,
-            Role::Single => Self::read(services, &request, Some(&sharing)).await,
-        }
+            candidate => candidate,
+        };
+        let leader = match sharing.enter_flight().await {
+            Role::Leader(leader) => Some(leader),
+            Role::Follower(follower) => {
+                return Self::follow(services, job, &request, &sharing, follower).await;
+            }
+            Role::Single => None,
+        };
+        let fetched = match candidate {
+            Some(candidate) => Self::revalidate(services, &request, &sharing, candidate).await,
+            None => Self::read(services, &request, Some(&sharing)).await,
+        };
+        Ok(match (fetched?, leader) {
+            (Self::Opened(opened), Some(leader)) => {
+                Self::Opened(Box::new(sharing.share(*opened, leader, &request)))
+            }
+            (fetched, _) => fetched,
+        })
     }
 
     /// Sends the request, and opens the object.
@@ -175,7 +179,8 @@ impl FetchedSample {
             Some((member, authorization)) => {
                 let source = Arc::clone(member.source());
                 let read = SourceRead::new(request.clone(), etag, sharing.sample());
-                let start = Start::Shared(SharedComputation::new(member, authorization, read));
+                let part = sharing.follower_part();
+                let start = Start::Shared(SharedComputation::new(member, authorization, read, part));
                 let opened = OpenedSample::without_body(&answer, Some(&source), start, started);
                 drain(answer).await;
                 sharing.observe(&opened.kind);

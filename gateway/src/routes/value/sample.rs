@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use pushdown::{BytesKind, Kind};
 use tokio::time::Instant;
 
 use super::{
     cached::{CachedSample, ReleasedValue},
     object_head::ObjectHead,
-    shared::{AdmittedComputation, SharedComputation, SharedLeader},
+    shared::{AdmittedComputation, FlightStart, MemberPart, SharedComputation, SharedLeader},
     source_read::SourceRead,
 };
 use crate::{
@@ -118,10 +118,13 @@ impl OpenedSample {
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
         Self {
-            headers: source.map_or_else(
-                || answer.headers.clone(),
-                |source| source.headers_with(&answer.headers),
-            ),
+            // A 304 lacks headers of the object; a 200 has all of them.
+            headers: match source {
+                Some(source) if answer.status == StatusCode::NOT_MODIFIED => {
+                    source.headers_with(&answer.headers)
+                }
+                _ => answer.headers.clone(),
+            },
             length: source.map(|source| source.length),
             kind: source.map_or_else(BytesKind::default, |source| source.kind),
             timing,
@@ -140,19 +143,40 @@ impl OpenedSample {
         }
     }
 
-    /// Shares the computation of the value with later requests.
-    pub(super) fn share(self, leader: SharedLeader, request: &OriginRequest, job: &PipelineJob) -> Self {
+    /// Shares the computation of the value with later requests. `known` is the version of the object that the gateway read last.
+    pub(super) fn share(
+        self,
+        leader: SharedLeader,
+        known: Option<Arc<SourceHead>>,
+        request: &OriginRequest,
+        job: &PipelineJob,
+        is_row: bool,
+    ) -> Self {
+        let part = MemberPart {
+            is_leader: true,
+            is_row,
+        };
+        let share = |source, start, authorization, read| {
+            let member = leader.publish(source, start, job.position.tenant());
+            Start::Shared(SharedComputation::new(member, authorization, read, part))
+        };
         let start = match self.start {
             Start::Object(stream) => match (&stream.source, &stream.sample) {
                 (Some(source), Some((sample, authorization))) => {
                     let (source, authorization) = (Arc::clone(source), authorization.clone());
                     let read = SourceRead::new(request.clone(), source.etag.clone(), sample.clone());
-                    let member = leader.publish(source, stream, job.position.tenant());
-                    Start::Shared(SharedComputation::new(member, authorization, read))
+                    share(source, FlightStart::Object(Box::new(stream)), authorization, read)
                 }
                 _ => Start::Object(stream),
             },
-            start => start,
+            Start::Cached(cached) => {
+                let (etag, authorization, read) = cached.flight_parts();
+                match known.filter(|known| known.etag == *etag) {
+                    Some(source) => share(source, FlightStart::Cached(cached), authorization, read),
+                    None => Start::Cached(cached),
+                }
+            }
+            start @ Start::Shared(_) => start,
         };
         Self { start, ..self }
     }

@@ -1,4 +1,4 @@
-//! A computation that several requests share.
+//! A computation that several requests share: from an object, or from a cached value before the last one.
 
 use std::sync::Arc;
 
@@ -20,11 +20,18 @@ use crate::{
 
 /// The result of a computation, with the memory of the value.
 pub(in crate::routes) type SharedResult = Result<ComputedSample>;
-pub(in crate::routes) type SharedFlights = Flights<ObjectStream, SharedResult>;
-pub(super) type SharedRole = Role<ObjectStream, SharedResult>;
-pub(super) type SharedLeader = Leader<ObjectStream, SharedResult>;
-pub(super) type SharedFollower = Follower<ObjectStream, SharedResult>;
-type SharedMember = Member<ObjectStream, SharedResult>;
+pub(in crate::routes) type SharedFlights = Flights<FlightStart, SharedResult>;
+pub(super) type SharedRole = Role<FlightStart, SharedResult>;
+pub(super) type SharedLeader = Leader<FlightStart, SharedResult>;
+pub(super) type SharedFollower = Follower<FlightStart, SharedResult>;
+type SharedMember = Member<FlightStart, SharedResult>;
+
+/// What the members of a flight compute from: what the store has sent or authorized for the leader.
+#[derive(Debug)]
+pub(in crate::routes) enum FlightStart {
+    Object(Box<ObjectStream>),
+    Cached(Box<CachedSample>),
+}
 
 /// This request's part in a computation, before it has waited for memory. It holds no memory of the value.
 #[derive(Debug)]
@@ -33,6 +40,16 @@ pub(super) struct SharedComputation {
     authorization: Authorization,
     /// Reads the object, if the result is gone or another request failed to read it.
     source: SourceRead,
+    part: MemberPart,
+}
+
+/// What a request is to its flight.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MemberPart {
+    /// The computation starts from what the store sent for this request.
+    pub(super) is_leader: bool,
+    /// Rows of a batch wait for memory in their order, which is over once they are computed.
+    pub(super) is_row: bool,
 }
 
 /// A computation for which some member has memory.
@@ -43,6 +60,7 @@ pub(super) struct AdmittedComputation {
     source: SourceRead,
     /// Whether this request started it.
     is_own: bool,
+    part: MemberPart,
 }
 
 /// A value and its memory, held by all requests that send it.
@@ -54,11 +72,17 @@ pub(in crate::routes) struct SharedValue {
 }
 
 impl SharedComputation {
-    pub(super) const fn new(member: SharedMember, authorization: Authorization, source: SourceRead) -> Self {
+    pub(super) const fn new(
+        member: SharedMember,
+        authorization: Authorization,
+        source: SourceRead,
+        part: MemberPart,
+    ) -> Self {
         Self {
             member,
             authorization,
             source,
+            part,
         }
     }
 
@@ -76,6 +100,7 @@ impl SharedComputation {
             member,
             authorization,
             source,
+            part,
         } = self;
         let permit = tokio::select! {
             biased;
@@ -85,9 +110,19 @@ impl SharedComputation {
         timing.add("queue", queued.elapsed());
         let is_own = permit.is_some_and(|permit| {
             let (services, job, prepared) = (services.clone(), job.clone(), prepared.clone());
-            member.start(Result::is_ok, |stream, members| async move {
+            let object = member.source().kind;
+            member.start(Result::is_ok, move |start, members| async move {
                 let timing = Timing::default();
-                let computed = compute_object(stream, permit, timing, &services, &job, &prepared).await?;
+                let computed = match start {
+                    FlightStart::Object(stream) => {
+                        compute_object(*stream, permit, timing, &services, &job, &prepared).await
+                    }
+                    FlightStart::Cached(cached) => {
+                        cached
+                            .compute(permit, timing, &services, &job, &prepared, object)
+                            .await
+                    }
+                }?;
                 let (payer, tenants) = (job.position.tenant(), members.tenants());
                 services.cpu.share_cost(payer, &tenants, computed.compute_time);
                 Ok(computed)
@@ -111,13 +146,15 @@ impl SharedComputation {
             member,
             source,
             is_own,
+            part,
         });
         Ok(AdmittedSample { timing, start })
     }
 }
 
 impl AdmittedComputation {
-    /// Waits for the value. If another request could not read the object, or got no memory, this one tries by itself.
+    /// Waits for the value. If another request could not read the object, this one tries by itself, unless it is a row: the
+    /// client tries rows again.
     ///
     /// # Errors
     /// Those of the steps, for all requests that share them.
@@ -133,7 +170,9 @@ impl AdmittedComputation {
             member,
             source,
             is_own,
+            part,
         } = self;
+        let can_retry = !(part.is_row || is_own && part.is_leader);
         let result = waiter.result().await;
         let result = result.ok_or_else(|| Error::new(ErrorKind::Internal, "a step panicked"))?;
         match &*result {
@@ -145,7 +184,7 @@ impl AdmittedComputation {
                     _member: member,
                 },
             )),
-            Err(error) if !is_own && error.retry_after().is_some() => {
+            Err(error) if can_retry && error.retry_after().is_some() => {
                 drop((result, member));
                 let admitted = source.admit(services, job, prepared).await?;
                 Box::pin(admitted.compute(services, job, prepared)).await

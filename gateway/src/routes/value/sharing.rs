@@ -8,7 +8,7 @@ use pushdown::{BytesKind, Kind, pipeline::Digest, wire::CachedRatios};
 use super::{
     cached::CachedSample,
     sample::{OpenedSample, Start},
-    shared::SharedRole,
+    shared::{MemberPart, SharedLeader, SharedRole},
 };
 use crate::{
     cache::{CacheSample, Candidate, Hints, LeaderWait, SourceHead},
@@ -132,6 +132,35 @@ impl<'a> Sharing<'a> {
         let is_exact = self.job.max_bytes.is_some() && self.job.pipeline.kinds()[stage].bytes().is_none();
         let first = if is_exact { stage } else { 1 };
         self.services.cache.find(&self.sample, etag, first..=stage)
+    }
+
+    /// Whether steps that are the same for every request are left after a cached value.
+    pub(super) fn has_steps_after(&self, candidate: &Candidate) -> bool {
+        let stage = self.stage().unwrap_or_default();
+        self.known_at(&candidate.etag).is_some()
+            && candidate.stage < self.sample.prefixes.last_deterministic(stage)
+    }
+
+    /// Shares the computation of an opened sample with later requests, if it is for the stage of the flight.
+    pub(super) fn share(
+        &self,
+        opened: OpenedSample,
+        leader: SharedLeader,
+        request: &OriginRequest,
+    ) -> OpenedSample {
+        if !self.has_flight_stage(&opened.kind) {
+            return opened;
+        }
+        let known = self.services.cache.known_object(&self.object());
+        opened.share(leader, known, request, self.job, self.hints.is_row)
+    }
+
+    /// What this request is to a flight that it joins.
+    pub(super) const fn follower_part(&self) -> MemberPart {
+        MemberPart {
+            is_leader: false,
+            is_row: self.hints.is_row,
+        }
     }
 
     /// Joins the computation of the same value by another request, or begins one.

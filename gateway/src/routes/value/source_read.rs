@@ -1,5 +1,6 @@
 //! Reads the object of a request whose value was cached or shared, and is gone.
 
+use futures::{FutureExt as _, future::BoxFuture};
 use http::{HeaderValue, StatusCode};
 use pushdown::Kind;
 use tokio::time::Instant;
@@ -13,7 +14,7 @@ use crate::{
 };
 
 /// A read of the object, for a request that the store has authorized once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct SourceRead {
     request: OriginRequest,
     /// The version that the answer has begun to describe.
@@ -44,7 +45,16 @@ impl SourceRead {
     ///
     /// # Errors
     /// [`ErrorKind::Replaced`] if it has another version now: the answer has begun to describe the earlier one.
-    pub(super) async fn admit(
+    pub(super) fn admit<'a>(
+        self,
+        services: &'a Services,
+        job: &'a PipelineJob,
+        prepared: &'a Prepared,
+    ) -> BoxFuture<'a, Result<AdmittedSample>> {
+        async move { self.admit_object(services, job, prepared).await }.boxed()
+    }
+
+    async fn admit_object(
         self,
         services: &Services,
         job: &PipelineJob,
@@ -68,6 +78,6 @@ impl SourceRead {
         }
         // The memory of the steps follows from the object, which this request had not read yet.
         let prepared = prepared.with_peak_memory(job, &Kind::Bytes(opened.kind));
-        Box::pin(opened.admit(services, job, &prepared)).await
+        opened.admit(services, job, &prepared).await
     }
 }

@@ -10,6 +10,7 @@ mod jobs;
 mod memory;
 mod remembered;
 mod soak;
+mod stores;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CacheHints, Row};

@@ -3,25 +3,32 @@
 use std::thread;
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{GOOD_SIGNATURE, Response, signed_by};
+use pushdown_testkit::{EXPIRED_SIGNATURE, GOOD_SIGNATURE, Response, signed_by};
 
 use super::{CacheLab, MEMORY, PATH, PIPELINE, expected, origin, photo, pixels};
 
 const BAD_SIGNATURE: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+/// The query of a presigned target without its signature.
+const EXPIRED_QUERY: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=first%2F20260101%2Fus-east-1%2Fs3%2Faws4_request\
+    &X-Amz-Date=20260101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host";
+/// More than any store's refusal has, and less than a value.
+const MAX_REFUSAL_BYTES: usize = 1000;
 
 /// What changes before the adversary asks, the signature that it uses, and the answer that it must get.
-#[derive(Debug, Clone, Copy)]
-enum Attack {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attack {
     NoRight,
     WrongSignature,
+    Expired,
     Anonymous,
     Deleted,
     RightWithdrawn,
 }
 
-const ATTACKS: [Attack; 5] = [
+pub(super) const ATTACKS: [Attack; 6] = [
     Attack::NoRight,
     Attack::WrongSignature,
+    Attack::Expired,
     Attack::Anonymous,
     Attack::Deleted,
     Attack::RightWithdrawn,
@@ -30,13 +37,17 @@ const ATTACKS: [Attack; 5] = [
 impl Attack {
     /// Sends the request. The ETag in its own condition must not matter.
     fn ask(self, lab: &CacheLab) -> Result<Response> {
-        let request = lab.request(PIPELINE).header("If-None-Match", "\"1\"");
+        let mut request = lab.request(PIPELINE).header("If-None-Match", "\"1\"");
         let request = match self {
             Self::NoRight => {
                 lab.store.forbid("adversary", PATH);
                 signed_by(request, "adversary", GOOD_SIGNATURE)
             }
             Self::WrongSignature => signed_by(request, "first", BAD_SIGNATURE),
+            Self::Expired => {
+                request.target = format!("{PATH}?{EXPIRED_QUERY}&X-Amz-Signature={EXPIRED_SIGNATURE}");
+                request
+            }
             Self::Anonymous => request,
             Self::Deleted => {
                 lab.store.delete(PATH);
@@ -51,7 +62,7 @@ impl Attack {
     }
 
     /// The answer is the store's own.
-    fn check(self, answer: &Response, value: &[u8]) -> Result<()> {
+    pub(super) fn check(self, answer: &Response, value: &[u8]) -> Result<()> {
         let status = if matches!(self, Self::Deleted) { 404 } else { 403 };
         ensure!(
             answer.status == status,
@@ -63,7 +74,11 @@ impl Attack {
         let leaked = value
             .windows(16)
             .any(|part| answer.body.windows(16).any(|found| found == part));
-        ensure!(!leaked && answer.body.len() < 200, "{self:?}: {}", answer.text());
+        ensure!(
+            !leaked && answer.body.len() < MAX_REFUSAL_BYTES,
+            "{self:?}: {}",
+            answer.text()
+        );
         for header in [
             "x-pushdown-cache",
             "x-pushdown-cached-ratio",

@@ -1,8 +1,9 @@
 //! The disk of the result cache: restarts, damage, and full or missing disks. At worst a value is computed again.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fs, path::Path, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CacheHints, CacheStatus};
 use pushdown_testkit::{GOOD_SIGNATURE, Gateway, PolicyStore, Request, Response, eventually, signed_by};
 
 use super::{PIPELINE, binary, expected, launch, origin, photo, pixels};
@@ -136,4 +137,66 @@ fn a_folder_that_cannot_be_used_is_an_error_at_start() -> Result<()> {
         "{error}"
     );
     Ok(())
+}
+
+/// After a restart the gateway knows values, but not their objects: rows wait for their memory, and none fails.
+#[test]
+fn rows_continue_from_values_of_objects_that_are_unknown_after_a_restart() -> Result<()> {
+    let text = "decode | resize(short=256) | random_crop(224)";
+    let (store, photo) = (PolicyStore::start()?, photo(600, 400, "jpeg"));
+    (0..OBJECTS).for_each(|index| store.put(&path(index), &format!("\"{index}\""), photo.clone()));
+    let folder = tempfile::tempdir()?;
+    let flags = [
+        &format!("--cache-dir={}", folder.path().display()),
+        "--cache-disk=256MiB",
+        "--memory-budget=256MiB",
+        "--queue-wait=60s",
+    ];
+    let mut first = launch(&store, &flags)?;
+    eventually("values are on the disk", Duration::from_secs(30), || {
+        let prefixes = rows(&first, text)?;
+        Ok((prefixes > OBJECTS / 2).then_some(()))
+    })?;
+    first.terminate()?;
+    first.wait(Duration::from_secs(30))?;
+    let second = launch(&store, &flags)?;
+    let prefixes = thread::scope(|scope| {
+        let jobs: Vec<_> = (0..4).map(|_| scope.spawn(|| rows(&second, text))).collect();
+        let prefixes = jobs
+            .into_iter()
+            .map(|job| job.join().ok().context("a job panicked")?);
+        prefixes.sum::<Result<usize>>()
+    })?;
+    ensure!(prefixes > OBJECTS, "{prefixes} rows from the cache");
+    Ok(())
+}
+
+/// Reads all objects as rows of one batch. Returns how many continued from a cached value.
+fn rows(gateway: &Gateway, pipeline: &str) -> Result<usize> {
+    let presign = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=first%2F20260101%2Fus-east-1%2Fs3%2Faws4_request&X-Amz-Date=20260101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host";
+    let samples = (0..OBJECTS).map(|index| BatchSample {
+        etag: Some(format!("\"{index}\"")),
+        ..BatchSample::new(path(index), GOOD_SIGNATURE)
+    });
+    let mut request = BatchRequest::new(pipeline.parse()?, presign, samples.collect());
+    (request.seed, request.epoch) = (Some(1), Some(0));
+    request.cache = Some(CacheHints {
+        epochs: 9,
+        samples: OBJECTS as u64,
+    });
+    let answer = Request::new("POST", "/_pushdown/v1/batch")
+        .header("Host", "store")
+        .body(serde_json::to_vec(&request)?)
+        .send(gateway.listen())?;
+    ensure!(answer.status == 200, "{}", answer.text());
+    let mut reader = BatchReader::new(pushdown::Limits::default());
+    let rows = reader.push(answer.body.into())?;
+    reader.finish()?;
+    ensure!(rows.len() == OBJECTS, "{} rows", rows.len());
+    let mut prefixes = 0;
+    for row in rows {
+        row.value?;
+        prefixes += usize::from(row.cache == CacheStatus::Prefix);
+    }
+    Ok(prefixes)
 }

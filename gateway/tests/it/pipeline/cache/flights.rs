@@ -3,12 +3,12 @@
 use std::{io::Write as _, net::TcpStream, thread, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{GOOD_SIGNATURE, Sent, signed_by};
+use pushdown_testkit::{GOOD_SIGNATURE, Response, Sent, signed_by};
 
-use super::{CacheLab, PIPELINE, constant_headers, expected, origin, pixels};
+use super::{CacheLab, MEMORY, PIPELINE, constant_headers, expected, origin, pixels};
 
 /// Sends `count` GETs at a time, while the store holds back the end of the object until all have asked.
-fn ask_at_once(lab: &CacheLab, count: usize) -> Result<Vec<pushdown_testkit::Response>> {
+fn ask_at_once(lab: &CacheLab, count: usize) -> Result<Vec<Response>> {
     lab.store.set_stalled(true);
     thread::scope(|scope| {
         let asked: Vec<_> = (0..count)
@@ -112,5 +112,35 @@ fn an_undecodable_object_fails_for_all_members() -> Result<()> {
     assert_eq!(lab.store.sent().objects, 1);
     assert_eq!(lab.get_by("first", PIPELINE)?.status, 422);
     assert_eq!(lab.store.sent().objects, 2);
+    Ok(())
+}
+
+/// Steps after a cached value are shared, too.
+#[test]
+fn requests_that_continue_from_a_cached_value_share_its_steps() -> Result<()> {
+    const REQUESTS: usize = 16;
+    let lab = CacheLab::new(&[MEMORY])?;
+    lab.warm(PIPELINE)?;
+    // Long enough that all requests come before the end of the first computation.
+    let longer = format!("{PIPELINE} | resize(3000, 3000) | resize(3001, 3001) | resize(32, 32)");
+    let answers: Vec<Response> = thread::scope(|scope| {
+        let asked: Vec<_> = (0..REQUESTS)
+            .map(|index| {
+                let (lab, longer, key) = (&lab, &longer, format!("tenant{}", index % 3));
+                scope.spawn(move || lab.get_by(&key, longer))
+            })
+            .collect();
+        let answers = asked
+            .into_iter()
+            .map(|thread| thread.join().ok().context("a request panicked")?);
+        answers.collect::<Result<_>>()
+    })?;
+    let value = pixels(expected(&lab.photo, &longer));
+    let mut computed = 0;
+    for answer in &answers {
+        assert_eq!((answer.status, &answer.body), (200, &value));
+        computed += usize::from(origin(answer)? == "prefix=3");
+    }
+    ensure!((1..REQUESTS / 2).contains(&computed), "{computed} computations");
     Ok(())
 }

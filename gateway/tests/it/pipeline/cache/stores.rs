@@ -1,0 +1,195 @@
+//! Law 6 on real stores: no byte of a value leaves the gateway unless the store has authorized this request.
+//!
+//! A relay between gateway and store holds back the end of objects, so that a value is in flight as long as a test wants.
+
+mod lab;
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown_testkit::{Backend, RealStore, eventually};
+
+use super::{
+    MEMORY, PATH, PIPELINE,
+    adversary::{ATTACKS, Attack},
+    binary, expected, origin, photo, pixels,
+};
+use lab::{StoreLab, presigned};
+
+const BUCKET: &str = "/photos";
+/// Validity of a signature.
+const VALID: Duration = Duration::from_mins(10);
+/// Validity of a signature that ends during the test.
+const SHORT_VALID: Duration = Duration::from_secs(5);
+/// Longest wait for a change of the store.
+const LIMIT: Duration = Duration::from_secs(30);
+
+#[test]
+fn the_embedded_store_authorizes_each_value() -> Result<()> {
+    if !Backend::Embedded.is_enabled()? {
+        return Ok(());
+    }
+    check(&RealStore::embedded(binary())?)
+}
+
+#[test]
+fn seaweedfs_authorizes_each_value() -> Result<()> {
+    if !Backend::SeaweedFs.is_enabled()? {
+        return Ok(());
+    }
+    check(&RealStore::seaweedfs()?)
+}
+
+#[test]
+#[ignore = "JuiceFS is not installed by default: make test-full"]
+fn juicefs_authorizes_each_value() -> Result<()> {
+    check(&RealStore::juicefs()?)
+}
+
+fn check(store: &RealStore) -> Result<()> {
+    store.put(BUCKET, "")?;
+    check_cached(store, &[MEMORY]).context("cached")?;
+    check_cached(store, &[MEMORY, "--auth-cache-ttl=60s"])
+        .context("cached, with authorizations remembered")?;
+    check_in_flight(store).context("in flight")?;
+    check_replaced(store).context("replaced")?;
+    check_ttl(store).context("after the ttl")?;
+    check_signature_end(store).context("after the end of the signature")
+}
+
+/// The attacks that a store can express. The embedded store has one account, whose right cannot be withdrawn; an unknown access
+/// key has no right there.
+fn attacks(store: &RealStore) -> impl Iterator<Item = Attack> {
+    let has_accounts = store.has_accounts();
+    let attacks = ATTACKS.into_iter();
+    attacks.filter(move |attack| has_accounts || *attack != Attack::RightWithdrawn)
+}
+
+fn check_cached(store: &RealStore, flags: &[&str]) -> Result<()> {
+    for attack in attacks(store) {
+        let lab = StoreLab::new(store, flags)?;
+        lab.warm()?;
+        lab.attack(attack).with_context(|| format!("{attack:?}"))?;
+        // The value is still there for those who may have it.
+        if attack != Attack::Deleted {
+            let answer = lab.get(&store.owner)?;
+            ensure!(
+                origin(&answer)? == "memory" && answer.body == lab.value,
+                "{attack:?}"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn check_in_flight(store: &RealStore) -> Result<()> {
+    for attack in attacks(store) {
+        let lab = StoreLab::new(store, &[])?;
+        lab.relay.set_stalled(true);
+        thread::scope(|scope| {
+            let leader = scope.spawn(|| lab.get(&store.reader));
+            lab.relay.wait_until(|sent| sent.objects == 1)?;
+            let refused = lab.attack(attack).with_context(|| format!("{attack:?}"));
+            let is_in_flight = !leader.is_finished();
+            // A request that the store authorizes joins the flight.
+            let follower = (attack != Attack::Deleted).then(|| scope.spawn(|| lab.get(&store.owner)));
+            let joined = if follower.is_some() {
+                lab.relay.wait_until(|sent| sent.not_modified == 1)
+            } else {
+                Ok(())
+            };
+            lab.relay.set_stalled(false);
+            refused?;
+            joined?;
+            ensure!(is_in_flight, "{attack:?}: the value was no longer in flight");
+            let first = leader.join().ok().context("the leader panicked")??;
+            ensure!(first.body == lab.value, "{attack:?}");
+            if let Some(follower) = follower {
+                let second = follower.join().ok().context("the follower panicked")??;
+                ensure!(second.body == lab.value, "{attack:?}");
+                // Either may have got memory first.
+                let mut origins = [origin(&first)?, origin(&second)?];
+                origins.sort_unstable();
+                ensure!(origins == ["computed", "shared"], "{attack:?}: {origins:?}");
+            }
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The object is replaced between leader and follower, and after the value is cached: each gets the value of its own version.
+fn check_replaced(store: &RealStore) -> Result<()> {
+    let other = photo(300, 500, "jpeg");
+    let other_value = pixels(expected(&other, PIPELINE));
+    let lab = StoreLab::new(store, &[])?;
+    lab.relay.set_stalled(true);
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| lab.get(&store.reader));
+        lab.relay.wait_until(|sent| sent.objects == 1)?;
+        store.put(PATH, other.clone())?;
+        let follower = scope.spawn(|| lab.get(&store.reader));
+        // The store has answered the follower's condition with the new version.
+        let asked = lab.relay.wait_until(|sent| sent.objects == 2);
+        lab.relay.set_stalled(false);
+        asked?;
+        for (thread, value) in [(leader, &lab.value), (follower, &other_value)] {
+            let answer = thread.join().ok().context("a request panicked")??;
+            ensure!(answer.body == *value, "in flight");
+        }
+        anyhow::Ok(())
+    })?;
+    let lab = StoreLab::new(store, &[MEMORY])?;
+    lab.warm()?;
+    store.put(PATH, other)?;
+    let answer = lab.get(&store.reader)?;
+    ensure!(answer.body == other_value, "cached");
+    Ok(())
+}
+
+/// `--auth-cache-ttl`: the store decides again after the ttl.
+fn check_ttl(store: &RealStore) -> Result<()> {
+    let ttl = Duration::from_secs(1);
+    let lab = StoreLab::new(store, &[MEMORY, "--auth-cache-ttl=1s"])?;
+    lab.warm()?;
+    let address = lab.gateway.listen();
+    let request = presigned(address, &store.owner, VALID)?;
+    ensure!(origin(&request.send(address)?)? == "memory");
+    let end = Instant::now() + ttl;
+    store.delete(PATH)?;
+    eventually("the store refuses", LIMIT, || {
+        let sent_at = Instant::now();
+        let answer = request.send(address)?;
+        if answer.status == 200 && sent_at < end {
+            return Ok(None);
+        }
+        Attack::Deleted.check(&answer, &lab.value).map(Some)
+    })
+}
+
+/// `--auth-cache-ttl`: nothing is remembered beyond the end of the signature.
+fn check_signature_end(store: &RealStore) -> Result<()> {
+    let lab = StoreLab::new(store, &[MEMORY, "--auth-cache-ttl=60s"])?;
+    lab.warm()?;
+    let address = lab.gateway.listen();
+    let request = presigned(address, &store.owner, SHORT_VALID)?;
+    let end = Instant::now() + SHORT_VALID;
+    ensure!(origin(&request.send(address)?)? == "memory");
+    let asked = lab.relay.sent().not_modified;
+    ensure!(origin(&request.send(address)?)? == "memory");
+    ensure!(
+        lab.relay.sent().not_modified == asked,
+        "the authorization is not remembered"
+    );
+    eventually("the store refuses", LIMIT, || {
+        let sent_at = Instant::now();
+        let answer = request.send(address)?;
+        if answer.status == 200 && sent_at < end {
+            return Ok(None);
+        }
+        Attack::Expired.check(&answer, &lab.value).map(Some)
+    })
+}

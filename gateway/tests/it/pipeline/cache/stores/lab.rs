@@ -1,0 +1,131 @@
+//! A gateway in front of a real store, and the attacks on it.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Result, bail, ensure};
+use pushdown_testkit::{Gateway, Keys, RealStore, Request, Response, StoreRelay, eventually};
+
+use super::super::{PATH, PIPELINE, adversary::Attack, binary, expected, origin, photo, pixels};
+use super::LIMIT;
+
+/// Validity of signatures.
+const VALID: Duration = Duration::from_mins(15);
+/// Validity of the adversary's signatures, so that its targets differ from all others.
+const ADVERSARY_VALID: Duration = Duration::from_mins(10);
+
+/// A gateway in front of a store with one photo, at [`PATH`].
+pub(super) struct StoreLab<'a> {
+    store: &'a RealStore,
+    pub(super) relay: StoreRelay,
+    pub(super) gateway: Gateway,
+    pub(super) value: Vec<u8>,
+}
+
+impl<'a> StoreLab<'a> {
+    pub(super) fn new(store: &'a RealStore, flags: &[&str]) -> Result<Self> {
+        let relay = StoreRelay::start(store.address()?)?;
+        let upstream = format!("--upstream=http://{}", relay.address());
+        let photo = photo(600, 400, "jpeg");
+        let lab = Self {
+            store,
+            relay,
+            gateway: Gateway::launch(binary(), [&[upstream.as_str()], flags].concat())?,
+            value: pixels(expected(&photo, PIPELINE)),
+        };
+        store.put(PATH, photo)?;
+        // An earlier test may have withdrawn the right.
+        if lab.reader_status()? != 200 {
+            store.set_read_right(true)?;
+            lab.wait_for_reader_status(200)?;
+        }
+        Ok(lab)
+    }
+
+    /// A GET at the gateway that is answered with a value.
+    pub(super) fn get(&self, keys: &Keys) -> Result<Response> {
+        let address = self.gateway.listen();
+        let answer = presigned(address, keys, VALID)?.send(address)?;
+        ensure!(answer.status == 200, "{}", answer.text());
+        Ok(answer)
+    }
+
+    /// Asks until the value is cached.
+    pub(super) fn warm(&self) -> Result<()> {
+        for _ in 0..5 {
+            let answer = self.get(&self.store.reader)?;
+            ensure!(answer.body == self.value);
+            if origin(&answer)? == "memory" {
+                return Ok(());
+            }
+        }
+        bail!("the value is not cached")
+    }
+
+    /// The status of the reader's GET at the store itself.
+    fn reader_status(&self) -> Result<u16> {
+        let address = self.store.address()?;
+        let request = presigned(address, &self.store.reader, VALID)?;
+        Ok(request.send(address)?.status)
+    }
+
+    fn wait_for_reader_status(&self, status: u16) -> Result<()> {
+        eventually("the right of the reader has changed", LIMIT, || {
+            Ok((self.reader_status()? == status).then_some(()))
+        })
+    }
+
+    /// Changes the store, sends the adversary's request, and checks that its answer is the store's own.
+    pub(super) fn attack(&self, attack: Attack) -> Result<()> {
+        match attack {
+            Attack::Deleted => self.store.delete(PATH)?,
+            Attack::RightWithdrawn => {
+                self.store.set_read_right(false)?;
+                self.wait_for_reader_status(403)?;
+            }
+            Attack::NoRight | Attack::WrongSignature | Attack::Expired | Attack::Anonymous => {}
+        }
+        let [answer, direct] = [self.gateway.listen(), self.store.address()?].map(|address| {
+            let request = self.adversary_request(address, attack)?;
+            // Its own condition must not matter.
+            request.header("If-None-Match", "\"other\"").send(address)
+        });
+        let (answer, direct) = (answer?, direct?);
+        attack.check(&answer, &self.value)?;
+        let (code, store_code) = (answer.element("Code"), direct.element("Code"));
+        ensure!(code == store_code, "expected {store_code:?}, found {code:?}");
+        Ok(())
+    }
+
+    fn adversary_request(&self, address: SocketAddr, attack: Attack) -> Result<Request> {
+        let RealStore {
+            owner, reader, guest, ..
+        } = self.store;
+        let request = |keys: &Keys| presigned(address, keys, ADVERSARY_VALID);
+        match attack {
+            Attack::NoRight => request(guest),
+            Attack::WrongSignature => request(&Keys::new(&owner.access, "anothersecret")),
+            Attack::Expired => request(&owner.with_time(SystemTime::now() - Duration::from_hours(1))),
+            Attack::Anonymous => Ok(with_pipeline(unsigned(address))),
+            Attack::Deleted => request(owner),
+            Attack::RightWithdrawn => request(reader),
+        }
+    }
+}
+
+/// A request to `address` whose target and host are signed, as by readers.
+pub(super) fn presigned(address: SocketAddr, keys: &Keys, valid: Duration) -> Result<Request> {
+    Ok(with_pipeline(keys.presign(unsigned(address), valid)?))
+}
+
+fn unsigned(address: SocketAddr) -> Request {
+    Request::new("GET", PATH).header("Host", &address.to_string())
+}
+
+fn with_pipeline(request: Request) -> Request {
+    request
+        .header("x-pushdown-pipeline", PIPELINE)
+        .header("Accept", "application/octet-stream")
+}

@@ -117,7 +117,11 @@ impl ChunkedBody {
             }
             let (name, value) = line.strip_suffix('\n').unwrap_or(line).split_once(':')?;
             let (name, value) = (name.to_ascii_lowercase(), value.trim_matches([' ', '\t']));
-            let is_value = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
+            let is_name = !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            let is_value = is_name && !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_graphic());
             if self.trailer_signature.is_some() || !is_value {
                 return None;
             }

@@ -22,7 +22,7 @@ const HEADER: [&str; COLUMNS] = [
 const COLUMNS: usize = 9;
 
 #[derive(Debug, Args)]
-pub(super) struct CheckArguments {
+pub(in crate::cli) struct CheckArguments {
     /// Keys file
     file: PathBuf,
     /// Print JSON

@@ -19,7 +19,7 @@ const ACCESS_KEY_CHARACTERS: usize = 18;
 const SECRET_BYTES: usize = 32;
 
 #[derive(Debug, Args)]
-pub(super) struct NewArguments {
+pub(in crate::cli) struct NewArguments {
     /// Tenant that pays for the key's requests [default: the access key]
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,

@@ -5,6 +5,7 @@ mod auth;
 use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write;
+use std::iter;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -68,11 +69,11 @@ impl ErrorAnswer {
 
     /// The answer to an error. Errors of verification have their own codes and elements; all others have those of their kind.
     pub fn from_error(error: &Error) -> Self {
-        let source = std::error::Error::source(error);
-        if let Some(error) = source.and_then(|source| source.downcast_ref::<AuthError>()) {
+        let causes = || iter::successors(std::error::Error::source(error), |cause| cause.source());
+        if let Some(error) = causes().find_map(|cause| cause.downcast_ref::<AuthError>()) {
             return auth_answer(error);
         }
-        if let Some(error) = source.and_then(|source| source.downcast_ref::<StreamError>()) {
+        if let Some(error) = causes().find_map(|cause| cause.downcast_ref::<StreamError>()) {
             return body_answer(error);
         }
         let (code, status) = code_and_status(error.kind());

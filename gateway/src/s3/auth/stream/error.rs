@@ -1,6 +1,9 @@
 //! Why a body is refused.
 
-use crate::body::BoxError;
+use crate::{
+    body::BoxError,
+    error::{Error, ErrorKind},
+};
 
 /// A body that differs from what the request's head declares or signs. Each variant names the S3 code of its answer.
 #[derive(Debug, thiserror::Error)]
@@ -25,4 +28,10 @@ pub enum StreamError {
     /// The connection to the client failed within the body.
     #[error("the client's connection failed within the body")]
     Client(#[source] BoxError),
+}
+
+impl From<StreamError> for Error {
+    fn from(error: StreamError) -> Self {
+        Self::new(ErrorKind::InvalidRequest, error.to_string()).with_source(error)
+    }
 }

@@ -1,15 +1,12 @@
 //! Wires all components, and dispatches each request by its route.
 
+mod gateway;
 mod tracked;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
-use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use prometheus_client::registry::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -17,21 +14,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
-use crate::body::{self, Body};
+use crate::audit::Auditor;
 use crate::cache::{self, ResultCache};
 use crate::compute::{CpuPool, Ledger, Memory};
 use crate::config::{Config, Store};
 use crate::embedded::EmbeddedStore;
-use crate::error::{Error, ErrorChain};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
 use crate::resign::Resign;
 use crate::routes::{Route, Routes, Services};
-use crate::s3::errors::{self, ErrorAnswer, RequestId};
-use crate::s3::request;
-use crate::server::{self, Handler, Server};
+use crate::server::{self, Server};
 use crate::telemetry::Metrics;
-use tracked::TrackedBody;
+use gateway::Gateway;
 
 /// The gateway: built and bound, not serving yet.
 #[derive(Debug)]
@@ -48,14 +42,6 @@ pub struct App {
     embedded: Option<EmbeddedStore>,
     /// Loads the models in the background, while all other routes are served.
     model_loading: JoinHandle<anyhow::Result<()>>,
-}
-
-/// Answers each request by its route: counts it, and logs its failure.
-#[derive(Debug)]
-struct Gateway {
-    routes: Routes,
-    max_header_bytes: u64,
-    metrics: Metrics,
 }
 
 // === impl App ===
@@ -122,6 +108,11 @@ impl App {
         let cache = cache.build(metrics.clone()).await;
         let cache = cache.context("cannot open the folder of the result cache")?;
         let resign = config.resign.as_ref().map(Resign::build).transpose()?;
+        let auditor = config
+            .resign
+            .as_ref()
+            .map(|resign| Auditor::start(resign, &limits, metrics.clone()))
+            .transpose()?;
         let model_loading = tokio::spawn(models.clone().load(config.threads));
         let services = Services::new(
             origin.clone(),
@@ -139,6 +130,7 @@ impl App {
                 routes: Routes::new(services),
                 max_header_bytes: limits.max_header_bytes,
                 metrics,
+                auditor,
             }),
             origin,
             models,
@@ -166,6 +158,7 @@ impl App {
             registry: self.registry,
             drain: drain.clone(),
         };
+        let auditor = self.gateway.auditor.clone();
         let pages = tokio::spawn(self.admin.serve(sources));
         let server = tokio::spawn(self.server.serve(self.gateway, drain.clone()));
         let store = self.embedded.as_ref().map(EmbeddedStore::address);
@@ -188,6 +181,9 @@ impl App {
             cut => warn!(cut, "drain timeout expired: connections were cut"),
         }
         self.cache.close().await;
+        if let Some(auditor) = auditor {
+            auditor.flush().await;
+        }
         pages.abort();
         Ok(())
     }
@@ -222,50 +218,4 @@ async fn ready(
             .with_context(|| format!("ready-file {}", file.display()))?;
     }
     Ok(())
-}
-
-// === impl Gateway ===
-
-impl Handler for Gateway {
-    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let route = self.routes.route(&request);
-        let in_flight = self.metrics.track_in_flight(route.name());
-        let (method, target) = (request.method().clone(), request.uri().clone());
-        let answer = self.routes.answer(route, request).await;
-        let response = answer.unwrap_or_else(|error| {
-            let mut refusal = refuse(&error, route, &method, target.path());
-            if route != Route::Forward {
-                self.routes.insert_features(refusal.headers_mut());
-            }
-            refusal
-        });
-        self.metrics.count_answer(route.name(), response.status());
-        TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight)
-            .map(BodyExt::boxed_unsync)
-    }
-
-    fn rejection(&self, status: StatusCode) -> Option<Bytes> {
-        let error = request::unreadable_head(status, self.max_header_bytes);
-        let id = RequestId::random();
-        info!(%id, code = errors::code(error.kind()), cause = %ErrorChain(&error), "request refused");
-        Some(errors::closing_answer(&error, id))
-    }
-}
-
-/// Turns an error into its answer. This is the only place that logs it.
-fn refuse(error: &Error, route: Route, method: &Method, path: &str) -> Response<Body> {
-    let id = RequestId::random();
-    let (name, code) = (route.name(), ErrorAnswer::from_error(error).code);
-    let cause = ErrorChain(error);
-    if error.kind().is_fault() {
-        warn!(%id, route = name, code, %method, %cause, "request failed");
-    } else {
-        info!(%id, route = name, code, %method, %cause, "request refused");
-    }
-    let response = errors::respond(error, path, id);
-    if method == Method::HEAD {
-        response.map(|_| body::empty())
-    } else {
-        response
-    }
 }

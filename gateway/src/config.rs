@@ -1,5 +1,6 @@
 //! The configuration, in two steps: the settings as given ([`Settings`]), and the validated configuration ([`Config`]).
 
+mod audit;
 mod cache;
 mod faults;
 mod limits;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use http::Uri;
 use serde::Serialize;
 
+pub use audit::{Audit, AuditOverflow};
 pub use cache::{CACHE_BLOCK_BYTES, Cache, Scope};
 pub use faults::Faults;
 pub use limits::{LimitSettings, Limits};

@@ -15,6 +15,10 @@ use crate::body::BoxError;
 pub enum ErrorKind {
     /// The pipeline's text is malformed, too long or ill-typed. A retry is useless.
     InvalidPipeline,
+    /// An XML document of the request is not as S3 defines it.
+    MalformedXml,
+    /// The body of the request does not match a checksum of its head.
+    BadDigest,
     /// The request contradicts itself or asks for something that the gateway does not support.
     InvalidRequest,
     /// A header, parameter or field has an invalid value.

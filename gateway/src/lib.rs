@@ -7,6 +7,7 @@
 pub mod access;
 pub mod admin;
 pub mod app;
+pub mod audit;
 pub mod body;
 pub mod cache;
 pub mod cli;

@@ -4,7 +4,11 @@
 //! [`Resign::admit`] is the only way in. What it returns has the canonical target, the headers that the store may get, and a
 //! [`Signing`] that the origin requires to send it.
 
+mod answers;
+mod buckets;
+mod deletes;
 mod head;
+mod xml;
 
 use std::{io, sync::Arc, time::SystemTime};
 
@@ -14,6 +18,7 @@ use pushdown::{Pipeline, Step};
 
 use crate::{
     access::{Access, Action, Denied, Grants, Keys, KeysWatcher, ModelNames, Needs, Reload},
+    audit::AuditRecord,
     config,
     error::{Error, ErrorKind, Result},
     origin::{SignedPayload, Signer, Signing},
@@ -21,8 +26,11 @@ use crate::{
         action::Operation,
         address::{AddressStyle, RequestAddress},
         auth::{ChunkSeed, PayloadMode, Verified, Verifier},
+        errors::ACCESS_DENIED,
     },
 };
+pub use buckets::BucketFilter;
+pub use deletes::{DecidedDeletion, Deletion, MAX_DELETION_BYTES};
 
 /// Verifies, decides and signs. Clones share everything.
 #[derive(Debug, Clone)]
@@ -78,22 +86,40 @@ impl Resign {
     /// Those of verification, as AWS words them; [`ErrorKind::AccessDenied`] without a grant.
     pub fn admit(&self, mut parts: Parts, has_pipeline: bool) -> Result<Parts> {
         let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
-        let accesses = accesses(&parts, &verified)?;
+        AuditRecord::set_caller(&parts, verified.key());
+        let address = verified.address();
+        let operation = Operation::new(&parts.method, address, verified.query(), &parts.headers);
+        AuditRecord::set_operation(&parts, address, &operation);
+        let is_restricted = !verified.key().is_unrestricted();
+        if is_restricted && operation.is_delete_objects() && !has_pipeline {
+            return self.defer_deletion(parts, &verified, &operation);
+        }
+        let accesses = accesses(&operation, &verified);
         let needs = Needs {
             pipelines: has_pipeline,
             models: Vec::new(),
         };
         let allowed = Grants::decide(verified.key(), &accesses, &needs).map_err(|denied| refuse(&denied))?;
+        AuditRecord::set_grant(&parts, &allowed);
         let allowed = allowed.signed_with(verified.secret());
         let payload = signed_payload(verified.payload());
         let signing = self.0.signer.signing(allowed, verified.secret().clone(), payload);
-        let check = BodyCheck {
-            mode: verified.payload(),
-            seed: verified.chunk_seed().cloned(),
-            headers: parts.headers.clone(),
-        };
+        let check = BodyCheck::new(&parts, &verified);
         head::rewrite(&mut parts, &verified)?;
         parts.extensions.insert(signing);
+        parts.extensions.insert(check);
+        if is_restricted && operation.is_list_buckets() {
+            BucketFilter::insert(&mut parts, verified.key());
+        }
+        Ok(parts)
+    }
+
+    /// Admits a request whose body says what it needs. Nothing signs it for the store before its body is decided on.
+    fn defer_deletion(&self, mut parts: Parts, verified: &Verified, operation: &Operation) -> Result<Parts> {
+        let deletion = Deletion::new(&self.0.signer, verified, operation.accesses())?;
+        let check = BodyCheck::new(&parts, verified);
+        head::rewrite(&mut parts, verified)?;
+        parts.extensions.insert(deletion);
         parts.extensions.insert(check);
         Ok(parts)
     }
@@ -111,6 +137,7 @@ impl Resign {
     /// Those of verification; [`ErrorKind::AccessDenied`] for a key with some models or none.
     pub fn admit_to_models(&self, parts: Parts) -> Result<Parts> {
         let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
+        AuditRecord::set_caller(&parts, verified.key());
         match verified.key().models() {
             ModelNames::All => Ok(parts),
             ModelNames::Named(_) => Err(access_denied()),
@@ -136,20 +163,27 @@ impl Resign {
     }
 }
 
+// === impl BodyCheck ===
+
+impl BodyCheck {
+    fn new(parts: &Parts, verified: &Verified) -> Self {
+        Self {
+            mode: verified.payload(),
+            seed: verified.chunk_seed().cloned(),
+            headers: parts.headers.clone(),
+        }
+    }
+}
+
 /// What a request needs.
-fn accesses(parts: &Parts, verified: &Verified) -> Result<Vec<Access>> {
-    let address = verified.address();
-    let operation = Operation::new(&parts.method, address, verified.query(), &parts.headers);
+fn accesses(operation: &Operation, verified: &Verified) -> Vec<Access> {
+    let mut accesses = operation.accesses().to_vec();
     if operation.is_delete_objects() {
-        // The keys are in the body, so all of the bucket must be granted.
-        let bucket = address.bucket();
-        let everything = |action| Access::prefix(action, bucket, b"");
-        return Ok(vec![everything(Action::Delete), everything(Action::Versions)]);
+        // The objects are not decided on one by one, so all of the bucket must be granted.
+        let everything = |action| Access::prefix(action, verified.address().bucket(), b"");
+        accesses.extend([Action::Delete, Action::Versions].map(everything));
     }
-    if operation.is_list_buckets() && !verified.key().is_unrestricted() {
-        return Err(access_denied());
-    }
-    Ok(operation.accesses().to_vec())
+    accesses
 }
 
 /// What the signature for the store says about a body that was verified in this way.
@@ -179,13 +213,14 @@ fn refuse(denied: &Denied) -> Error {
         return Error::new(
             ErrorKind::InvalidRequest,
             "invalid bucket or key: expected a valid bucket name, and no segment . or .. in the key",
-        );
+        )
+        .with_source(denied.clone());
     }
-    access_denied()
+    access_denied().with_source(denied.clone())
 }
 
 fn access_denied() -> Error {
-    Error::new(ErrorKind::AccessDenied, "Access Denied")
+    Error::new(ErrorKind::AccessDenied, ACCESS_DENIED)
 }
 
 fn log_reload(reload: &Reload) {

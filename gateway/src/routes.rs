@@ -8,6 +8,7 @@ mod job;
 mod models;
 mod prepared;
 mod request;
+mod request_body;
 mod services;
 mod table;
 mod value;
@@ -109,7 +110,7 @@ impl Routes {
     /// Handlers that use `services`.
     pub fn new(services: Services) -> Self {
         Self {
-            forward: ForwardRoute::new(services.origin.clone(), services.metrics.clone()),
+            forward: ForwardRoute::new(services.clone()),
             value: ValueRoute::new(services.clone()),
             // Hints for a cache that is off would be bytes in vain.
             features: if services.cache.is_on() {

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::action::{Access, Action, Target};
@@ -227,3 +228,12 @@ impl Denied {
         }
     }
 }
+
+/// For logs.
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.audit_reason())
+    }
+}
+
+impl std::error::Error for Denied {}

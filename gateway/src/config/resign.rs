@@ -6,7 +6,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::values::Text;
-use super::{Faults, path};
+use super::{Audit, Faults, path};
 
 /// Region of signatures if none is configured: that of most stores other than AWS.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -56,6 +56,23 @@ pub struct ResignSettings {
         value_name = "HOSTS"
     )]
     pub public_hosts: Option<Text>,
+    /// File of the audit log: a line of JSON for each request; opened again on SIGHUP
+    #[arg(
+        id = "resign_audit",
+        long = "audit-log",
+        env = "PUSHDOWN_AUDIT_LOG",
+        value_name = "FILE"
+    )]
+    pub audit: Option<Text>,
+    /// What happens while the audit log cannot be written: requests wait and fail (block), or lines are dropped (drop)
+    /// [default: block]
+    #[arg(
+        id = "resign_audit_overflow",
+        long = "audit-overflow",
+        env = "PUSHDOWN_AUDIT_OVERFLOW",
+        value_name = "POLICY"
+    )]
+    pub audit_overflow: Option<Text>,
 }
 
 /// Re-sign mode: the gateway verifies callers by keys of its own, and signs again for the store.
@@ -72,6 +89,8 @@ pub struct Resign {
     pub domains: Vec<String>,
     /// Hosts that callers sign in front of a proxy.
     pub public_hosts: Vec<String>,
+    /// The audit log. Default: none.
+    pub audit: Option<Audit>,
 }
 
 impl ResignSettings {
@@ -83,6 +102,8 @@ impl ResignSettings {
             regions: self.regions.or(fallback.regions),
             domains: self.domains.or(fallback.domains),
             public_hosts: self.public_hosts.or(fallback.public_hosts),
+            audit: self.audit.or(fallback.audit),
+            audit_overflow: self.audit_overflow.or(fallback.audit_overflow),
         }
     }
 }
@@ -95,6 +116,8 @@ impl Resign {
             ("resign-regions", &settings.regions),
             ("resign-domains", &settings.domains),
             ("resign-public-hosts", &settings.public_hosts),
+            ("audit-log", &settings.audit),
+            ("audit-overflow", &settings.audit_overflow),
         ];
         let Some(keys) = &settings.keys else {
             for (name, _) in others.iter().filter(|(_, value)| value.is_some()) {
@@ -113,6 +136,7 @@ impl Resign {
             regions,
             domains: list(settings.domains.as_ref()),
             public_hosts: list(settings.public_hosts.as_ref()),
+            audit: Audit::validate(settings.audit.as_ref(), settings.audit_overflow.as_ref(), faults),
         })
     }
 }
@@ -155,8 +179,13 @@ mod tests {
     fn the_other_settings_require_it() {
         let (_, faults) = validate(&ResignSettings {
             region: Some("eu-central-1".into()),
+            audit: Some("audit.jsonl".into()),
             ..ResignSettings::default()
         });
-        assert!(faults.unwrap().contains("resign-region: requires resign-keys"));
+        let faults = faults.unwrap();
+        for setting in ["resign-region", "audit-log"] {
+            let fault = format!("{setting}: requires resign-keys");
+            assert!(faults.contains(&fault), "{faults}");
+        }
     }
 }

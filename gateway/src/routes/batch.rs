@@ -2,7 +2,6 @@
 
 mod admission_order;
 mod answer;
-mod body;
 mod intake;
 mod rows;
 mod samples;
@@ -90,7 +89,8 @@ impl BatchRoute {
         };
         let tenant = Tenant::from_access_key(account.as_deref());
         let batches = self.tenant_batches.clone();
-        let batch = Arc::new(Batch::new(self.services.clone(), batches, request, host, tenant));
+        let batch = Batch::new(self.services.clone(), batches, request, host, tenant);
+        let batch = Arc::new(batch.with_audit(parts.extensions.get().cloned()));
         if let Some(rule) = batch.request.table {
             return self.table.answer(&parts, batch, rule).await;
         }

@@ -22,6 +22,9 @@ use crate::error::{Error, ErrorKind};
 /// Answer: the id of the request, of the store or of the gateway.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
+/// The message of each denial: it does not say whether the bucket exists.
+pub const ACCESS_DENIED: &str = "Access Denied";
+
 /// Identifies an error answer of the gateway, both in the answer and in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestId(u64);
@@ -94,6 +97,8 @@ pub fn status(kind: ErrorKind) -> StatusCode {
 fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
     match kind {
         ErrorKind::InvalidPipeline => ("InvalidPipeline", StatusCode::BAD_REQUEST),
+        ErrorKind::MalformedXml => ("MalformedXML", StatusCode::BAD_REQUEST),
+        ErrorKind::BadDigest => ("BadDigest", StatusCode::BAD_REQUEST),
         ErrorKind::InvalidRequest => ("InvalidRequest", StatusCode::BAD_REQUEST),
         ErrorKind::InvalidArgument => ("InvalidArgument", StatusCode::BAD_REQUEST),
         ErrorKind::RequestTimeout => ("RequestTimeout", StatusCode::BAD_REQUEST),

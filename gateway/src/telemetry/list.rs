@@ -69,6 +69,11 @@ pub(super) struct StatusLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct VerdictLabel {
+    pub(super) verdict: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct TierLabel {
     pub(super) tier: &'static str,
 }
@@ -178,4 +183,8 @@ metrics! {
     pub(super) cache_memory: Gauge = gauge "cache_memory" {} [bytes] Unstable;
     /// Size of the memory budget
     pub(super) memory_budget: Gauge = gauge "memory_budget" {} [bytes] Stable;
+    /// Decisions of re-sign mode on requests and on samples of batches, by verdict: allowed, denied
+    pub(super) decisions: Family<VerdictLabel, Counter> = counter "decisions" {verdict} Unstable;
+    /// Lines that the audit log dropped, because its queue was full or its file could not be written
+    pub audit_dropped: Counter = counter "audit_dropped" {} Unstable;
 }

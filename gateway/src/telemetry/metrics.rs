@@ -8,7 +8,9 @@ use http::StatusCode;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::list::{Metrics, OriginLabel, RequestLabels, RouteLabel, StatusLabel, StepLabel, TierLabel};
+use super::list::{
+    Metrics, OriginLabel, RequestLabels, RouteLabel, StatusLabel, StepLabel, TierLabel, VerdictLabel,
+};
 
 /// Raises a gauge until it is dropped.
 #[derive(Debug)]
@@ -30,6 +32,9 @@ impl Metrics {
         metrics.register_all(registry);
         metrics.list_routes();
         metrics.list_cache();
+        for verdict in ["allowed", "denied"] {
+            metrics.count_decisions(verdict, 0);
+        }
         metrics
     }
 
@@ -154,6 +159,13 @@ impl Metrics {
     /// Sets the bytes of values in the memory of the result cache.
     pub fn set_cache_memory_bytes(&self, bytes: u64) {
         self.cache_memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Counts decisions of re-sign mode.
+    pub fn count_decisions(&self, verdict: &'static str, number: u64) {
+        self.decisions
+            .get_or_create(&VerdictLabel { verdict })
+            .inc_by(number);
     }
 
     /// Sets the size of the memory budget, in bytes.

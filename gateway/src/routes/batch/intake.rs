@@ -7,12 +7,15 @@ use flate2::bufread::GzDecoder;
 use http::{header, request::Parts};
 use pushdown::wire::{BatchRequest, BatchSample};
 
-use super::body::{BodyLimits, BodyPermits, read_body, too_large};
 use crate::{
+    audit::AuditRecord,
     body::BoxError,
     compute::Tenant,
     error::{Error, ErrorKind, Result},
-    routes::Services,
+    routes::{
+        Services,
+        request_body::{BodyLimits, BodyPermits, read_body, too_large},
+    },
 };
 
 /// A batch request with the memory reservation for its own bytes.
@@ -58,6 +61,9 @@ impl ReservedRequest {
         };
         let (bytes, mut permits) = read_body(&services.memory, body, limits).await?;
         services.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
+        if let Some(audit) = parts.extensions.get::<AuditRecord>() {
+            audit.add_bytes_in(bytes.len());
+        }
         // The inflated bytes, and the parsed request. It is at most as large as its JSON.
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::{HeaderValue, uri::PathAndQuery};
+use http::{HeaderValue, request::Parts, uri::PathAndQuery};
 use pushdown::{Pipeline, wire::CachedRatios};
 
 use super::{InFlightBatch, ReservedRequest, TenantBatches};
 use crate::{
+    audit::AuditRecord,
     cache::{Hints, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
@@ -30,6 +31,8 @@ pub(in crate::routes) struct Batch {
     pub(in crate::routes) tenant: Tenant,
     host: HeaderValue,
     tenant_batches: TenantBatches,
+    /// In re-sign mode.
+    audit: Option<AuditRecord>,
     /// Set by the first sample that the store authorizes, with its index: before that the tenant is only claimed.
     in_flight: OnceLock<(usize, InFlightBatch)>,
 }
@@ -52,8 +55,14 @@ impl Batch {
             tenant,
             host,
             tenant_batches,
+            audit: None,
             in_flight: OnceLock::new(),
         }
+    }
+
+    /// The same, with decisions on samples recorded in `audit`.
+    pub(super) fn with_audit(self, audit: Option<AuditRecord>) -> Self {
+        Self { audit, ..self }
     }
 
     /// The job of a sample, at `position` in the queue of the tenant.
@@ -95,10 +104,17 @@ impl Batch {
         let Some(resign) = &self.services.resign else {
             return Ok(request);
         };
-        let parts = resign.admit(request.into_parts(), true)?;
-        if let Some(signing) = parts.extensions.get::<Signing>() {
-            Resign::check_models(signing, &self.pipeline)?;
-        }
+        let admit = |parts: Parts| -> Result<Parts> {
+            let parts = resign.admit(parts, true)?;
+            if let Some(signing) = parts.extensions.get::<Signing>() {
+                Resign::check_models(signing, &self.pipeline)?;
+            }
+            Ok(parts)
+        };
+        let parts = match &self.audit {
+            Some(audit) => audit.admit_sample(index, request.into_parts(), admit)?,
+            None => admit(request.into_parts())?,
+        };
         Ok(OriginRequest::from_caller(&parts))
     }
 

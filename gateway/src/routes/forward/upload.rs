@@ -10,6 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use prometheus_client::metrics::counter::Counter;
 
 use super::hold::{Hold, HoldOutcome};
+use crate::audit::AuditRecord;
 use crate::body::BoxError;
 use crate::origin::Progress;
 
@@ -20,15 +21,23 @@ pub(super) struct Upload<B> {
     hold: Option<Hold>,
     progress: Arc<Progress>,
     bytes: Counter,
+    audit: Option<AuditRecord>,
 }
 
 impl<B> Upload<B> {
-    pub(super) fn new(body: B, hold: Option<Hold>, progress: Arc<Progress>, bytes: Counter) -> Self {
+    pub(super) fn new(
+        body: B,
+        hold: Option<Hold>,
+        progress: Arc<Progress>,
+        bytes: Counter,
+        audit: Option<AuditRecord>,
+    ) -> Self {
         Self {
             body,
             hold,
             progress,
             bytes,
+            audit,
         }
     }
 }
@@ -66,6 +75,9 @@ where
             .and_then(Frame::data_ref)
         {
             self.bytes.inc_by(data.len() as u64);
+            if let Some(audit) = &self.audit {
+                audit.add_bytes_in(data.len());
+            }
         }
         Poll::Ready(item.map(|frame| frame.map_err(Into::into)))
     }

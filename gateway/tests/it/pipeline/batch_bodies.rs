@@ -49,7 +49,7 @@ fn a_slow_body_is_cut_at_its_deadline() -> Result<()> {
     let answer = raw.read("POST")?;
     ensure!(
         answer.element("Message").as_deref()
-            == Some("incomplete body: expected the whole batch request within 500ms"),
+            == Some("incomplete body: expected the whole body within 500ms"),
         "{answer:?}"
     );
     Ok(())

@@ -1,5 +1,6 @@
 //! No secret, signature or authorization leaves the gateway, but in requests to the store: not in logs, answers or status pages.
 
+use std::fs;
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -7,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use pushdown::wire::{BatchRequest, BatchSample};
 use pushdown_testkit::{Exchange, Gateway, Keys, Payload, Request, Response, ScriptedOrigin, eventually};
 
+use super::audit::audit_log;
 use super::{
     BUCKET, Client, EVERYTHING, KeysFile, VALID, accept, bodies, caller, error_of, identity, key_block,
     launch, trainer,
@@ -66,7 +68,9 @@ impl Run {
             key_block(&trainer(), "gateway", &[EVERYTHING]),
         ];
         let keys_file = KeysFile::new(&blocks)?;
-        let gateway = launch(origin.address(), &identity(), &keys_file, &["--log-level=debug"])?;
+        let audit = format!("--audit-log={}", audit_log(&keys_file).display());
+        let flags = ["--log-level=debug", audit.as_str()];
+        let gateway = launch(origin.address(), &identity(), &keys_file, &flags)?;
         Ok(Self {
             origin,
             gateway,
@@ -182,6 +186,11 @@ fn secrets_and_signatures_of_a_whole_run_are_not_shown() -> Result<()> {
     let words = ["X-Amz-Signature", "Signature=", "aws4_request"];
     for text in hidden.iter().chain(&callers).chain(&words) {
         ensure!(!log.contains(text), "the log shows {text}");
+    }
+    let audit = fs::read_to_string(audit_log(&run.keys_file))?;
+    ensure!(audit.lines().count() > 60, "requests have no lines: {audit}");
+    for text in hidden.iter().chain(&callers).chain(&words) {
+        ensure!(!audit.contains(text), "the audit log shows {text}");
     }
     for path in ["/metrics", "/status.json", "/"] {
         let page = run.gateway.page(path)?.text();

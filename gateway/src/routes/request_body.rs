@@ -1,4 +1,4 @@
-//! Reads the body of a batch request, within limits of size and time, and within the memory budget.
+//! Reads the body of a request as a whole, within limits of size and time, and within the memory budget.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ where
         let total = limits.total_timeout;
         Err(Error::new(
             ErrorKind::RequestTimeout,
-            format!("incomplete body: expected the whole batch request within {total:?}"),
+            format!("incomplete body: expected the whole body within {total:?}"),
         ))
     })
 }
@@ -144,7 +144,7 @@ where
 pub(super) fn too_large(limit: u64) -> Error {
     Error::new(
         ErrorKind::EntityTooLarge,
-        format!("the batch request is too large: expected at most {limit} bytes"),
+        format!("the body is too large: expected at most {limit} bytes"),
     )
 }
 

@@ -1,0 +1,96 @@
+//! Answers requests: by their routes, counted, logged and audited.
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tracing::{info, warn};
+
+use super::tracked::TrackedBody;
+use crate::audit::Auditor;
+use crate::body::{self, Body};
+use crate::error::{Error, ErrorChain};
+use crate::routes::{Route, Routes};
+use crate::s3::errors::{self, ErrorAnswer, RequestId};
+use crate::s3::request;
+use crate::server::Handler;
+use crate::telemetry::Metrics;
+
+/// Answers each request by its route: counts it, and logs its failure.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    pub(super) routes: Routes,
+    pub(super) max_header_bytes: u64,
+    pub(super) metrics: Metrics,
+    /// In re-sign mode.
+    pub(super) auditor: Option<Auditor>,
+}
+
+// === impl Gateway ===
+
+impl Handler for Gateway {
+    async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
+        let route = self.routes.route(&request);
+        let in_flight = self.metrics.track_in_flight(route.name());
+        let (method, target) = (request.method().clone(), request.uri().clone());
+        let begun = match &self.auditor {
+            Some(auditor) => auditor
+                .begin(request, own_operation(route))
+                .await
+                .map(|(request, audit)| (request, Some(audit))),
+            None => Ok((request, None)),
+        };
+        let (answer, mut audit) = match begun {
+            Ok((request, audit)) => (self.routes.answer(route, request).await, audit),
+            Err(error) => (Err(error), None),
+        };
+        let error = answer.as_ref().err().cloned();
+        let response = answer.unwrap_or_else(|error| {
+            let mut refusal = refuse(&error, route, &method, target.path());
+            if route != Route::Forward {
+                self.routes.insert_features(refusal.headers_mut());
+            }
+            refusal
+        });
+        if let Some(audit) = &mut audit {
+            audit.set_answer(&response, error.as_ref());
+        }
+        self.metrics.count_answer(route.name(), response.status());
+        TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight, audit)
+            .map(BodyExt::boxed_unsync)
+    }
+
+    fn rejection(&self, status: StatusCode) -> Option<Bytes> {
+        let error = request::unreadable_head(status, self.max_header_bytes);
+        let id = RequestId::random();
+        info!(%id, code = errors::code(error.kind()), cause = %ErrorChain(&error), "request refused");
+        Some(errors::closing_answer(&error, id))
+    }
+}
+
+/// The name in the audit log of an operation that S3 does not have.
+const fn own_operation(route: Route) -> Option<&'static str> {
+    match route {
+        Route::Forward | Route::Pipeline => None,
+        Route::Batch => Some("pushdown:Batch"),
+        Route::Models => Some("pushdown:Models"),
+    }
+}
+
+/// Turns an error into its answer. This is the only place that logs it.
+fn refuse(error: &Error, route: Route, method: &Method, path: &str) -> Response<Body> {
+    let id = RequestId::random();
+    let (name, code) = (route.name(), ErrorAnswer::from_error(error).code);
+    let cause = ErrorChain(error);
+    if error.kind().is_fault() {
+        warn!(%id, route = name, code, %method, %cause, "request failed");
+    } else {
+        info!(%id, route = name, code, %method, %cause, "request refused");
+    }
+    let response = errors::respond(error, path, id);
+    if method == Method::HEAD {
+        response.map(|_| body::empty())
+    } else {
+        response
+    }
+}

@@ -1,0 +1,211 @@
+//! What is known about a request while it is answered.
+
+mod objects;
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime};
+
+use http::request::Parts;
+use http::{HeaderValue, Request, header};
+use parking_lot::Mutex;
+
+use super::line::{Line, ObjectCounts, format_time, name};
+use super::request::Outcome;
+use super::verdict::Verdict;
+use crate::access::{Access, Action, Allowed, Key};
+use crate::s3::action::Operation;
+use crate::s3::address::RequestAddress;
+use crate::server::Connection;
+
+/// The record of a request, in its extensions. Clones share it.
+#[derive(Debug, Clone)]
+pub struct AuditRecord(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    arrived: SystemTime,
+    started: Instant,
+    peer: Option<SocketAddr>,
+    /// An operation that S3 does not have.
+    own_operation: Option<&'static str>,
+    /// Whether there is a log.
+    has_log: bool,
+    bytes_in: AtomicU64,
+    facts: Mutex<Facts>,
+}
+
+#[derive(Debug, Default)]
+struct Facts {
+    /// The key whose signature is valid. A batch has that of its samples.
+    caller: Option<Arc<Key>>,
+    operation: Option<&'static str>,
+    action: Option<Action>,
+    bucket: Option<String>,
+    object_key: Option<String>,
+    grant: Option<usize>,
+    objects: ObjectCounts,
+    /// Indexes of samples, and whether they were allowed: a sample can be read several times.
+    counted_samples: HashSet<(usize, bool)>,
+    /// The lines of objects that were denied.
+    object_lines: String,
+}
+
+// === impl AuditRecord ===
+
+impl AuditRecord {
+    pub(super) fn new<B>(
+        request: &Request<B>,
+        own_operation: Option<&'static str>,
+        domains: &[String],
+        has_log: bool,
+    ) -> Self {
+        let host = request.headers().get(header::HOST);
+        let address = RequestAddress::new(
+            host.map_or(&b""[..], HeaderValue::as_bytes),
+            request.uri().path(),
+            domains,
+        );
+        let address = address.filter(|_| own_operation.is_none());
+        let peer = request.extensions().get::<Connection>().map(Connection::peer);
+        Self::start(peer, own_operation, has_log, Facts::of_address(address.as_ref()))
+    }
+
+    fn start(
+        peer: Option<SocketAddr>,
+        own_operation: Option<&'static str>,
+        has_log: bool,
+        facts: Facts,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            arrived: SystemTime::now(),
+            started: Instant::now(),
+            peer,
+            own_operation,
+            has_log,
+            bytes_in: AtomicU64::new(0),
+            facts: Mutex::new(facts),
+        }))
+    }
+
+    /// Records the key of a request whose signature is valid.
+    pub fn set_caller(parts: &Parts, key: &Arc<Key>) {
+        if let Some(Self(record)) = parts.extensions.get::<Self>() {
+            record.facts.lock().caller = Some(Arc::clone(key));
+        }
+    }
+
+    /// Records the S3 operation of a verified request, and what it addresses.
+    pub fn set_operation(parts: &Parts, address: &RequestAddress, operation: &Operation) {
+        let Some(Self(record)) = parts.extensions.get::<Self>() else {
+            return;
+        };
+        if record.own_operation.is_some() {
+            return;
+        }
+        let mut facts = record.facts.lock();
+        facts.set_address(address);
+        facts.operation = operation.name();
+        facts.action = match operation.accesses().first() {
+            // Each key of the body is an access of its own.
+            None if operation.is_delete_objects() => Some(Action::Delete),
+            first => first.map(Access::action),
+        };
+    }
+
+    /// Records the grant of an allowed request.
+    pub fn set_grant(parts: &Parts, allowed: &Allowed) {
+        if let Some(Self(record)) = parts.extensions.get::<Self>() {
+            record.facts.lock().grant = allowed.grant();
+        }
+    }
+
+    /// Counts bytes of the request's body.
+    pub fn add_bytes_in(&self, bytes: usize) {
+        self.0.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Whether a successful answer is the gateway's own: that of a route of its own, or to objects which are all denied.
+    pub(super) fn has_own_answer(&self) -> bool {
+        let ObjectCounts { allowed, denied } = self.0.facts.lock().objects;
+        self.0.own_operation.is_some() || (denied > 0 && allowed == 0)
+    }
+
+    /// What was decided on a request that ended like this.
+    pub(super) fn verdict(&self, outcome: &Outcome) -> Verdict {
+        let facts = self.0.facts.lock();
+        let reason = if outcome.denial.is_some() || facts.caller.is_some() {
+            outcome.denial.clone()
+        } else if facts.objects.denied > 0 {
+            Some("all samples are denied".to_owned())
+        } else if outcome.status.is_none() {
+            Some("no answer".to_owned())
+        } else {
+            // Refused before it was verified.
+            outcome.code.map(str::to_owned)
+        };
+        match reason {
+            Some(reason) => Verdict::Denied { reason },
+            None => Verdict::Allowed { grant: facts.grant },
+        }
+    }
+
+    /// The number of decisions that allowed and that denied something: on each object that the body lists, or else on the
+    /// request.
+    pub(super) fn decisions(&self, verdict: &Verdict) -> (u64, u64) {
+        let ObjectCounts { allowed, denied } = self.0.facts.lock().objects;
+        match verdict {
+            _ if allowed + denied > 0 => (allowed, denied),
+            Verdict::Allowed { .. } => (1, 0),
+            Verdict::Denied { .. } => (0, 1),
+        }
+    }
+
+    /// Adds the lines of the objects that were denied, and the line of the request.
+    pub(super) fn write(&self, outcome: &Outcome, verdict: &Verdict, lines: &mut String) {
+        let inner = &self.0;
+        let facts = inner.facts.lock();
+        lines.push_str(&facts.object_lines);
+        let caller = facts.caller.as_deref();
+        let line = Line {
+            time: format_time(inner.arrived),
+            id: outcome.id.as_deref(),
+            store_id: outcome.store_id.as_deref(),
+            peer: inner.peer,
+            tenant: caller.map(Key::tenant),
+            access_key: caller
+                .map(Key::access_key)
+                .or(outcome.claimed_access_key.as_deref()),
+            operation: inner.own_operation.or(facts.operation),
+            action: facts.action.map(Action::as_str),
+            bucket: facts.bucket.as_deref(),
+            key: facts.object_key.as_deref(),
+            verdict,
+            status: outcome.status,
+            bytes_in: inner.bytes_in.load(Ordering::Relaxed),
+            bytes_out: outcome.bytes_out,
+            milliseconds: u64::try_from(inner.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            objects: (facts.objects != ObjectCounts::default()).then_some(facts.objects),
+        };
+        line.write(lines);
+    }
+}
+
+// === impl Facts ===
+
+impl Facts {
+    fn of_address(address: Option<&RequestAddress>) -> Self {
+        let mut facts = Self::default();
+        if let Some(address) = address {
+            facts.set_address(address);
+        }
+        facts
+    }
+
+    fn set_address(&mut self, address: &RequestAddress) {
+        self.bucket = name(address.bucket());
+        self.object_key = name(address.key());
+    }
+}

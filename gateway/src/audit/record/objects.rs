@@ -1,0 +1,200 @@
+//! Decisions on the objects that the body of a request lists: the samples of a batch, and objects to delete.
+
+use http::request::Parts;
+use http::{HeaderValue, StatusCode, header};
+
+use super::{AuditRecord, Facts};
+use crate::access::Denied;
+use crate::audit::line::name;
+use crate::audit::request::Outcome;
+use crate::audit::verdict::Verdict;
+use crate::error::Result;
+use crate::s3::address::RequestAddress;
+
+impl AuditRecord {
+    /// Decides on a sample of this batch by `admit`, and records the decision. `parts` is the head of the sample's request.
+    ///
+    /// # Errors
+    /// Those of `admit`.
+    pub fn admit_sample(
+        &self,
+        index: usize,
+        mut parts: Parts,
+        admit: impl FnOnce(Parts) -> Result<Parts>,
+    ) -> Result<Parts> {
+        let host = parts.headers.get(header::HOST);
+        // A batch has no virtual host, and neither have its samples.
+        let address = RequestAddress::new(
+            host.map_or(&b""[..], HeaderValue::as_bytes),
+            parts.uri.path(),
+            &[],
+        );
+        let facts = Facts::of_address(address.as_ref());
+        let sample = Self::start(self.0.peer, None, self.0.has_log, facts);
+        parts.extensions.insert(sample.clone());
+        let admitted = admit(parts);
+        let outcome = admitted.as_ref().err().map(Outcome::from_error);
+        self.add_sample(index, &sample, outcome.as_ref());
+        admitted
+    }
+
+    fn add_sample(&self, index: usize, sample: &Self, failure: Option<&Outcome>) {
+        let denial = failure.map(|outcome| (outcome, sample.verdict(outcome)));
+        let denial = denial.filter(|(_, verdict)| matches!(verdict, Verdict::Denied { .. }));
+        let mut facts = self.0.facts.lock();
+        if !facts.counted_samples.insert((index, denial.is_none())) {
+            return;
+        }
+        match denial {
+            None => {
+                facts.objects.allowed += 1;
+                if facts.caller.is_none() {
+                    facts.caller.clone_from(&sample.0.facts.lock().caller);
+                }
+            }
+            Some((outcome, verdict)) => {
+                facts.objects.denied += 1;
+                if self.0.has_log {
+                    sample.write(outcome, &verdict, &mut facts.object_lines);
+                }
+            }
+        }
+    }
+
+    /// Records the decision on one of the objects that a verified request lists in its body.
+    pub fn add_object(parts: &Parts, bucket: &[u8], key: &[u8], denied: Option<&Denied>) {
+        let Some(Self(record)) = parts.extensions.get::<Self>() else {
+            return;
+        };
+        let mut facts = record.facts.lock();
+        let Some(denied) = denied else {
+            facts.objects.allowed += 1;
+            return;
+        };
+        facts.objects.denied += 1;
+        if !record.has_log {
+            return;
+        }
+        let object = Facts {
+            caller: facts.caller.clone(),
+            operation: facts.operation,
+            action: facts.action,
+            bucket: name(bucket),
+            object_key: name(key),
+            ..Facts::default()
+        };
+        let outcome = Outcome {
+            status: Some(StatusCode::FORBIDDEN.as_u16()),
+            ..Outcome::default()
+        };
+        let verdict = Verdict::Denied {
+            reason: denied.audit_reason(),
+        };
+        let object = Self::start(record.peer, None, true, object);
+        object.write(&outcome, &verdict, &mut facts.object_lines);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::access::{Action, Keys};
+    use crate::error::{Error, ErrorKind};
+    use crate::s3::errors::ACCESS_DENIED;
+
+    const ACCESS_KEY: &str = "TESTTRAINER00001";
+
+    fn batch() -> AuditRecord {
+        let request = Request::post("/_pushdown/v1/batch").body(()).unwrap();
+        AuditRecord::new(&request, Some("pushdown:Batch"), &[], true)
+    }
+
+    fn head(target: &str) -> Parts {
+        let request = Request::get(target).header("host", "gateway").body(()).unwrap();
+        request.into_parts().0
+    }
+
+    /// Verifies a sample, and denies it if its key begins with `private`.
+    fn admit(parts: Parts) -> Result<Parts> {
+        let keys = Keys::for_test(&[(ACCESS_KEY, "one-secret-of-a-test")]);
+        AuditRecord::set_caller(&parts, &keys.get(ACCESS_KEY).unwrap());
+        if parts.uri.path().contains("private") {
+            let denied = Denied::NoGrant(Action::Read);
+            return Err(Error::new(ErrorKind::AccessDenied, ACCESS_DENIED).with_source(denied));
+        }
+        Ok(parts)
+    }
+
+    fn lines(record: &AuditRecord) -> Vec<Value> {
+        let outcome = Outcome {
+            status: Some(200),
+            ..Outcome::default()
+        };
+        let mut text = String::new();
+        record.write(&outcome, &record.verdict(&outcome), &mut text);
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn denied_samples_have_lines_and_allowed_ones_are_counted() {
+        let record = batch();
+        let targets = ["/photos/a", "/photos/private/b", "/photos/c"];
+        for (index, target) in targets.into_iter().enumerate() {
+            // Twice: for the schema of a table, and for its rows.
+            for _ in 0..2 {
+                let admitted = record.admit_sample(index, head(target), admit);
+                assert_eq!(admitted.is_err(), target.contains("private"));
+            }
+        }
+        let lines = lines(&record);
+        let fields = |line: &Value, names: &[&str]| -> Vec<Value> {
+            names.iter().map(|name| line[name].clone()).collect()
+        };
+        assert_eq!(lines.len(), 2);
+        let sample = fields(
+            &lines[0],
+            &["bucket", "key", "verdict", "reason", "status", "access_key"],
+        );
+        let expected = ["photos", "private/b", "denied", "no grant: read"].map(Value::from);
+        assert_eq!(sample[..4], expected);
+        assert_eq!(sample[4..], [403.into(), Value::from(ACCESS_KEY)]);
+        let batch = fields(&lines[1], &["operation", "verdict", "access_key", "bucket"]);
+        let expected = ["pushdown:Batch", "allowed", ACCESS_KEY].map(Value::from);
+        assert_eq!(batch[..3], expected);
+        assert_eq!(batch[3], Value::Null);
+        assert_eq!(lines[1]["objects_allowed"], 2);
+        assert_eq!(lines[1]["objects_denied"], 1);
+    }
+
+    #[test]
+    fn a_batch_without_an_allowed_sample_is_denied() {
+        let record = batch();
+        let unverified = |_| Err(Error::new(ErrorKind::InvalidRequest, "no signature"));
+        assert!(record.admit_sample(0, head("/photos/a"), unverified).is_err());
+        let lines = lines(&record);
+        assert_eq!(lines[0]["reason"], "InvalidRequest");
+        assert_eq!(lines[0]["access_key"], Value::Null);
+        assert_eq!(lines[1]["reason"], "all samples are denied");
+    }
+
+    #[test]
+    fn objects_to_delete_are_decided_one_by_one() {
+        let mut parts = head("/photos?delete");
+        let request = Request::from_parts(parts.clone(), ());
+        let record = AuditRecord::new(&request, None, &[], true);
+        parts.extensions.insert(record.clone());
+        AuditRecord::add_object(&parts, b"photos", b"a", None);
+        let denied = Denied::NoGrant(Action::Delete);
+        AuditRecord::add_object(&parts, b"photos", b"b", Some(&denied));
+        let lines = lines(&record);
+        assert_eq!(lines[0]["key"], "b");
+        assert_eq!(lines[0]["reason"], "no grant: delete");
+        assert_eq!(lines[1]["objects_allowed"], 1);
+        assert_eq!(lines[1]["objects_denied"], 1);
+    }
+}

@@ -1,0 +1,164 @@
+//! `DeleteObjects` by keys with grants: each object of the body is decided on by itself, and the store gets only those that the
+//! key may delete.
+
+mod content;
+mod list;
+mod result;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE, request::Parts};
+use sha2::{Digest as _, Sha256};
+
+use super::{answers, refuse};
+use crate::{
+    access::{Access, Denied, Grants, Key, Needs, Secret},
+    audit::AuditRecord,
+    body::{self, Body},
+    error::{Error, ErrorKind, Result},
+    origin::{SignedPayload, Signer},
+    s3::{
+        action::delete_accesses,
+        auth::{PayloadMode, Verified},
+        errors::{REQUEST_ID, RequestId},
+    },
+};
+use list::{DeleteList, ListedObject};
+
+/// The largest body of `DeleteObjects` in bytes, with its framing.
+pub const MAX_DELETION_BYTES: u64 = 2 << 20;
+
+/// A `DeleteObjects` request whose head was verified, and whose objects are to be decided on. It is in the extensions of the
+/// request, in the place of a signature for the store.
+#[derive(Debug, Clone)]
+pub struct Deletion {
+    signer: Signer,
+    key: Arc<Key>,
+    secret: Secret,
+    bucket: Bytes,
+    /// What the request needs whatever it deletes.
+    accesses: Vec<Access>,
+}
+
+/// A [`Deletion`] that was decided on.
+#[derive(Debug)]
+pub struct DecidedDeletion {
+    body: Option<Bytes>,
+    denied: Vec<ListedObject>,
+}
+
+// === impl Deletion ===
+
+impl Deletion {
+    /// Decides on the head of a request. `accesses` are what it needs besides those of each object.
+    pub(super) fn new(signer: &Signer, verified: &Verified, accesses: &[Access]) -> Result<Self> {
+        let key = verified.key();
+        if !accesses.is_empty() {
+            Grants::decide(key, accesses, &Needs::default()).map_err(|denied| refuse(&denied))?;
+        }
+        Ok(Self {
+            signer: signer.clone(),
+            key: Arc::clone(key),
+            secret: verified.secret().clone(),
+            bucket: Bytes::copy_from_slice(verified.address().bucket()),
+            accesses: accesses.to_vec(),
+        })
+    }
+
+    /// Decides on each object of a body that was verified as `mode` says. If the key may delete any, `parts` become the head of
+    /// the request to the store.
+    ///
+    /// # Errors
+    /// [`ErrorKind::MalformedXml`] for a body that is no list of 1 to 1,000 objects; [`ErrorKind::BadDigest`] and
+    /// [`ErrorKind::InvalidRequest`] for a wrong or missing checksum.
+    pub fn decide(&self, mode: PayloadMode, body: &[u8], parts: &mut Parts) -> Result<DecidedDeletion> {
+        let content = content::verified_content(mode, body, &parts.headers)?;
+        let document = std::str::from_utf8(&content).map_err(|_| malformed())?;
+        let list = DeleteList::parse(document).map_err(|_| malformed())?;
+        let needs = Needs::default();
+        let mut accesses = self.accesses.clone();
+        let (mut allowed, mut denied) = (Vec::new(), Vec::new());
+        for object in list.objects {
+            let needed = delete_accesses(&self.bucket, object.key.as_bytes(), object.version_id.is_some());
+            let decision = Grants::decide(&self.key, &needed, &needs);
+            let reason = decision.as_ref().err();
+            AuditRecord::add_object(parts, &self.bucket, object.key.as_bytes(), reason);
+            match decision {
+                Ok(_) => {
+                    accesses.extend(needed);
+                    allowed.push(object);
+                }
+                Err(reason @ Denied::InvalidBucket) => return Err(refuse(&reason)),
+                Err(_) => denied.push(object),
+            }
+        }
+        if !denied.is_empty() {
+            tracing::info!(objects = denied.len(), "denied in a list of objects to delete");
+        }
+        if allowed.is_empty() {
+            return Ok(DecidedDeletion { body: None, denied });
+        }
+        let list = DeleteList {
+            is_quiet: list.is_quiet,
+            objects: allowed,
+        };
+        let body = Bytes::from(list.to_xml());
+        let decision = Grants::decide(&self.key, &accesses, &needs).map_err(|denied| refuse(&denied))?;
+        AuditRecord::set_grant(parts, &decision);
+        let decision = decision.signed_with(&self.secret);
+        let payload = SignedPayload::Hash(Sha256::digest(&body).into());
+        let signing = self.signer.signing(decision, self.secret.clone(), payload);
+        parts.extensions.insert(signing);
+        content::replace_headers(&mut parts.headers, &body);
+        Ok(DecidedDeletion {
+            body: Some(body),
+            denied,
+        })
+    }
+}
+
+// === impl DecidedDeletion ===
+
+impl DecidedDeletion {
+    /// The body that the store gets. `None` if all objects are denied: then the store gets nothing.
+    pub fn body(&self) -> Option<Bytes> {
+        self.body.clone()
+    }
+
+    /// The answer without the store: an error for each denied object.
+    pub fn refusal(&self) -> Response<Body> {
+        let mut answer = Response::new(body::full(result::document(&self.denied)));
+        let headers = answer.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+        if let Ok(id) = HeaderValue::from_str(&RequestId::random().to_string()) {
+            headers.insert(REQUEST_ID, id);
+        }
+        answer
+    }
+
+    /// Adds an error for each denied object to the store's answer. A refusal of the whole request passes unchanged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OriginUnavailable`] for an answer that is no result of a deletion.
+    pub async fn complete(&self, answer: Response<Body>) -> Result<Response<Body>> {
+        if self.denied.is_empty() || answer.status() != StatusCode::OK {
+            return Ok(answer);
+        }
+        let (parts, body) = answer.into_parts();
+        let document = answers::read_document(&parts.headers, body).await?;
+        let document = result::insert_errors(&document, &self.denied)
+            .ok_or_else(|| answers::invalid("a DeleteResult"))?;
+        Ok(answers::replace_document(parts, document))
+    }
+}
+
+fn malformed() -> Error {
+    Error::new(
+        ErrorKind::MalformedXml,
+        "The XML you provided was not well-formed or did not validate against our published schema",
+    )
+}
+
+#[cfg(test)]
+mod tests;

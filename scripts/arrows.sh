@@ -11,7 +11,7 @@ allowed='
   pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit
   pushdown-cli>pushdown pushdown-cli>pushdown-client
   pushdown-client>pushdown pushdown-client>pushdown-exec pushdown-client>pushdown-s3
-  pushdown-fuzz>pushdown
+  pushdown-fuzz>pushdown pushdown-fuzz>pushdown-gateway pushdown-fuzz>pushdown-testkit
   pushdown-gateway>pushdown pushdown-gateway>pushdown-exec pushdown-gateway>pushdown-s3
   pushdown-python>pushdown pushdown-python>pushdown-cli pushdown-python>pushdown-client pushdown-python>pushdown-exec
   transfer-learning>pushdown transfer-learning>pushdown-client

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg [SECONDS]
+# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|chunked [SECONDS]
 # Starts from the files of the test kit and writes failing inputs to fuzz/artifacts. Only our own crates have coverage counters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +17,8 @@ case $target in
   png | bmp | gif | webp) files=(testkit/fixtures/*/*."$target") ;;
   tiff) files=(testkit/fixtures/*/*.tif) ;;
   jpeg) files=(testkit/fixtures/*/*.jpg) ;;
-  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp or jpeg, found \`$target\`" >&2; exit 2 ;;
+  chunked) binary=fuzz-chunked files=() ;;
+  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg or chunked, found \`$target\`" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
 # The first byte selects the query: each file is a seed for each of the eight.
@@ -26,6 +27,13 @@ for file in "${files[@]}"; do
     { printf '%b' "\\x0$query"; cat "$file"; } >"$corpus/$(basename "$file").$query"
   done
 done
+# Four bytes choose the payload mode, the size of pieces, and a change.
+if [ "$target" = chunked ]; then
+  for mode in 0 1 2; do
+    printf '%b' "\\x0$mode\\x05\\x00\\x005\\r\\nhello\\r\\n3\\r\\nabc\\r\\n0\\r\\nx-amz-checksum-crc32:AAAAAA==\\r\\n\\r\\n" >"$corpus/trailer.$mode"
+    printf '%b' "\\x0$mode\\x05\\x00\\x005\\r\\nhello\\r\\n0\\r\\n\\r\\n" >"$corpus/no-trailer.$mode"
+  done
+fi
 
 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/fuzz-rustc.sh \
   "${CARGO:-cargo}" build --locked -p pushdown-fuzz --features libfuzzer --bin "$binary"

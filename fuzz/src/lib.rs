@@ -1,7 +1,9 @@
 //! Properties of any bytes that are read as a table: the result is a table or an error, and the same table however it is read
-//! (law 1). The same for images. The first byte of an input selects the query, the rest is the object.
+//! (law 1). The same for images. The first byte of an input selects the query, the rest is the object. Also bodies of uploads, which the
+//! gateway verifies while they flow.
 #![expect(clippy::panic, reason = "a fuzz target reports a defect by a panic")]
 
+mod chunked;
 mod image;
 mod remote;
 
@@ -15,6 +17,7 @@ use pushdown::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+pub use chunked::chunked;
 pub use image::image;
 use remote::RemoteObject;
 

@@ -100,6 +100,35 @@ fn text_of_any_bytes() {
     );
 }
 
+#[test]
+fn chunked_of_any_bytes() {
+    let trailer = "x-amz-checksum-crc32:AAAAAA==\r\n";
+    let seeds = [
+        "0\r\n\r\n".to_owned(),
+        format!("0\r\n{trailer}\r\n"),
+        "5\r\nhello\r\n0\r\n\r\n".to_owned(),
+        format!("5\r\nhello\r\n3\r\nabc\r\n0\r\n{trailer}\r\n"),
+    ];
+    for (index, seed) in seeds.iter().enumerate() {
+        for mode in 0..3 {
+            chunked(&[&[mode, 1, 0, 0][..], seed.as_bytes()].concat());
+            for mutation in 0..10 * MUTATIONS {
+                let mut random = Random(((index as u64) << 32 | u64::from(mode) << 16 | mutation) * 2 + 1);
+                random.below(1);
+                let mut byte = |bound| u8::try_from(random.below(bound)).unwrap();
+                let head = [mode, byte(9), byte(256), byte(2) * byte(256)];
+                // Every other body is changed only after it has been signed.
+                let body = if mutation % 2 == 0 {
+                    mutated(seed.as_bytes(), &mut random)
+                } else {
+                    seed.as_bytes().to_vec()
+                };
+                chunked(&[&head[..], &body].concat());
+            }
+        }
+    }
+}
+
 /// Number of image pipelines.
 const PIPELINES: u64 = image::PIPELINES.len() as u64;
 

@@ -25,8 +25,9 @@ use crate::embedded::EmbeddedStore;
 use crate::error::{Error, ErrorChain};
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
+use crate::resign::Resign;
 use crate::routes::{Route, Routes, Services};
-use crate::s3::errors::{self, RequestId};
+use crate::s3::errors::{self, ErrorAnswer, RequestId};
 use crate::s3::request;
 use crate::server::{self, Handler, Server};
 use crate::telemetry::Metrics;
@@ -120,6 +121,7 @@ impl App {
         };
         let cache = cache.build(metrics.clone()).await;
         let cache = cache.context("cannot open the folder of the result cache")?;
+        let resign = config.resign.as_ref().map(Resign::build).transpose()?;
         let model_loading = tokio::spawn(models.clone().load(config.threads));
         let services = Services::new(
             origin.clone(),
@@ -130,6 +132,7 @@ impl App {
             limits,
             metrics.clone(),
         );
+        let services = services.with_resign(resign);
         Ok(Self {
             config,
             gateway: Arc::new(Gateway {
@@ -225,7 +228,7 @@ async fn ready(
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let route = Route::for_request(&request);
+        let route = self.routes.route(&request);
         let in_flight = self.metrics.track_in_flight(route.name());
         let (method, target) = (request.method().clone(), request.uri().clone());
         let answer = self.routes.answer(route, request).await;
@@ -252,7 +255,7 @@ impl Handler for Gateway {
 /// Turns an error into its answer. This is the only place that logs it.
 fn refuse(error: &Error, route: Route, method: &Method, path: &str) -> Response<Body> {
     let id = RequestId::random();
-    let (name, code) = (route.name(), errors::code(error.kind()));
+    let (name, code) = (route.name(), ErrorAnswer::from_error(error).code);
     let cause = ErrorChain(error);
     if error.kind().is_fault() {
         warn!(%id, route = name, code, %method, %cause, "request failed");

@@ -1,6 +1,7 @@
 //! The command line: parses arguments, validates the configuration, and runs.
 
 mod health;
+mod keys;
 
 use std::path::PathBuf;
 
@@ -34,6 +35,9 @@ enum Command {
     Serve(Box<ServeArguments>),
     /// Check the health of a running gateway; exit status 0 if it is healthy
     Health(health::HealthArguments),
+    /// Check and make the keys of callers
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
 }
 
 #[derive(Debug, Args)]
@@ -50,6 +54,7 @@ pub fn run() -> anyhow::Result<()> {
     match parse().command {
         Command::Serve(arguments) => serve(*arguments),
         Command::Health(arguments) => arguments.run(),
+        Command::Keys(command) => command.run(),
     }
 }
 

@@ -5,6 +5,7 @@ mod faults;
 mod limits;
 #[cfg_attr(not(feature = "models"), path = "config/no_models.rs")]
 mod models;
+mod resign;
 mod settings;
 mod store;
 mod units;
@@ -22,6 +23,7 @@ pub use cache::{CACHE_BLOCK_BYTES, Cache, Scope};
 pub use faults::Faults;
 pub use limits::{LimitSettings, Limits};
 pub use models::Models;
+pub use resign::{Resign, ResignSettings};
 pub use settings::Settings;
 pub use store::{Store, StoreFolder};
 
@@ -33,6 +35,8 @@ use values::{Text, duration, size};
 pub struct Config {
     /// The object store.
     pub store: Store,
+    /// Re-sign mode. Default: callers' signatures are forwarded.
+    pub resign: Option<Resign>,
     /// The models that pipelines can use.
     pub models: Option<Models>,
     /// Listen address for S3.
@@ -91,6 +95,7 @@ impl Config {
             (16 << 20)..=u64::MAX,
         );
         let config = Self {
+            resign: Resign::validate(&settings.resign, &mut faults),
             models: Models::validate(settings, &mut faults),
             listen: faults.address("listen", settings.listen.as_ref(), loopback(9900)),
             admin_listen: faults.address("admin-listen", settings.admin_listen.as_ref(), loopback(9901)),

@@ -41,7 +41,7 @@ pub enum ErrorKind {
     RequestTimeout,
     /// The requested resource does not exist.
     NotFound,
-    /// The store refuses the caller's signature after it had authorized the request.
+    /// The gateway refuses the caller's signature, or the store does after it had authorized the request.
     AccessDenied,
     /// The object was replaced while it was read. A retry can succeed.
     Replaced,

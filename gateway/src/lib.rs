@@ -4,6 +4,7 @@
 //! [`routes`] answers their requests. Dependencies run one way: `cli -> app -> {server, routes} -> cache -> {compute, origin} -> s3
 //! -> {config, error, telemetry}`.
 
+pub mod access;
 pub mod admin;
 pub mod app;
 pub mod body;
@@ -17,6 +18,7 @@ pub mod error;
 #[cfg_attr(not(feature = "models"), path = "no_models.rs")]
 pub mod models;
 pub mod origin;
+pub mod resign;
 pub mod routes;
 pub mod s3;
 pub mod server;

@@ -8,6 +8,8 @@ mod headers;
 mod object;
 mod object_id;
 mod progress;
+mod refusal;
+mod signer;
 mod tls;
 mod version;
 
@@ -26,6 +28,7 @@ pub use headers::{derived_headers, strip_request, strip_response};
 pub use object::{OriginObject, OriginRequest};
 pub use object_id::ObjectId;
 pub use progress::{Progress, StallTimeouts};
+pub use signer::{SignedPayload, Signer, Signing};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::Body;
@@ -81,8 +84,9 @@ impl Config {
 impl Origin {
     /// Sends a request without a body unchanged.
     pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
+        let is_ours = request.extensions().get::<Signing>().is_some();
         let answer = self.client.send_without_body(request).await?;
-        Ok(self.forward(answer, ()))
+        self.check(self.forward(answer, ()), is_ours).await
     }
 
     /// Sends a request with a body unchanged. `guard` is dropped with the answer's body.
@@ -95,8 +99,9 @@ impl Origin {
     where
         G: Unpin + Send + 'static,
     {
+        let is_ours = request.extensions().get::<Signing>().is_some();
         let answer = self.client.send(request, progress).await?;
-        Ok(self.forward(answer, guard))
+        self.check(self.forward(answer, guard), is_ours).await
     }
 
     /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
@@ -138,6 +143,15 @@ impl Origin {
             .insert(header::HOST, HeaderValue::from_static("pushdown-readiness"));
         let answer = tokio::time::timeout(PROBE_TIMEOUT, self.client.send_without_body(probe)).await;
         answer.is_ok_and(|answer| answer.is_ok())
+    }
+
+    /// Keeps answers about the gateway's own signature from the caller.
+    async fn check(&self, answer: Response<Body>, is_ours: bool) -> Result<Response<Body>> {
+        if is_ours {
+            refusal::check(answer).await
+        } else {
+            Ok(answer)
+        }
     }
 
     fn forward<G>(&self, answer: Response<Incoming>, guard: G) -> Response<Body>

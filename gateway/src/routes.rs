@@ -22,6 +22,7 @@ pub(crate) use self::http::{ConditionResult, evaluate_conditions};
 use crate::{
     body::Body,
     error::Result,
+    resign::Resign,
     s3::{self, query},
 };
 use batch::BatchRoute;
@@ -62,7 +63,14 @@ impl Route {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         {
             Self::Models
-        } else if request.headers().contains_key(header::PIPELINE)
+        } else {
+            Self::for_object(request)
+        }
+    }
+
+    /// The route of a request that addresses an object, whatever its key is.
+    fn for_object<B>(request: &Request<B>) -> Self {
+        if request.headers().contains_key(header::PIPELINE)
             || request
                 .uri()
                 .query()
@@ -94,6 +102,7 @@ pub struct Routes {
     models: ModelsRoute,
     /// What this gateway can do beyond version 0.1.0.
     features: Features,
+    resign: Option<Resign>,
 }
 
 impl Routes {
@@ -108,8 +117,17 @@ impl Routes {
             } else {
                 Features::all().without(Features::CACHE)
             },
+            resign: services.resign.clone(),
             models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
             batch: BatchRoute::new(services),
+        }
+    }
+
+    /// The route of a request. On a virtual host every path is a key.
+    pub fn route<B>(&self, request: &Request<B>) -> Route {
+        match &self.resign {
+            Some(resign) if resign.is_virtual_host(request.headers()) => Route::for_object(request),
+            _ => Route::for_request(request),
         }
     }
 
@@ -119,6 +137,7 @@ impl Routes {
     /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
     pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
         s3::request::check(&request)?;
+        let request = self.admit(route, request)?;
         let mut answer = match route {
             Route::Forward => return self.forward.answer(request).await,
             Route::Pipeline => self.value.answer(request).await,
@@ -130,6 +149,21 @@ impl Routes {
             self.insert_features(answer.headers_mut());
         }
         Ok(answer)
+    }
+
+    /// In re-sign mode, verifies the caller and decides. The samples of a batch are admitted one by one.
+    fn admit<B>(&self, route: Route, request: Request<B>) -> Result<Request<B>> {
+        let Some(resign) = &self.resign else {
+            return Ok(request);
+        };
+        let (parts, body) = request.into_parts();
+        let parts = match route {
+            Route::Forward => resign.admit(parts, false)?,
+            Route::Pipeline => resign.admit(parts, true)?,
+            Route::Models => resign.admit_to_models(parts)?,
+            Route::Batch => parts,
+        };
+        Ok(Request::from_parts(parts, body))
     }
 
     /// Adds what this gateway can do beyond version 0.1.0.

@@ -5,6 +5,7 @@
 //! - `uploads`: `Expect`, early refusals, large bodies in constant memory, clients that disconnect
 //! - `faults`: a store that is down, slow, or disconnects in the middle of its answer
 //! - `smuggling`: request smuggling by framing headers that do not match the bytes sent
+//! - `resign`: re-sign mode, where the gateway verifies callers, decides by their grants, and signs again for the store
 //! - `targets`: requests refused before the store is asked, and requests forwarded unchanged
 //! - `lifecycle`: start, readiness, drain
 //! - `embedded_conditions`: conditions of requests to the embedded store
@@ -21,6 +22,7 @@ mod it {
     mod parity;
     mod pipeline;
     mod reference;
+    mod resign;
     mod smuggling;
     mod targets;
     mod uploads;

@@ -28,7 +28,16 @@ pub struct Gateway {
 impl Gateway {
     /// Starts `binary serve` with these flags and waits until it serves.
     pub fn launch<S: AsRef<str>>(binary: &Path, flags: impl IntoIterator<Item = S>) -> Result<Self> {
-        Self::launch_in(tempfile::tempdir()?, binary, flags, &[])
+        Self::launch_with(binary, flags, &[])
+    }
+
+    /// Like [`launch`](Self::launch), with additional environment variables.
+    pub fn launch_with<S: AsRef<str>>(
+        binary: &Path,
+        flags: impl IntoIterator<Item = S>,
+        environment: &[(&str, &OsStr)],
+    ) -> Result<Self> {
+        Self::launch_in(tempfile::tempdir()?, binary, flags, environment)
     }
 
     /// Starts a gateway with an embedded store in a temporary folder.

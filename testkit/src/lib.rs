@@ -35,7 +35,7 @@ pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};
 pub use real_store::RealStore;
 pub use relay::{Gate, RelayAction, faulty_relay, features_relay, gated_relay, recording_relay};
-pub use sign::{Keys, Payload};
+pub use sign::{ChunkedBody, Keys, Payload, Trailers};
 pub use stats::{distance, jain};
 pub use store_relay::StoreRelay;
 pub use tables::{Parquet, first_byte, ranged};

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 pub struct ScriptedOrigin {
     address: SocketAddr,
     requests: Arc<Mutex<Vec<String>>>,
+    connections: Arc<AtomicUsize>,
     is_closed: Arc<AtomicBool>,
 }
 
@@ -36,9 +37,11 @@ impl ScriptedOrigin {
         let origin = Self {
             address: listener.local_addr()?,
             requests: Arc::default(),
+            connections: Arc::default(),
             is_closed: Arc::default(),
         };
         let (requests, is_closed) = (Arc::clone(&origin.requests), Arc::clone(&origin.is_closed));
+        let connections = Arc::clone(&origin.connections);
         let script = Arc::new(script);
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -46,6 +49,7 @@ impl ScriptedOrigin {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
+                connections.fetch_add(1, Ordering::AcqRel);
                 let (script, requests) = (Arc::clone(&script), Arc::clone(&requests));
                 // Errors of a connection are part of the script; the test checks the other end.
                 thread::spawn(move || drop(serve(stream, script.as_ref(), &requests)));
@@ -62,6 +66,11 @@ impl ScriptedOrigin {
     /// The heads of all requests so far.
     pub fn requests(&self) -> Vec<String> {
         self.requests.lock().clone()
+    }
+
+    /// The number of connections so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Acquire)
     }
 }
 

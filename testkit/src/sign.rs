@@ -1,5 +1,7 @@
 //! Signs requests with AWS Signature Version 4: in headers, in the query, and in chunks.
 
+mod chunked;
+
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +17,8 @@ use aws_smithy_runtime_api::http::Headers;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+pub use chunked::{ChunkedBody, Trailers};
 
 use crate::raw::Request;
 

@@ -5,10 +5,10 @@
 
 /// Takes each field from `$settings`, or from `$fallback` if it is not set.
 macro_rules! merge {
-    ($settings:ident, $fallback:ident, $($field:ident),+; $nested:ident) => {
+    ($settings:ident, $fallback:ident, $($field:ident),+; $($nested:ident),+) => {
         Self {
             $($field: $settings.$field.or($fallback.$field),)+
-            $nested: $settings.$nested.with_fallback($fallback.$nested)
+            $($nested: $settings.$nested.with_fallback($fallback.$nested),)+
         }
     };
 }
@@ -19,7 +19,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::values::Text;
-use super::{Faults, LimitSettings};
+use super::{Faults, LimitSettings, ResignSettings};
 
 /// All settings. A flag overrides the environment, and the environment overrides the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
@@ -212,6 +212,10 @@ pub struct Settings {
     )]
     pub log_format: Option<Text>,
 
+    /// The `[resign]` table.
+    #[command(flatten)]
+    pub resign: ResignSettings,
+
     /// The `[limits]` table.
     #[command(flatten)]
     pub limits: LimitSettings,
@@ -234,7 +238,7 @@ impl Settings {
             settings, fallback,
             upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
             execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads,
-            drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; limits
+            drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; resign, limits
         )
     }
 }

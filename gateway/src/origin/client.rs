@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -15,10 +15,12 @@ use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pushdown::wire::header;
 
+use super::Signing;
 use super::headers::strip_framing;
 use super::progress::{Progress, StallTimeouts};
 use crate::body::{self, BUFFER, Body};
 use crate::error::{Error, ErrorKind, Result};
+use crate::s3::auth::stream::StreamError;
 
 /// Idle connections close after this time, before most stores close them: a connection closed by the store costs a retry.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -42,6 +44,8 @@ pub(super) struct Client {
     pool: Pool<HttpsConnector<HttpConnector>, Body>,
     scheme: Scheme,
     authority: Authority,
+    /// The store's Host header.
+    host: HeaderValue,
     stall_timeouts: StallTimeouts,
 }
 
@@ -73,10 +77,12 @@ impl Config {
             .http1_max_buf_size(BUFFER)
             .http1_max_headers(header::MAX_COUNT)
             .build(connector);
+        let host = HeaderValue::from_str(authority.as_str()).map_err(io::Error::other)?;
         Ok(Client {
             pool,
             scheme,
             authority,
+            host,
             stall_timeouts: self.stall_timeouts,
         })
     }
@@ -121,7 +127,8 @@ impl Client {
         }
     }
 
-    /// Addresses a request to the store. The target's bytes and the caller's Host header stay unchanged.
+    /// Addresses a request to the store. The target's bytes and the caller's Host header stay unchanged, unless the gateway
+    /// signs it.
     fn address<B>(&self, request: Request<B>) -> Result<Request<B>> {
         let (mut parts, body) = request.into_parts();
         let target = parts
@@ -142,6 +149,9 @@ impl Client {
                 .with_source(error)
             })?;
         parts.version = Version::HTTP_11;
+        if let Some(signing) = parts.extensions.remove::<Signing>() {
+            signing.sign(&mut parts, &self.host)?;
+        }
         Ok(Request::from_parts(parts, body))
     }
 }
@@ -197,6 +207,18 @@ impl ExchangeError {
     }
 }
 
+/// Why the gateway refused the body of the request, if it did.
+fn stream_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a StreamError> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(reason) = error.downcast_ref() {
+            return Some(reason);
+        }
+        cause = error.source();
+    }
+    None
+}
+
 impl From<ExchangeError> for Error {
     fn from(error: ExchangeError) -> Self {
         let error = match error {
@@ -214,6 +236,10 @@ impl From<ExchangeError> for Error {
         let cause = error
             .source()
             .and_then(|source| source.downcast_ref::<hyper::Error>());
+        if let Some(reason) = stream_error(&error) {
+            let message = reason.to_string();
+            return Self::new(ErrorKind::InvalidRequest, message).with_source(error);
+        }
         if cause.is_some_and(hyper::Error::is_user) {
             return Self::new(ErrorKind::InvalidRequest, "the request's body is incomplete")
                 .with_source(error);

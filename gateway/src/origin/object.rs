@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 
 use pushdown::wire::header::PREFIX;
 
-use super::{ObjectId, headers::strip_framing};
+use super::{ObjectId, Signing, headers::strip_framing};
 use crate::body::Body;
 use crate::s3::sign::Signature;
 
@@ -34,6 +34,8 @@ pub struct OriginRequest {
     pub(super) method: Method,
     pub(super) target: Uri,
     pub(super) headers: HeaderMap,
+    /// What signs it, in re-sign mode.
+    signing: Option<Signing>,
 }
 
 /// The store's answer, its body unread.
@@ -69,6 +71,7 @@ impl OriginRequest {
             method: caller.method.clone(),
             target: caller.uri.clone(),
             headers,
+            signing: caller.extensions.get().cloned(),
         }
     }
 
@@ -79,6 +82,7 @@ impl OriginRequest {
             method: Method::GET,
             target: Uri::from(target),
             headers,
+            signing: None,
         }
     }
 
@@ -126,11 +130,19 @@ impl OriginRequest {
         request
     }
 
+    /// Its head.
+    pub fn into_parts(self) -> Parts {
+        self.into_request().into_parts().0
+    }
+
     pub(super) fn into_request(self) -> Request<()> {
         let mut request = Request::new(());
         *request.method_mut() = self.method;
         *request.uri_mut() = self.target;
         *request.headers_mut() = self.headers;
+        if let Some(signing) = self.signing {
+            request.extensions_mut().insert(signing);
+        }
         request
     }
 }

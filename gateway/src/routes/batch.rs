@@ -81,8 +81,14 @@ impl BatchRoute {
             )
         })?;
         let request = ReservedRequest::read(&self.services, &parts, body).await?;
-        let tenant =
-            Tenant::from_access_key(Signature::read(&HeaderMap::new(), Some(&request.presign)).access_key());
+        let no_headers = HeaderMap::new();
+        let signature = Signature::read(&no_headers, Some(&request.presign));
+        let claimed = signature.access_key();
+        let account = match &self.services.resign {
+            Some(resign) => claimed.and_then(|key| resign.claimed_tenant(key)),
+            None => claimed.map(str::to_owned),
+        };
+        let tenant = Tenant::from_access_key(account.as_deref());
         let batches = self.tenant_batches.clone();
         let batch = Arc::new(Batch::new(self.services.clone(), batches, request, host, tenant));
         if let Some(rule) = batch.request.table {

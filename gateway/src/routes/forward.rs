@@ -8,15 +8,19 @@ mod upload;
 
 use std::sync::Arc;
 
-use http::header::EXPECT;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, EXPECT};
+use http::request::Parts;
 use http::{Request, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use crate::body::Body;
+use crate::body::{Body, BoxError};
 use crate::error::Result;
 use crate::origin::{Origin, Progress, strip_request};
+use crate::resign::BodyCheck;
+use crate::s3::auth::stream::VerifyingBody;
 use crate::telemetry::Metrics;
 use hold::Hold;
 use upload::Upload;
@@ -38,12 +42,48 @@ impl ForwardRoute {
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>> {
         let (mut parts, body) = request.into_parts();
         strip_request(&mut parts.headers, parts.uri.query());
-        if body.is_end_stream() {
-            return self
-                .origin
-                .send_without_body(Request::from_parts(parts, ()))
-                .await;
+        match parts.extensions.remove::<BodyCheck>() {
+            None if body.is_end_stream() => self.send_without_body(parts).await,
+            None => self.send(parts, body).await,
+            Some(check) => self.send_verified(parts, body, check).await,
         }
+    }
+
+    async fn send_without_body(&self, parts: Parts) -> Result<Response<Body>> {
+        self.origin
+            .send_without_body(Request::from_parts(parts, ()))
+            .await
+    }
+
+    /// Sends a body that is verified while it flows. Its end leaves only after all of it was verified.
+    async fn send_verified(
+        &self,
+        mut parts: Parts,
+        body: Incoming,
+        check: BodyCheck,
+    ) -> Result<Response<Body>> {
+        let body = VerifyingBody::new(body, check.mode, check.seed, &check.headers)?;
+        match body.content_length() {
+            Some(0) => {
+                body.verify_empty().await?;
+                self.send_without_body(parts).await
+            }
+            Some(length) => {
+                parts.headers.insert(CONTENT_LENGTH, length.into());
+                self.send(parts, body).await
+            }
+            None => {
+                parts.headers.remove(CONTENT_LENGTH);
+                self.send(parts, body).await
+            }
+        }
+    }
+
+    async fn send<B>(&self, parts: Parts, body: B) -> Result<Response<Body>>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         let progress = Arc::new(Progress::default());
         let received = self.metrics.bytes_from_clients.clone();
         let expects = parts

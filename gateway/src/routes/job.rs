@@ -15,7 +15,8 @@ use crate::{
     cache::{CacheSample, CacheUnit, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::ObjectId,
+    origin::{ObjectId, Signing},
+    resign::Resign,
     s3::{query::values, sign::Signature},
 };
 
@@ -95,6 +96,15 @@ impl PipelineJob {
             wire::header::SPLIT,
             "full, smallest or a stage number",
         )?;
+        let signing = parts.extensions.get::<Signing>();
+        if let Some(signing) = signing {
+            Resign::check_models(signing, &pipeline)?;
+        }
+        let signature = Signature::from_parts(parts);
+        let account = match signing {
+            Some(signing) => Some(signing.allowed().key().tenant()),
+            None => signature.access_key(),
+        };
         let pipeline = Arc::new(pipeline);
         Ok(Self {
             prefixes: Prefixes::new(Arc::clone(&pipeline)),
@@ -104,7 +114,7 @@ impl PipelineJob {
             seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
             sample_id: address.key.into_owned(),
-            position: Tenant::from_access_key(Signature::from_parts(parts).access_key()).position_now(),
+            position: Tenant::from_access_key(account).position_now(),
         })
     }
 }

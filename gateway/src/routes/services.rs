@@ -11,6 +11,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
     origin::{Origin, OriginObject},
+    resign::Resign,
     server::{Connection, StallGuard},
     telemetry::Metrics,
 };
@@ -23,6 +24,8 @@ pub struct Services {
     pub(super) micro_batcher: MicroBatcher,
     pub(super) cache: ResultCache,
     pub(super) flights: SharedFlights,
+    /// Re-sign mode; `None` to forward callers' signatures.
+    pub(super) resign: Option<Resign>,
     pub(super) memory: Memory,
     pub(super) models: ModelRegistry,
     pub(super) limits: Limits,
@@ -46,6 +49,7 @@ impl Services {
             origin,
             micro_batcher: MicroBatcher::new(cpu.clone(), metrics.clone()),
             cache,
+            resign: None,
             flights: SharedFlights::default(),
             memory,
             models,
@@ -54,6 +58,12 @@ impl Services {
             cpu_set_id: cpu_set_id(cpu.threads().get()),
             cpu,
         }
+    }
+
+    /// The same in re-sign mode.
+    #[must_use]
+    pub fn with_resign(self, resign: Option<Resign>) -> Self {
+        Self { resign, ..self }
     }
 
     /// The limits on every value of a sample.

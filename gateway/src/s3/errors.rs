@@ -1,13 +1,21 @@
 //! Maps errors to S3 codes, statuses, headers and XML. No other module does this.
 
+mod auth;
+
+use std::borrow::Cow;
 use std::fmt;
 use std::fmt::Write;
+use std::iter;
 use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
+pub use self::auth::{auth_answer, body_answer};
+
+use super::auth::stream::StreamError;
+use super::auth::{AuthError, Quoted};
 use crate::body::{self, Body};
 use crate::error::{Error, ErrorKind};
 
@@ -28,6 +36,48 @@ impl RequestId {
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016X}", self.0)
+    }
+}
+
+/// What an error document says, and its status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorAnswer {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The S3 error code.
+    pub code: &'static str,
+    /// The message for people.
+    pub message: Cow<'static, str>,
+    /// Names and contents of the other XML elements, for programs.
+    pub fields: Vec<(&'static str, Quoted)>,
+}
+
+impl ErrorAnswer {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            fields: Vec::new(),
+        }
+    }
+
+    fn with(mut self, name: &'static str, text: &str) -> Self {
+        self.fields.push((name, Quoted::new(text.as_bytes())));
+        self
+    }
+
+    /// The answer to an error. Errors of verification have their own codes and elements; all others have those of their kind.
+    pub fn from_error(error: &Error) -> Self {
+        let causes = || iter::successors(std::error::Error::source(error), |cause| cause.source());
+        if let Some(error) = causes().find_map(|cause| cause.downcast_ref::<AuthError>()) {
+            return auth_answer(error);
+        }
+        if let Some(error) = causes().find_map(|cause| cause.downcast_ref::<StreamError>()) {
+            return body_answer(error);
+        }
+        let (code, status) = code_and_status(error.kind());
+        Self::new(status, code, error.message().to_owned())
     }
 }
 
@@ -72,9 +122,9 @@ fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
 
 /// The answer to a request that failed in the gateway: S3 error XML for `resource`, the path as sent.
 pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
-    let (code, status) = code_and_status(error.kind());
-    let mut response = Response::new(body::full(xml(code, error.message(), resource, id)));
-    *response.status_mut() = status;
+    let answer = ErrorAnswer::from_error(error);
+    let mut response = Response::new(body::full(xml(&answer, resource, id)));
+    *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
@@ -97,8 +147,9 @@ pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
 
 /// The bytes of a complete answer to a request whose head could not be parsed. The connection closes after it.
 pub fn closing_answer(error: &Error, id: RequestId) -> Bytes {
-    let (code, status) = code_and_status(error.kind());
-    let body = xml(code, error.message(), "/", id);
+    let answer = ErrorAnswer::from_error(error);
+    let status = answer.status;
+    let body = xml(&answer, "/", id);
     let date = httpdate::fmt_http_date(SystemTime::now());
     Bytes::from(format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/xml\r\n{REQUEST_ID}: {id}\r\ndate: {date}\r\n\
@@ -107,9 +158,14 @@ pub fn closing_answer(error: &Error, id: RequestId) -> Bytes {
     ))
 }
 
-fn xml(code: &str, message: &str, resource: &str, id: RequestId) -> String {
+fn xml(answer: &ErrorAnswer, resource: &str, id: RequestId) -> String {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error>");
-    for (name, text) in [("Code", code), ("Message", message), ("Resource", resource)] {
+    let fields = answer.fields.iter().map(|(name, text)| (*name, text.as_str()));
+    let elements = [("Code", answer.code), ("Message", &*answer.message)]
+        .into_iter()
+        .chain(fields)
+        .chain([("Resource", resource)]);
+    for (name, text) in elements {
         xml.push('<');
         xml.push_str(name);
         xml.push('>');
@@ -155,6 +211,21 @@ mod tests {
         assert!(response.headers().contains_key("date"));
         let body = response.into_body().collect().await.unwrap().to_bytes();
         insta::assert_snapshot!(String::from_utf8_lossy(&body));
+    }
+
+    #[tokio::test]
+    async fn errors_of_verification_have_their_own_elements() {
+        let error = Error::from(AuthError::UnknownKey {
+            access_key: "A<K>".to_owned(),
+        });
+        let response = respond(&error, "/b/k", RequestId(7));
+        assert_eq!(response.status(), 403);
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let expected = "<Error><Code>InvalidAccessKeyId</Code>\
+            <Message>The AWS Access Key Id you provided does not exist in our records.</Message>\
+            <AWSAccessKeyId>A&lt;K&gt;</AWSAccessKeyId><Resource>/b/k</Resource>\
+            <RequestId>0000000000000007</RequestId></Error>";
+        assert!(String::from_utf8_lossy(&body).ends_with(expected));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Only values that differ between any two answers of the store are masked: dates and request ids. A request that changes
 //! something runs twice, so times of modification and upload ids are masked too.
 
-mod compare;
+pub(super) mod compare;
 mod reads;
 mod writes;
 

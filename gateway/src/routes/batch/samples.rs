@@ -10,7 +10,8 @@ use crate::{
     cache::{Hints, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::OriginRequest,
+    origin::{OriginRequest, Signing},
+    resign::Resign,
     routes::{
         Services,
         job::PipelineJob,
@@ -81,7 +82,7 @@ impl Batch {
     /// The presigned request for a sample's object.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRequest`] for an invalid path.
+    /// [`ErrorKind::InvalidRequest`] for an invalid path; in re-sign mode, if the sample's signature is refused.
     pub(in crate::routes) fn origin_request(&self, index: usize) -> Result<OriginRequest> {
         let sample = &self.request.samples[index];
         let target: PathAndQuery = sample.target(&self.request.presign).parse().map_err(|error| {
@@ -90,7 +91,15 @@ impl Batch {
                 format!("invalid path `{}`: {error}", sample.path),
             )
         })?;
-        Ok(OriginRequest::presigned(self.host.clone(), target))
+        let request = OriginRequest::presigned(self.host.clone(), target);
+        let Some(resign) = &self.services.resign else {
+            return Ok(request);
+        };
+        let parts = resign.admit(request.into_parts(), true)?;
+        if let Some(signing) = parts.extensions.get::<Signing>() {
+            Resign::check_models(signing, &self.pipeline)?;
+        }
+        Ok(OriginRequest::from_caller(&parts))
     }
 
     /// How much of the data set is cached, at each of `stages`: the set of the first sample that the store has authorized.

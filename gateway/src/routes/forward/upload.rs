@@ -7,7 +7,6 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use prometheus_client::metrics::counter::Counter;
 
 use super::hold::{Hold, HoldOutcome};
@@ -16,15 +15,15 @@ use crate::origin::Progress;
 
 /// Wraps the client's body. It is polled only as fast as the store reads (backpressure).
 #[derive(Debug)]
-pub(super) struct Upload {
-    body: Incoming,
+pub(super) struct Upload<B> {
+    body: B,
     hold: Option<Hold>,
     progress: Arc<Progress>,
     bytes: Counter,
 }
 
-impl Upload {
-    pub(super) fn new(body: Incoming, hold: Option<Hold>, progress: Arc<Progress>, bytes: Counter) -> Self {
+impl<B> Upload<B> {
+    pub(super) fn new(body: B, hold: Option<Hold>, progress: Arc<Progress>, bytes: Counter) -> Self {
         Self {
             body,
             hold,
@@ -34,7 +33,11 @@ impl Upload {
     }
 }
 
-impl Body for Upload {
+impl<B> Body for Upload<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
     type Data = Bytes;
     type Error = BoxError;
 

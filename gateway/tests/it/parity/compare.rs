@@ -31,7 +31,11 @@ pub(super) fn read_difference(
 }
 
 /// The difference between two runs of the same requests, if there is any.
-pub(super) fn write_difference(name: &str, direct: &[Response], through: &[Response]) -> Option<String> {
+pub(in crate::it) fn write_difference(
+    name: &str,
+    direct: &[Response],
+    through: &[Response],
+) -> Option<String> {
     let comparable = |answers: &[Response]| -> Vec<ComparableAnswer> {
         answers
             .iter()

@@ -1,0 +1,162 @@
+//! Configuration of re-sign mode.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::values::Text;
+use super::{Faults, path};
+
+/// Region of signatures if none is configured: that of most stores other than AWS.
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// The `[resign]` table as given, not validated.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[command(next_help_heading = "Re-sign mode")]
+pub struct ResignSettings {
+    /// File of the gateway's own keys; with it the gateway verifies callers, and signs again for the store
+    #[arg(
+        id = "resign_keys",
+        long = "resign-keys",
+        env = "PUSHDOWN_RESIGN_KEYS",
+        value_name = "FILE"
+    )]
+    pub keys: Option<Text>,
+    /// Region of signatures for the store [default: us-east-1]
+    #[arg(
+        id = "resign_region",
+        long = "resign-region",
+        env = "PUSHDOWN_RESIGN_REGION",
+        value_name = "NAME"
+    )]
+    pub region: Option<Text>,
+    /// Regions that callers may sign for, separated by commas [default: the region of the store]
+    #[arg(
+        id = "resign_regions",
+        long = "resign-regions",
+        env = "PUSHDOWN_RESIGN_REGIONS",
+        value_name = "NAMES"
+    )]
+    pub regions: Option<Text>,
+    /// Domains of virtual hosts, `bucket.DOMAIN`, separated by commas
+    #[arg(
+        id = "resign_domains",
+        long = "resign-domains",
+        env = "PUSHDOWN_RESIGN_DOMAINS",
+        value_name = "DOMAINS"
+    )]
+    pub domains: Option<Text>,
+    /// Host headers, with their ports, that callers sign in front of a proxy that sends another one, separated by commas
+    #[arg(
+        id = "resign_public_hosts",
+        long = "resign-public-hosts",
+        env = "PUSHDOWN_RESIGN_PUBLIC_HOSTS",
+        value_name = "HOSTS"
+    )]
+    pub public_hosts: Option<Text>,
+}
+
+/// Re-sign mode: the gateway verifies callers by keys of its own, and signs again for the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Resign {
+    /// The keys file.
+    pub keys: PathBuf,
+    /// Region of signatures for the store.
+    pub region: String,
+    /// Regions that callers may sign for.
+    pub regions: Vec<String>,
+    /// Domains of virtual hosts.
+    pub domains: Vec<String>,
+    /// Hosts that callers sign in front of a proxy.
+    pub public_hosts: Vec<String>,
+}
+
+impl ResignSettings {
+    /// These settings, with `fallback` for those that are not set.
+    pub(super) fn with_fallback(self, fallback: Self) -> Self {
+        Self {
+            keys: self.keys.or(fallback.keys),
+            region: self.region.or(fallback.region),
+            regions: self.regions.or(fallback.regions),
+            domains: self.domains.or(fallback.domains),
+            public_hosts: self.public_hosts.or(fallback.public_hosts),
+        }
+    }
+}
+
+impl Resign {
+    /// The mode, if a keys file is configured.
+    pub(super) fn validate(settings: &ResignSettings, faults: &mut Faults) -> Option<Self> {
+        let others = [
+            ("resign-region", &settings.region),
+            ("resign-regions", &settings.regions),
+            ("resign-domains", &settings.domains),
+            ("resign-public-hosts", &settings.public_hosts),
+        ];
+        let Some(keys) = &settings.keys else {
+            for (name, _) in others.iter().filter(|(_, value)| value.is_some()) {
+                faults.add(format!("{name}: requires resign-keys"));
+            }
+            return None;
+        };
+        let region = settings.region.as_ref().map_or(DEFAULT_REGION, |Text(text)| text);
+        let mut regions = list(settings.regions.as_ref());
+        if regions.is_empty() {
+            regions.push(region.to_owned());
+        }
+        Some(Self {
+            keys: path(keys),
+            region: region.to_owned(),
+            regions,
+            domains: list(settings.domains.as_ref()),
+            public_hosts: list(settings.public_hosts.as_ref()),
+        })
+    }
+}
+
+fn list(text: Option<&Text>) -> Vec<String> {
+    let Some(Text(text)) = text else { return Vec::new() };
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn validate(settings: &ResignSettings) -> (Option<Resign>, Option<String>) {
+        let mut faults = Faults::default();
+        let resign = Resign::validate(settings, &mut faults);
+        let faults = faults.into_result(());
+        (resign, faults.err().map(|faults| faults.to_string()))
+    }
+
+    #[test]
+    fn a_keys_file_turns_the_mode_on() {
+        assert_eq!(validate(&ResignSettings::default()), (None, None));
+        let (resign, faults) = validate(&ResignSettings {
+            keys: Some("keys.toml".into()),
+            domains: Some("s3.lab.example, s3.example".into()),
+            ..ResignSettings::default()
+        });
+        let resign = resign.unwrap();
+        assert_eq!(faults, None);
+        assert_eq!(
+            (resign.region.as_str(), resign.regions),
+            ("us-east-1", vec!["us-east-1".to_owned()])
+        );
+        assert_eq!(resign.domains, ["s3.lab.example", "s3.example"]);
+    }
+
+    #[test]
+    fn the_other_settings_require_it() {
+        let (_, faults) = validate(&ResignSettings {
+            region: Some("eu-central-1".into()),
+            ..ResignSettings::default()
+        });
+        assert!(faults.unwrap().contains("resign-region: requires resign-keys"));
+    }
+}

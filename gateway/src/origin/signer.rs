@@ -1,0 +1,226 @@
+//! Signs requests again for the store, in re-sign mode.
+
+use std::{sync::Arc, time::SystemTime};
+
+use aws_credential_types::Credentials;
+use aws_sigv4::{
+    http_request::{
+        PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings,
+        UriPathNormalizationMode, sign,
+    },
+    sign::v4::SigningParams,
+};
+use aws_smithy_runtime_api::client::identity::Identity;
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts};
+use pushdown::wire::header::PREFIX;
+
+use crate::{
+    access::{Allowed, Keys, Secret, Upstream},
+    error::{Error, ErrorKind, Result},
+};
+
+const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
+/// The hash of no bytes.
+const EMPTY_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/// Signs for the store. Clones share the keys.
+#[derive(Debug, Clone)]
+pub struct Signer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    keys: Keys,
+    region: String,
+    /// The gateway's identity at the store.
+    identity: Option<Identity>,
+}
+
+/// The decision that a request may be sent, and what signs it. It is in the extensions of the request. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Signing(Arc<Order>);
+
+#[derive(Debug)]
+struct Order {
+    signer: Signer,
+    allowed: Allowed,
+    secret: Secret,
+    payload: SignedPayload,
+}
+
+/// What a signature for the store says about the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignedPayload {
+    /// There is none.
+    Empty,
+    /// Its SHA-256.
+    Hash([u8; 32]),
+    /// Nothing.
+    Unsigned,
+    /// Nothing; it has unsigned chunks and a trailer.
+    UnsignedTrailer,
+}
+
+// === impl Signer ===
+
+impl Signer {
+    /// A signer for the store's region. `identity` signs for keys without one of their own at the store.
+    pub fn new(keys: Keys, region: String, identity: Option<Credentials>) -> Self {
+        Self(Arc::new(Inner {
+            keys,
+            region,
+            identity: identity.map(Into::into),
+        }))
+    }
+
+    /// What signs a request that a key may make. `secret` is the one that the caller signed with.
+    pub fn signing(&self, allowed: Allowed, secret: Secret, payload: SignedPayload) -> Signing {
+        Signing(Arc::new(Order {
+            signer: self.clone(),
+            allowed,
+            secret,
+            payload,
+        }))
+    }
+}
+
+// === impl Signing ===
+
+impl Signing {
+    /// The decision.
+    pub fn allowed(&self) -> &Allowed {
+        &self.0.allowed
+    }
+
+    /// Signs the head of a request to `host`, whose target must be in canonical form.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AccessDenied`] if the key was withdrawn since the decision; [`ErrorKind::InvalidRequest`] for headers that
+    /// cannot be signed; [`ErrorKind::Internal`] without an identity for the key.
+    pub(super) fn sign(&self, parts: &mut Parts, host: &HeaderValue) -> Result<()> {
+        let inner = &self.0.signer.0;
+        if !self.0.allowed.is_still_valid(&inner.keys) {
+            return Err(Error::new(ErrorKind::AccessDenied, "Access Denied"));
+        }
+        drop_own_parameters(parts)?;
+        let payload = self.0.payload.to_text();
+        parts.headers.insert(header::HOST, host.clone());
+        parts.headers.insert(CONTENT_SHA256, text_value(&payload)?);
+        let identity = self.identity()?;
+        let params = SigningParams::builder()
+            .identity(&identity)
+            .region(&inner.region)
+            .name("s3")
+            .time(SystemTime::now())
+            .settings(settings())
+            .build()
+            .map_err(|error| internal("cannot sign a request for the store").with_source(error))?;
+        let headers = signed_headers(&parts.headers)?;
+        let signable = SignableRequest::new(
+            parts.method.as_str(),
+            parts.uri.to_string(),
+            headers.iter().map(|(name, value)| (*name, *value)),
+            SignableBody::Precomputed(payload),
+        );
+        let signed = signable.and_then(|signable| sign(signable, &params.into()));
+        let signed =
+            signed.map_err(|error| internal("cannot sign a request for the store").with_source(error))?;
+        let (instructions, _) = signed.into_parts();
+        for (name, value) in instructions.headers() {
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|error| internal("invalid name of a signed header").with_source(error))?;
+            let mut value = text_value(value)?;
+            value.set_sensitive(true);
+            parts.headers.insert(name, value);
+        }
+        Ok(())
+    }
+
+    /// Who signs.
+    fn identity(&self) -> Result<Identity> {
+        let key = self.0.allowed.key();
+        match key.upstream() {
+            Upstream::Caller => {
+                let secret = String::from_utf8_lossy(self.0.secret.as_bytes());
+                Ok(Credentials::new(key.access_key(), secret, None, None, "keys file").into())
+            }
+            Upstream::Gateway => self.0.signer.0.identity.clone().ok_or_else(|| {
+                internal("the gateway has no credentials for the store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+            }),
+        }
+    }
+}
+
+impl SignedPayload {
+    fn to_text(self) -> String {
+        match self {
+            Self::Empty => EMPTY_HASH.to_owned(),
+            Self::Hash(hash) => hex::encode(hash),
+            Self::Unsigned => "UNSIGNED-PAYLOAD".to_owned(),
+            Self::UnsignedTrailer => "STREAMING-UNSIGNED-PAYLOAD-TRAILER".to_owned(),
+        }
+    }
+}
+
+fn settings() -> SigningSettings {
+    let mut settings = SigningSettings::default();
+    settings.percent_encoding_mode = PercentEncodingMode::Single;
+    settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
+    settings.payload_checksum_kind = PayloadChecksumKind::NoHeader;
+    settings
+}
+
+/// The headers that a signature covers: what the store must not read otherwise. Proxies may change others.
+fn signed_headers(headers: &HeaderMap) -> Result<Vec<(&str, &str)>> {
+    let is_signed = |name: &HeaderName| {
+        *name == header::HOST
+            || *name == header::CONTENT_TYPE
+            || *name == CONTENT_MD5
+            || name.as_str().starts_with("x-amz-")
+    };
+    headers
+        .iter()
+        .filter(|(name, _)| is_signed(name))
+        .map(|(name, value)| {
+            let text = std::str::from_utf8(value.as_bytes()).map_err(|error| {
+                let message = format!("invalid header {name}: expected UTF-8");
+                Error::new(ErrorKind::InvalidRequest, message).with_source(error)
+            })?;
+            Ok((name.as_str(), text))
+        })
+        .collect()
+}
+
+/// Drops the parameters and the headers for the gateway: a store need not know them.
+fn drop_own_parameters(parts: &mut Parts) -> Result<()> {
+    let names: Vec<HeaderName> = parts.headers.keys().cloned().collect();
+    for name in names.iter().filter(|name| name.as_str().starts_with(PREFIX)) {
+        parts.headers.remove(name);
+    }
+    let is_own = |pair: &str| pair.to_ascii_lowercase().starts_with(PREFIX);
+    let Some(query) = parts.uri.query().filter(|query| query.split('&').any(is_own)) else {
+        return Ok(());
+    };
+    let kept: Vec<&str> = query.split('&').filter(|pair| !is_own(pair)).collect();
+    let target = if kept.is_empty() {
+        parts.uri.path().to_owned()
+    } else {
+        format!("{}?{}", parts.uri.path(), kept.join("&"))
+    };
+    let mut uri = parts.uri.clone().into_parts();
+    let target = target
+        .parse()
+        .map_err(|error| internal("invalid target").with_source(error))?;
+    uri.path_and_query = Some(target);
+    parts.uri = Uri::from_parts(uri).map_err(|error| internal("invalid target").with_source(error))?;
+    Ok(())
+}
+
+fn text_value(text: &str) -> Result<HeaderValue> {
+    HeaderValue::from_str(text)
+        .map_err(|error| internal("invalid value of a signed header").with_source(error))
+}
+
+fn internal(message: &'static str) -> Error {
+    Error::new(ErrorKind::Internal, message)
+}

@@ -1,0 +1,199 @@
+//! Re-sign mode: callers sign with keys of the gateway, which verifies them, decides by their grants, and signs again for the
+//! store.
+//!
+//! [`Resign::admit`] is the only way in. What it returns has the canonical target, the headers that the store may get, and a
+//! [`Signing`] that the origin requires to send it.
+
+mod head;
+
+use std::{io, sync::Arc, time::SystemTime};
+
+use aws_credential_types::Credentials;
+use http::{HeaderMap, HeaderValue, header, request::Parts};
+use pushdown::{Pipeline, Step};
+
+use crate::{
+    access::{Access, Action, Denied, Grants, Keys, KeysWatcher, ModelNames, Needs, Reload},
+    config,
+    error::{Error, ErrorKind, Result},
+    origin::{SignedPayload, Signer, Signing},
+    s3::{
+        action::Operation,
+        address::{AddressStyle, RequestAddress},
+        auth::{ChunkSeed, PayloadMode, Verified, Verifier},
+    },
+};
+
+/// Verifies, decides and signs. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Resign(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    verifier: Verifier,
+    domains: Vec<String>,
+    keys: Keys,
+    signer: Signer,
+    _watcher: KeysWatcher,
+}
+
+/// How to verify the body of an admitted request. It is in the extensions of the request.
+#[derive(Debug, Clone)]
+pub struct BodyCheck {
+    /// What the signature says about the body.
+    pub mode: PayloadMode,
+    /// What signatures of chunks are computed from.
+    pub seed: Option<ChunkSeed>,
+    /// The headers as sent: they declare lengths and trailers.
+    pub headers: HeaderMap,
+}
+
+// === impl Resign ===
+
+impl Resign {
+    /// Reads the keys file, and watches it. Must be called within the runtime.
+    ///
+    /// # Errors
+    /// All faults of the keys file at once.
+    pub fn build(config: &config::Resign) -> io::Result<Self> {
+        let keys = Keys::from_file(&config.keys).map_err(io::Error::other)?;
+        let signer = Signer::new(keys.clone(), config.region.clone(), credentials());
+        let watcher = KeysWatcher::start(keys.clone(), config.keys.clone(), log_reload)?;
+        Ok(Self(Arc::new(Inner {
+            verifier: Verifier::new(
+                config.regions.clone(),
+                config.domains.clone(),
+                config.public_hosts.clone(),
+            ),
+            domains: config.domains.clone(),
+            keys,
+            signer,
+            _watcher: watcher,
+        })))
+    }
+
+    /// Verifies the head of a request, decides on it, and returns the head that the store gets.
+    ///
+    /// # Errors
+    /// Those of verification, as AWS words them; [`ErrorKind::AccessDenied`] without a grant.
+    pub fn admit(&self, mut parts: Parts, has_pipeline: bool) -> Result<Parts> {
+        let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
+        let accesses = accesses(&parts, &verified)?;
+        let needs = Needs {
+            pipelines: has_pipeline,
+            models: Vec::new(),
+        };
+        let allowed = Grants::decide(verified.key(), &accesses, &needs).map_err(|denied| refuse(&denied))?;
+        let allowed = allowed.signed_with(verified.secret());
+        let payload = signed_payload(verified.payload());
+        let signing = self.0.signer.signing(allowed, verified.secret().clone(), payload);
+        let check = BodyCheck {
+            mode: verified.payload(),
+            seed: verified.chunk_seed().cloned(),
+            headers: parts.headers.clone(),
+        };
+        head::rewrite(&mut parts, &verified)?;
+        parts.extensions.insert(signing);
+        parts.extensions.insert(check);
+        Ok(parts)
+    }
+
+    /// Whether the host of a request names its bucket.
+    pub fn is_virtual_host(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(header::HOST).map_or(&b""[..], HeaderValue::as_bytes);
+        let address = RequestAddress::from_decoded(host, b"/", &self.0.domains);
+        address.is_some_and(|address| address.style() == AddressStyle::VirtualHost)
+    }
+
+    /// Verifies a request for models, which only keys with all models may list and download.
+    ///
+    /// # Errors
+    /// Those of verification; [`ErrorKind::AccessDenied`] for a key with some models or none.
+    pub fn admit_to_models(&self, parts: Parts) -> Result<Parts> {
+        let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
+        match verified.key().models() {
+            ModelNames::All => Ok(parts),
+            ModelNames::Named(_) => Err(access_denied()),
+        }
+    }
+
+    /// Checks that the caller of an admitted request may run all models of its pipeline.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AccessDenied`] for the first model that it may not run.
+    pub fn check_models(signing: &Signing, pipeline: &Pipeline) -> Result<()> {
+        let allowed = signing.allowed().key().models();
+        let mut models = pipeline.steps().iter().flat_map(Step::models);
+        match models.find(|model| !allowed.contains(model.name())) {
+            None => Ok(()),
+            Some(model) => Err(refuse(&Denied::NoModel(model.name().to_owned()))),
+        }
+    }
+
+    /// The account of an access key that a caller claims.
+    pub fn claimed_tenant(&self, access_key: &str) -> Option<String> {
+        Some(self.0.keys.get(access_key)?.tenant().to_owned())
+    }
+}
+
+/// What a request needs.
+fn accesses(parts: &Parts, verified: &Verified) -> Result<Vec<Access>> {
+    let address = verified.address();
+    let operation = Operation::new(&parts.method, address, verified.query(), &parts.headers);
+    if operation.is_delete_objects() {
+        // The keys are in the body, so all of the bucket must be granted.
+        let bucket = address.bucket();
+        let everything = |action| Access::prefix(action, bucket, b"");
+        return Ok(vec![everything(Action::Delete), everything(Action::Versions)]);
+    }
+    if operation.is_list_buckets() && !verified.key().is_unrestricted() {
+        return Err(access_denied());
+    }
+    Ok(operation.accesses().to_vec())
+}
+
+/// What the signature for the store says about a body that was verified in this way.
+const fn signed_payload(mode: PayloadMode) -> SignedPayload {
+    match mode {
+        PayloadMode::Hash(hash) => SignedPayload::Hash(hash),
+        PayloadMode::Unsigned | PayloadMode::SignedChunks => SignedPayload::Unsigned,
+        PayloadMode::UnsignedTrailer | PayloadMode::SignedChunksTrailer => SignedPayload::UnsignedTrailer,
+    }
+}
+
+/// The gateway's identity at the store, from the environment.
+fn credentials() -> Option<Credentials> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Some(Credentials::new(
+        variable("AWS_ACCESS_KEY_ID")?,
+        variable("AWS_SECRET_ACCESS_KEY")?,
+        variable("AWS_SESSION_TOKEN"),
+        None,
+        "environment",
+    ))
+}
+
+fn refuse(denied: &Denied) -> Error {
+    tracing::info!(reason = denied.audit_reason(), "denied");
+    if denied.is_invalid_request() {
+        return Error::new(
+            ErrorKind::InvalidRequest,
+            "invalid bucket or key: expected a valid bucket name, and no segment . or .. in the key",
+        );
+    }
+    access_denied()
+}
+
+fn access_denied() -> Error {
+    Error::new(ErrorKind::AccessDenied, "Access Denied")
+}
+
+fn log_reload(reload: &Reload) {
+    match reload {
+        Reload::Replaced { generation, keys } => tracing::info!(generation, keys, "keys file reloaded"),
+        Reload::Unchanged => {}
+        Reload::Failed(faults) => {
+            tracing::error!(%faults, "cannot reload the keys file: the earlier keys stay in use");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The head of an admitted request, as the store gets it: canonical, and without what only the caller's signature covered.
+
+use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    s3::auth::{PayloadMode, Verified},
+};
+
+const AMZ_PREFIX: &str = "x-amz-";
+/// Headers of the caller's signature.
+const SIGNATURE_HEADERS: [HeaderName; 6] = [
+    header::AUTHORIZATION,
+    header::HOST,
+    header::DATE,
+    HeaderName::from_static("x-amz-content-sha256"),
+    HeaderName::from_static("x-amz-date"),
+    HeaderName::from_static("x-amz-security-token"),
+];
+/// Headers by which proxies and stores pass rights to each other: what the gateway signs, it vouches for.
+const FOREIGN_PREFIXES: [&str; 4] = ["x-minio-", "x-seaweedfs-", "x-rgw-", "x-forwarded-"];
+/// Other headers that need no signature.
+const ORDINARY: [HeaderName; 14] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::CACHE_CONTROL,
+    header::CONNECTION,
+    header::EXPECT,
+    header::EXPIRES,
+    header::ORIGIN,
+    header::RANGE,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::USER_AGENT,
+    header::ACCESS_CONTROL_REQUEST_HEADERS,
+    header::ACCESS_CONTROL_REQUEST_METHOD,
+];
+const ORDINARY_PREFIXES: [&str; 3] = ["content-", "if-", "x-pushdown-"];
+
+/// Replaces target and headers.
+///
+/// # Errors
+/// [`ErrorKind::InvalidRequest`] for a parameter that is no valid header.
+pub(super) fn rewrite(parts: &mut Parts, verified: &Verified) -> Result<()> {
+    let mut headers = HeaderMap::with_capacity(parts.headers.len());
+    for (name, value) in &parts.headers {
+        if is_kept(name, verified) {
+            headers.append(name, value.clone());
+        }
+    }
+    let mut query = String::new();
+    for (name, value) in verified.query().pairs() {
+        if name.to_ascii_lowercase().starts_with(AMZ_PREFIX) {
+            hoist(&mut headers, name, value)?;
+            continue;
+        }
+        query.push(if query.is_empty() { '?' } else { '&' });
+        query.push_str(name);
+        query.push('=');
+        query.push_str(value);
+    }
+    if verified.payload() == PayloadMode::SignedChunks {
+        drop_chunk_headers(&mut headers);
+    }
+    let target = verified.address().path_style() + &query;
+    parts.uri = target
+        .parse()
+        .map_err(|error| invalid("invalid request target").with_source(error))?;
+    parts.headers = headers;
+    Ok(())
+}
+
+fn is_kept(name: &HeaderName, verified: &Verified) -> bool {
+    let text = name.as_str();
+    let has_prefix = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
+    if SIGNATURE_HEADERS.contains(name) || has_prefix(&FOREIGN_PREFIXES) {
+        return false;
+    }
+    verified.has_signed(name) || ORDINARY.contains(name) || has_prefix(&ORDINARY_PREFIXES)
+}
+
+/// Sends a signed `x-amz-*` parameter as the header that it stands for.
+fn hoist(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
+    let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).map_err(|error| {
+        invalid("invalid parameter x-amz-*: expected the name of a header").with_source(error)
+    })?;
+    let value: Vec<u8> = percent_encoding::percent_decode_str(value).collect();
+    let value = HeaderValue::from_bytes(&value).map_err(|error| {
+        invalid("invalid parameter x-amz-*: expected the value of a header").with_source(error)
+    })?;
+    headers.insert(name, value);
+    Ok(())
+}
+
+/// Drops what describes the framing of chunks: the store gets the decoded bytes.
+fn drop_chunk_headers(headers: &mut HeaderMap) {
+    headers.remove(HeaderName::from_static("x-amz-decoded-content-length"));
+    let Some(encoding) = headers.remove(header::CONTENT_ENCODING) else {
+        return;
+    };
+    let text = String::from_utf8_lossy(encoding.as_bytes()).into_owned();
+    let others: Vec<&str> = text
+        .split(',')
+        .map(str::trim)
+        .filter(|coding| !coding.eq_ignore_ascii_case("aws-chunked"))
+        .collect();
+    if !others.is_empty()
+        && let Ok(others) = HeaderValue::from_str(&others.join(","))
+    {
+        headers.insert(header::CONTENT_ENCODING, others);
+    }
+}
+
+fn invalid(message: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidRequest, message)
+}

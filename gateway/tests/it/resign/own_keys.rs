@@ -1,0 +1,193 @@
+//! `upstream = "self"`: the store answers through the gateway as it does directly, however a client addresses and signs.
+
+use std::net::SocketAddr;
+use std::slice;
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown_testkit::{Backend, Gateway, Keys, Request, Response, ScriptedOrigin, Weed};
+
+use super::{
+    BUCKET, Client, Grant, KeysFile, accept, caller, error_of, identity, key_block, launch, operations,
+};
+use crate::it::parity::compare;
+
+/// A key in canonical form, and as other clients may send it.
+struct OddKey {
+    canonical: &'static str,
+    other: &'static str,
+}
+
+/// One of the forms of a key.
+type Spelling = fn(&OddKey) -> &'static str;
+
+const ODD_KEYS: [OddKey; 7] = [
+    OddKey {
+        canonical: "with%20two%20%20spaces",
+        other: "with%20two%20%20spaces",
+    },
+    OddKey {
+        canonical: "a%2Bb%3Ac%28d%29e%21f%2Ag%27h%40i%2Cj%3Bk%3Dl%26m%24n",
+        other: "a+b:c(d)e!f*g'h@i,j;k=l&m$n",
+    },
+    OddKey {
+        canonical: "caf%C3%A9/gr%C3%BC%C3%9Fe",
+        other: "caf%c3%a9/gr%c3%bc%c3%9fe",
+    },
+    OddKey {
+        canonical: "folder/slash",
+        other: "folder%2Fslash",
+    },
+    OddKey {
+        canonical: "an%252Fescape",
+        other: "an%252Fescape",
+    },
+    OddKey {
+        canonical: "tilde~dash-dot.under_score",
+        other: "tilde%7Edash%2Ddot%2Eunder%5Fscore",
+    },
+    OddKey {
+        canonical: "100%25",
+        other: "%31%30%30%25",
+    },
+];
+
+/// A gateway in front of a store, with a key that the store knows, too.
+struct Lab {
+    direct: Client,
+    through: Client,
+    _gateway: Gateway,
+    _keys_file: KeysFile,
+}
+
+impl Lab {
+    fn new(store: SocketAddr, keys: &Keys) -> Result<Self> {
+        let keys_file = KeysFile::new(&[key_block(keys, "self", &[])])?;
+        let gateway = launch(store, &identity(), &keys_file, &[])?;
+        Ok(Self {
+            direct: Client::new(keys, store),
+            through: Client::new(keys, gateway.listen()),
+            _gateway: gateway,
+            _keys_file: keys_file,
+        })
+    }
+
+    /// Clients of the gateway that differ in how they address and sign.
+    fn clients(&self) -> [(&'static str, Client); 4] {
+        let (path, host) = (self.through.clone(), self.through.with_virtual_host());
+        [
+            ("path, presigned", path.presigned()),
+            ("path", path),
+            ("virtual host, presigned", host.presigned()),
+            ("virtual host", host),
+        ]
+    }
+}
+
+#[test]
+fn seaweedfs_answers_as_it_does_directly() -> Result<()> {
+    if !Backend::SeaweedFs.is_enabled()? {
+        return Ok(());
+    }
+    let keys = caller();
+    let store = Weed::launch(slice::from_ref(&keys))?;
+    let lab = Lab::new(store.address(), &keys)?;
+    lab.direct.store(BUCKET, "")?;
+    operations::create_objects(&lab.direct)?;
+    let mut differences = Vec::new();
+    for (name, operation) in operations::ALL {
+        let expected = operation(&lab.direct).with_context(|| format!("{name}: direct"))?;
+        for (style, client) in lab.clients() {
+            let name = format!("{name}, {style}");
+            let found = operation(&client).with_context(|| name.clone())?;
+            differences.extend(compare::write_difference(&name, &expected, &found));
+        }
+    }
+    let expected = odd_keys(&lab.direct, |key| key.canonical).context("odd keys: direct")?;
+    let spellings: [Spelling; 2] = [|key| key.canonical, |key| key.other];
+    for (style, client) in lab.clients() {
+        for spelling in spellings {
+            let found = odd_keys(&client, spelling).with_context(|| format!("odd keys, {style}"))?;
+            differences.extend(compare::write_difference("odd keys", &expected, &found));
+        }
+    }
+    ensure!(differences.is_empty(), "{}", differences.join("\n"));
+    Ok(())
+}
+
+fn odd_keys(client: &Client, spelling: Spelling) -> Result<Vec<Response>> {
+    let mut answers = Vec::new();
+    for key in &ODD_KEYS {
+        let target = format!("{BUCKET}/odd/{}", spelling(key));
+        let put = client.put(&target, key.canonical)?;
+        ensure!(put.status == 200, "PUT {target}: {put:?}");
+        let get = client.call("GET", &target)?;
+        ensure!(get.body == key.canonical.as_bytes(), "GET {target}: {get:?}");
+        answers.extend([put, get, client.call("DELETE", &target)?]);
+    }
+    Ok(answers)
+}
+
+/// The store sees the caller's key, the canonical target and its own host, and nothing of the first signature.
+#[test]
+fn a_request_is_signed_again_with_the_key_of_its_caller() -> Result<()> {
+    let origin = ScriptedOrigin::start(accept)?;
+    let lab = Lab::new(origin.address(), &caller())?;
+    let target = format!("{BUCKET}/a+b:c?versionId=x%2fy&response-content-type=a+b");
+    for (style, client) in lab.clients() {
+        let request = client
+            .request("GET", &target)
+            .header("X-Amz-Expected-Bucket-Owner", "owner");
+        let signed = client.sign(request)?.header("X-Forwarded-For", "192.0.2.1");
+        ensure!(signed.send(client.address)?.status == 200, "{style}");
+        let head = origin.requests().pop().context(style)?;
+        let expected =
+            format!("GET {BUCKET}/a%2Bb%3Ac?response-content-type=a%20b&versionId=x%2Fy HTTP/1.1\r\n");
+        ensure!(head.starts_with(&expected), "{style}: {head}");
+        let head = head.to_ascii_lowercase();
+        for line in [
+            format!("\r\nhost: {}\r\n", origin.address()),
+            "\r\nx-amz-expected-bucket-owner: owner\r\n".to_owned(),
+            format!("credential={}/", caller().access.to_ascii_lowercase()),
+        ] {
+            ensure!(head.contains(&line), "{style}: expected {line:?} in {head}");
+        }
+        for text in [
+            signature(&signed).context(style)?,
+            "x-forwarded-for",
+            "x-amz-signature",
+        ] {
+            ensure!(!head.contains(text), "{style}: found {text:?} in {head}");
+        }
+    }
+    Ok(())
+}
+
+/// The 64 digits of a request's signature.
+fn signature(request: &Request) -> Option<&str> {
+    let mut headers = request.headers.iter();
+    let authorization = headers.find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let text = authorization.map_or(request.target.as_str(), |(_, value)| value.as_str());
+    text.split_once("ignature=")?.1.get(..64)
+}
+
+/// Grants of a key that the store knows narrow what the store allows.
+#[test]
+fn grants_narrow_what_the_store_allows() -> Result<()> {
+    let origin = ScriptedOrigin::start(accept)?;
+    let keys = caller();
+    let grants = [Grant::new("photos", "2024/", &["read"])];
+    let keys_file = KeysFile::new(&[key_block(&keys, "self", &grants)])?;
+    let gateway = launch(origin.address(), &identity(), &keys_file, &[])?;
+    let client = Client::new(&keys, gateway.listen());
+    for (method, key) in [("PUT", "2024/a"), ("GET", "2023/a"), ("GET", "2024-secret/a")] {
+        let answer = client.call(method, &format!("{BUCKET}/{key}"))?;
+        assert_eq!(
+            error_of(&answer),
+            (403, "AccessDenied".to_owned()),
+            "{method} {key}"
+        );
+    }
+    assert_eq!(origin.connections(), 0);
+    assert_eq!(client.call("GET", &format!("{BUCKET}/2024/a"))?.status, 200);
+    Ok(())
+}

@@ -138,7 +138,7 @@ deny: ## Check licences, advisories and sources of all dependencies (installs ca
 bench: ## Compare with libjpeg-turbo, Pillow, OpenCV, torchvision and nginx (PEERS=torch installs torchvision, 5 GB)
 	@scripts/bench.sh
 	@$(CARGO) bench --locked -p pushdown-bench
-	@$(CARGO) bench --locked -p pushdown-gateway --bench cache
+	@$(CARGO) bench --locked -p pushdown-gateway --bench cache --bench resign
 
 bench-memory: ## Measure peak memory with many large photos at once, and with large bodies
 	@scripts/bench.sh memory

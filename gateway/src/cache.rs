@@ -51,7 +51,11 @@ pub use value::{CacheSample, CacheUnit, CachedValue, Candidate};
 
 /// The result cache, or none. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct ResultCache(Option<Arc<Inner>>);
+pub struct ResultCache {
+    inner: Option<Arc<Inner>>,
+    /// Who shares values, those in flight too.
+    scope: Scope,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -73,12 +77,12 @@ struct Inner {
 impl ResultCache {
     /// Whether there is a cache at all.
     pub const fn is_on(&self) -> bool {
-        self.0.is_some()
+        self.inner.is_some()
     }
 
     /// Who shares values.
-    pub fn scope(&self) -> Scope {
-        self.0.as_ref().map_or(Scope::Shared, |inner| inner.scope)
+    pub const fn scope(&self) -> Scope {
+        self.scope
     }
 
     /// The name of the group of tenants that share values with this one.
@@ -88,32 +92,32 @@ impl ResultCache {
 
     /// The last known version of an object.
     pub fn known_object(&self, object: &ObjectId) -> Option<Arc<SourceHead>> {
-        self.0.as_ref()?.objects.get(object)
+        self.inner.as_ref()?.objects.get(object)
     }
 
     /// The authorization of an earlier request with the same signed target, if the operator allows to remember it.
     pub fn recall(&self, request: &OriginRequest) -> Option<Authorization> {
-        let remembered = self.0.as_ref()?.remembered.as_ref()?;
+        let remembered = self.inner.as_ref()?.remembered.as_ref()?;
         remembered.get(request, SystemTime::now())
     }
 
     /// Remembers the authorization of a request, if the operator allows it.
     pub fn remember_authorization(&self, request: &OriginRequest, authorization: &Authorization) {
-        if let Some(remembered) = self.0.as_ref().and_then(|inner| inner.remembered.as_ref()) {
+        if let Some(remembered) = self.inner.as_ref().and_then(|inner| inner.remembered.as_ref()) {
             remembered.insert(request, authorization, SystemTime::now());
         }
     }
 
     /// Remembers the version of an object that the store has just answered with.
     pub fn remember(&self, object: ObjectId, source: &Arc<SourceHead>) {
-        if let Some(inner) = &self.0 {
+        if let Some(inner) = &self.inner {
             inner.objects.insert(object, Arc::clone(source));
         }
     }
 
     /// Forgets an object that the store no longer has.
     pub fn forget(&self, object: &ObjectId) {
-        if let Some(inner) = &self.0 {
+        if let Some(inner) = &self.inner {
             inner.objects.remove(object);
         }
     }
@@ -125,7 +129,7 @@ impl ResultCache {
         etag: &HeaderValue,
         stages: std::ops::RangeInclusive<usize>,
     ) -> Option<Candidate> {
-        let inner = self.0.as_ref()?;
+        let inner = self.inner.as_ref()?;
         let last = sample.prefixes.last_deterministic(*stages.end());
         (*stages.start()..=last).rev().find_map(|stage| {
             let prefix = sample.prefixes.digest(stage)?;
@@ -152,7 +156,7 @@ impl ResultCache {
         object: &ObjectId,
         authorization: &Authorization,
     ) -> Option<CachedValue> {
-        let inner = self.0.as_ref()?;
+        let inner = self.inner.as_ref()?;
         if !authorization.covers(object, &candidate.etag) {
             return None;
         }
@@ -168,7 +172,7 @@ impl ResultCache {
 
     /// Removes a value that cannot be used.
     pub fn discard(&self, candidate: &Candidate) {
-        if let Some(inner) = &self.0 {
+        if let Some(inner) = &self.inner {
             inner.tiers.remove(&candidate.key);
         }
     }
@@ -176,7 +180,7 @@ impl ResultCache {
     /// Counts a request that the store has authorized, for the value at `stage`. It decides about the share of its data set.
     pub fn observe_request(&self, sample: &CacheSample, stage: usize, hints: Option<Hints>) {
         let stage = sample.prefixes.last_deterministic(stage);
-        if let Some(inner) = &self.0
+        if let Some(inner) = &self.inner
             && stage > 0
             && let Some(set) = inner.set(sample, stage)
         {
@@ -190,7 +194,7 @@ impl ResultCache {
 
     /// Whether the value at `stage` is to be cached, or at least to be measured, as the first one of its data set.
     pub fn is_wanted(&self, sample: &CacheSample, stage: usize) -> bool {
-        let Some(inner) = &self.0 else { return false };
+        let Some(inner) = &self.inner else { return false };
         let Some(set) = inner.set(sample, stage) else {
             return false;
         };
@@ -205,12 +209,12 @@ impl ResultCache {
             let set = inner.set(sample, stage)?;
             Some(inner.shares.lock().cached_ratio(set))
         };
-        self.0.as_ref().and_then(ratio).unwrap_or_default()
+        self.inner.as_ref().and_then(ratio).unwrap_or_default()
     }
 
     /// Counts a value that answered a request from the cache, at `stage` and after this time.
     pub fn observe_hit(&self, sample: &CacheSample, stage: usize, time: Duration) {
-        if let Some(inner) = &self.0
+        if let Some(inner) = &self.inner
             && let Some(set) = inner.set(sample, stage)
         {
             inner.hit_times.of(sample.unit).observe(time);
@@ -222,7 +226,7 @@ impl ResultCache {
     /// The tier for a value that a request has computed at `stage`, with the time that it took from the object. `None` if it
     /// is not worth caching.
     pub fn admit(&self, sample: &CacheSample, stage: usize, bytes: u64, cost: Duration) -> Option<Tier> {
-        let inner = self.0.as_ref().filter(|_| bytes <= MAX_VALUE_BYTES)?;
+        let inner = self.inner.as_ref().filter(|_| bytes <= MAX_VALUE_BYTES)?;
         let set = inner.set(sample, stage)?;
         let mut shares = inner.shares.lock();
         let hash = sample.object.path_hash();
@@ -241,7 +245,7 @@ impl ResultCache {
         value: &Sample,
         tier: Tier,
     ) {
-        if let Some(inner) = &self.0
+        if let Some(inner) = &self.inner
             && let Some(prefix) = sample.prefixes.digest(stage)
             && let Some(entry) = Entry::new(source, value)
         {
@@ -256,14 +260,14 @@ impl ResultCache {
 
     /// Counts a value by where it came from.
     fn count_value(&self, origin: &'static str) {
-        if let Some(inner) = &self.0 {
+        if let Some(inner) = &self.inner {
             inner.metrics.count_value(origin);
         }
     }
 
     /// Writes what is still in buffers.
     pub async fn close(&self) {
-        if let Some(inner) = &self.0 {
+        if let Some(inner) = &self.inner {
             inner.tiers.close().await;
         }
     }

@@ -31,6 +31,7 @@ pub use progress::{Progress, StallTimeouts};
 pub use signer::{SignedPayload, Signer, Signing};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
+use crate::access::Upstream;
 use crate::body::Body;
 use crate::config::Limits;
 use crate::error::Result;
@@ -84,9 +85,9 @@ impl Config {
 impl Origin {
     /// Sends a request without a body unchanged.
     pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
-        let is_ours = request.extensions().get::<Signing>().is_some();
+        let signer = request.extensions().get::<Signing>().map(Signing::upstream);
         let answer = self.client.send_without_body(request).await?;
-        self.check(self.forward(answer, ()), is_ours).await
+        self.check(self.forward(answer, ()), signer).await
     }
 
     /// Sends a request with a body unchanged. `guard` is dropped with the answer's body.
@@ -99,9 +100,9 @@ impl Origin {
     where
         G: Unpin + Send + 'static,
     {
-        let is_ours = request.extensions().get::<Signing>().is_some();
+        let signer = request.extensions().get::<Signing>().map(Signing::upstream);
         let answer = self.client.send(request, progress).await?;
-        self.check(self.forward(answer, guard), is_ours).await
+        self.check(self.forward(answer, guard), signer).await
     }
 
     /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
@@ -146,11 +147,10 @@ impl Origin {
     }
 
     /// Keeps answers about the gateway's own signature from the caller.
-    async fn check(&self, answer: Response<Body>, is_ours: bool) -> Result<Response<Body>> {
-        if is_ours {
-            refusal::check(answer).await
-        } else {
-            Ok(answer)
+    async fn check(&self, answer: Response<Body>, signer: Option<Upstream>) -> Result<Response<Body>> {
+        match signer {
+            Some(signer) => refusal::check(answer, signer).await,
+            None => Ok(answer),
         }
     }
 

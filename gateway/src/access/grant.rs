@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use super::action::{Access, Action, Target};
 
+/// First segments of the paths under which stores serve their own administration: not buckets, unless a grant names them.
+const RESERVED: [&[u8]; 4] = [b"admin", b"minio", b"rustfs", b"seaweedfs"];
+
 /// The buckets of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BucketScope {
-    /// `*`: all buckets.
+    /// `*`: all buckets but those with a name under which a store may serve its administration.
     All,
     /// The bucket with this name.
     Named(String),
@@ -74,7 +77,7 @@ impl Grant {
 impl BucketScope {
     pub(super) fn contains(&self, bucket: &[u8]) -> bool {
         match self {
-            Self::All => true,
+            Self::All => !RESERVED.contains(&bucket),
             Self::Named(name) => name.as_bytes() == bucket,
         }
     }
@@ -85,5 +88,20 @@ impl BucketScope {
             Self::All => "*",
             Self::Named(name) => name,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With the identity of the gateway, `GET /minio/admin/v3/export-iam` would read the secrets of all users.
+    #[test]
+    fn all_buckets_are_not_the_administration_of_a_store() {
+        let named = BucketScope::Named("minio".to_owned());
+        for name in ["admin", "minio", "rustfs", "seaweedfs"] {
+            assert!(!BucketScope::All.contains(name.as_bytes()), "{name}");
+        }
+        assert!(BucketScope::All.contains(b"photos") && named.contains(b"minio"));
     }
 }

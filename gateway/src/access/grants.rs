@@ -195,6 +195,7 @@ impl Allowed {
         let left = current.secrets();
         self.secrets().iter().any(|secret| left.contains(secret))
             && current.upstream() == self.key.upstream()
+            && current.models() == self.key.models()
             && evaluate(&current, &self.accesses, &self.needs).is_ok()
     }
 

@@ -74,7 +74,7 @@ impl ResultCache {
         etag: &HeaderValue,
         stage: usize,
     ) -> Option<CellFlight> {
-        let inner = self.0.as_ref()?;
+        let inner = self.inner.as_ref()?;
         let key = inner.key(sample, etag, &sample.prefixes.digest(stage)?);
         inner.cell_flights.begin(key)
     }
@@ -86,7 +86,7 @@ impl ResultCache {
         etag: &HeaderValue,
         stage: usize,
     ) -> Option<impl Future<Output = Option<Sample>> + use<>> {
-        let inner = self.0.as_ref()?;
+        let inner = self.inner.as_ref()?;
         let key = inner.key(sample, etag, &sample.prefixes.digest(stage)?);
         inner.cell_flights.wait(&key)
     }

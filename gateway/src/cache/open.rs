@@ -45,7 +45,10 @@ impl Config {
     pub async fn build(self, metrics: Metrics) -> std::io::Result<ResultCache> {
         let disk_bytes = self.disk.as_ref().map_or(0, |(_, bytes)| *bytes);
         if self.memory_bytes == 0 && disk_bytes == 0 {
-            return Ok(ResultCache::default());
+            return Ok(ResultCache {
+                inner: None,
+                scope: self.scope,
+            });
         }
         let disk = self
             .disk
@@ -77,7 +80,10 @@ impl Config {
                 inner.shares.lock().reallocate(inner.started.elapsed());
             }
         });
-        Ok(ResultCache(Some(inner)))
+        Ok(ResultCache {
+            inner: Some(inner),
+            scope: self.scope,
+        })
     }
 }
 

@@ -19,7 +19,7 @@ pub struct CacheStatus {
 impl ResultCache {
     /// The state of the cache, for the status page; `None` without a cache.
     pub fn status(&self) -> Option<CacheStatus> {
-        let inner = self.0.as_ref()?;
+        let inner = self.inner.as_ref()?;
         let mut sets = inner.shares.lock().snapshot(inner.started.elapsed());
         sets.truncate(MAX_STATUS_SETS);
         Some(CacheStatus {

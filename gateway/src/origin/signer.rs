@@ -92,12 +92,17 @@ impl Signing {
         &self.0.allowed
     }
 
+    /// Who signs at the store.
+    pub fn upstream(&self) -> Upstream {
+        self.0.allowed.key().upstream()
+    }
+
     /// Signs the head of a request to `host`, whose target must be in canonical form.
     ///
     /// # Errors
     /// [`ErrorKind::AccessDenied`] if the key was withdrawn since the decision; [`ErrorKind::InvalidRequest`] for headers that
     /// cannot be signed; [`ErrorKind::Internal`] without an identity for the key.
-    pub(super) fn sign(&self, parts: &mut Parts, host: &HeaderValue) -> Result<()> {
+    pub fn sign(&self, parts: &mut Parts, host: &HeaderValue) -> Result<()> {
         let inner = &self.0.signer.0;
         if !self.0.allowed.is_still_valid(&inner.keys) {
             return Err(Error::new(ErrorKind::AccessDenied, "Access Denied"));
@@ -145,7 +150,10 @@ impl Signing {
                 Ok(Credentials::new(key.access_key(), secret, None, None, "keys file").into())
             }
             Upstream::Gateway => self.0.signer.0.identity.clone().ok_or_else(|| {
-                internal("the gateway has no credentials for the store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+                tracing::error!(
+                    "no credentials for the store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                );
+                internal("the gateway has no credentials for the store")
             }),
         }
     }

@@ -9,28 +9,22 @@ use crate::{
 
 const AMZ_PREFIX: &str = "x-amz-";
 /// Headers of the caller's signature.
-const SIGNATURE_HEADERS: [HeaderName; 6] = [
-    header::AUTHORIZATION,
-    header::HOST,
-    header::DATE,
+const SIGNATURE_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-amz-content-sha256"),
     HeaderName::from_static("x-amz-date"),
     HeaderName::from_static("x-amz-security-token"),
 ];
-/// Headers by which proxies and stores pass rights to each other: what the gateway signs, it vouches for.
-const FOREIGN_PREFIXES: [&str; 4] = ["x-minio-", "x-seaweedfs-", "x-rgw-", "x-forwarded-"];
-/// Other headers that need no signature.
-const ORDINARY: [HeaderName; 14] = [
+/// Other headers that are sent, signed or not. What the gateway signs, it vouches for: others could be rights that stores and
+/// proxies pass to each other. `Connection` names headers to drop, after they were verified.
+const ORDINARY: [HeaderName; 12] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
     header::ACCEPT_LANGUAGE,
     header::CACHE_CONTROL,
-    header::CONNECTION,
     header::EXPECT,
     header::EXPIRES,
     header::ORIGIN,
     header::RANGE,
-    header::TE,
     header::TRANSFER_ENCODING,
     header::USER_AGENT,
     header::ACCESS_CONTROL_REQUEST_HEADERS,
@@ -74,10 +68,10 @@ pub(super) fn rewrite(parts: &mut Parts, verified: &Verified) -> Result<()> {
 fn is_kept(name: &HeaderName, verified: &Verified) -> bool {
     let text = name.as_str();
     let has_prefix = |prefixes: &[&str]| prefixes.iter().any(|prefix| text.starts_with(prefix));
-    if SIGNATURE_HEADERS.contains(name) || has_prefix(&FOREIGN_PREFIXES) {
-        return false;
+    if text.starts_with(AMZ_PREFIX) {
+        return verified.has_signed(name) && !SIGNATURE_HEADERS.contains(name);
     }
-    verified.has_signed(name) || ORDINARY.contains(name) || has_prefix(&ORDINARY_PREFIXES)
+    ORDINARY.contains(name) || has_prefix(&ORDINARY_PREFIXES)
 }
 
 /// Sends a signed `x-amz-*` parameter as the header that it stands for.
@@ -96,17 +90,16 @@ fn hoist(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
 /// Drops what describes the framing of chunks: the store gets the decoded bytes.
 fn drop_chunk_headers(headers: &mut HeaderMap) {
     headers.remove(HeaderName::from_static("x-amz-decoded-content-length"));
-    let Some(encoding) = headers.remove(header::CONTENT_ENCODING) else {
-        return;
-    };
-    let text = String::from_utf8_lossy(encoding.as_bytes()).into_owned();
-    let others: Vec<&str> = text
-        .split(',')
-        .map(str::trim)
-        .filter(|coding| !coding.eq_ignore_ascii_case("aws-chunked"))
+    let encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let encodings: Vec<String> = encodings
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(|coding| String::from_utf8_lossy(coding).trim().to_owned())
+        .filter(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case("aws-chunked"))
         .collect();
-    if !others.is_empty()
-        && let Ok(others) = HeaderValue::from_str(&others.join(","))
+    headers.remove(header::CONTENT_ENCODING);
+    if let Some(others) = HeaderValue::from_str(&encodings.join(","))
+        .ok()
+        .filter(|value| !value.is_empty())
     {
         headers.insert(header::CONTENT_ENCODING, others);
     }

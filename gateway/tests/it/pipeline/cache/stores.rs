@@ -86,6 +86,7 @@ fn check_cached(store: &RealStore, flags: &[&str]) -> Result<()> {
 }
 
 fn check_in_flight(store: &RealStore) -> Result<()> {
+    let mut shared = 0;
     for attack in attacks(store) {
         let lab = StoreLab::new(store, &[])?;
         lab.relay.set_stalled(true);
@@ -110,14 +111,15 @@ fn check_in_flight(store: &RealStore) -> Result<()> {
             if let Some(follower) = follower {
                 let second = follower.join().ok().context("the follower panicked")??;
                 ensure!(second.body == lab.value, "{attack:?}");
-                // Either may have got memory first.
-                let mut origins = [origin(&first)?, origin(&second)?];
-                origins.sort_unstable();
-                ensure!(origins == ["computed", "shared"], "{attack:?}: {origins:?}");
+                // Either may have got memory first, and one that comes after the other has gone computes the value itself.
+                let origins = [origin(&first)?, origin(&second)?];
+                ensure!(origins.contains(&"computed"), "{attack:?}: {origins:?}");
+                shared += usize::from(origins.contains(&"shared"));
             }
             anyhow::Ok(())
         })?;
     }
+    ensure!(shared > 0, "no value was shared");
     Ok(())
 }
 

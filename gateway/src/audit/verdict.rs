@@ -63,7 +63,7 @@ fn is_denial(cause: &(dyn StdError + 'static)) -> bool {
 /// The error and its causes.
 fn causes(error: &Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     let first: &(dyn StdError + 'static) = error;
-    iter::successors(Some(first), |cause| cause.source())
+    iter::successors(Some(first), |cause| StdError::source(*cause))
 }
 
 #[cfg(test)]

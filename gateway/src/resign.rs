@@ -10,10 +10,10 @@ mod deletes;
 mod head;
 mod xml;
 
-use std::{io, sync::Arc, time::SystemTime};
+use std::{fmt, io, sync::Arc, time::SystemTime};
 
 use aws_credential_types::Credentials;
-use http::{HeaderMap, HeaderValue, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 use pushdown::{Pipeline, Step};
 
 use crate::{
@@ -46,7 +46,7 @@ struct Inner {
 }
 
 /// How to verify the body of an admitted request. It is in the extensions of the request.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct BodyCheck {
     /// What the signature says about the body.
     pub mode: PayloadMode,
@@ -54,6 +54,15 @@ pub struct BodyCheck {
     pub seed: Option<ChunkSeed>,
     /// The headers as sent: they declare lengths and trailers.
     pub headers: HeaderMap,
+}
+
+impl fmt::Debug for BodyCheck {
+    /// Without the headers, which have the caller's signature.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BodyCheck")
+            .field("mode", &self.mode)
+            .finish_non_exhaustive()
+    }
 }
 
 // === impl Resign ===
@@ -87,6 +96,18 @@ impl Resign {
     pub fn admit(&self, mut parts: Parts, has_pipeline: bool) -> Result<Parts> {
         let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
         AuditRecord::set_caller(&parts, verified.key());
+        if ![
+            Method::GET,
+            Method::HEAD,
+            Method::PUT,
+            Method::POST,
+            Method::DELETE,
+        ]
+        .contains(&parts.method)
+        {
+            let message = "invalid method: expected GET, HEAD, PUT, POST or DELETE";
+            return Err(Error::new(ErrorKind::MethodNotAllowed, message));
+        }
         let address = verified.address();
         let operation = Operation::new(&parts.method, address, verified.query(), &parts.headers);
         AuditRecord::set_operation(&parts, address, &operation);
@@ -112,6 +133,15 @@ impl Resign {
             BucketFilter::insert(&mut parts, verified.key());
         }
         Ok(parts)
+    }
+
+    /// Verifies the signature of a request, and decides nothing.
+    ///
+    /// # Errors
+    /// Those of verification.
+    pub fn verify(&self, parts: &Parts) -> Result<()> {
+        let verified = self.0.verifier.verify(parts, &self.0.keys, SystemTime::now());
+        Ok(verified.map(drop)?)
     }
 
     /// Admits a request whose body says what it needs. Nothing signs it for the store before its body is decided on.

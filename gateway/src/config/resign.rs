@@ -130,12 +130,23 @@ impl Resign {
         if regions.is_empty() {
             regions.push(region.to_owned());
         }
+        let domains = list(settings.domains.as_ref());
+        let public_hosts = list(settings.public_hosts.as_ref());
+        for host in &public_hosts {
+            let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+            if domains.iter().any(|domain| name.ends_with(&format!(".{domain}"))) {
+                faults.add(format!(
+                    "resign-public-hosts: `{host}` is below a domain of resign-domains: the gateway would take its first part for a \
+                     bucket"
+                ));
+            }
+        }
         Some(Self {
             keys: path(keys),
             region: region.to_owned(),
             regions,
-            domains: list(settings.domains.as_ref()),
-            public_hosts: list(settings.public_hosts.as_ref()),
+            domains,
+            public_hosts,
             audit: Audit::validate(settings.audit.as_ref(), settings.audit_overflow.as_ref(), faults),
         })
     }

@@ -2,6 +2,7 @@
 
 mod admission_order;
 mod answer;
+mod caller;
 mod intake;
 mod rows;
 mod samples;

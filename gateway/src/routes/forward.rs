@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -79,6 +79,9 @@ impl ForwardRoute {
         match body.content_length() {
             Some(0) => {
                 body.verify_empty().await?;
+                if parts.method == Method::PUT || parts.method == Method::POST {
+                    parts.headers.insert(CONTENT_LENGTH, 0.into());
+                }
                 self.send_without_body(parts).await
             }
             Some(length) => {

@@ -130,23 +130,23 @@ mod tests {
         Some((found.style(), text(found.bucket()), text(found.key())))
     }
 
-    fn path(bucket: &str, key: &str) -> Option<(AddressStyle, String, String)> {
-        Some((AddressStyle::Path, bucket.to_owned(), key.to_owned()))
+    fn path(bucket: &str, key: &str) -> (AddressStyle, String, String) {
+        (AddressStyle::Path, bucket.to_owned(), key.to_owned())
     }
 
-    fn virtual_host(bucket: &str, key: &str) -> Option<(AddressStyle, String, String)> {
-        Some((AddressStyle::VirtualHost, bucket.to_owned(), key.to_owned()))
+    fn virtual_host(bucket: &str, key: &str) -> (AddressStyle, String, String) {
+        (AddressStyle::VirtualHost, bucket.to_owned(), key.to_owned())
     }
 
     #[test]
     fn paths_are_decoded_before_they_are_split() {
-        assert_eq!(read("gateway:9000", "/b/k"), path("b", "k"));
-        assert_eq!(read("gateway", "/b%2Fc/a%20b+c"), path("b", "c/a b+c"));
-        assert_eq!(read("[::1]:9000", "/b//k/../"), path("b", "/k/../"));
+        assert_eq!(read("gateway:9000", "/b/k"), Some(path("b", "k")));
+        assert_eq!(read("gateway", "/b%2Fc/a%20b+c"), Some(path("b", "c/a b+c")));
+        assert_eq!(read("[::1]:9000", "/b//k/../"), Some(path("b", "/k/../")));
         for bucket in ["/b", "/b/"] {
-            assert_eq!(read("gateway", bucket), path("b", ""));
+            assert_eq!(read("gateway", bucket), Some(path("b", "")));
         }
-        assert_eq!(read("gateway", "/"), path("", ""));
+        assert_eq!(read("gateway", "/"), Some(path("", "")));
         for malformed in ["", "b/k", "*", "/b/%zz"] {
             assert_eq!(read("gateway", malformed), None, "{malformed}");
         }
@@ -156,13 +156,16 @@ mod tests {
     fn the_longest_domain_names_the_bucket() {
         assert_eq!(
             read("Photos.S3.Lab.example:443", "/a/b"),
-            virtual_host("photos", "a/b")
+            Some(virtual_host("photos", "a/b"))
         );
         assert_eq!(
             read("my.bucket.s3.lab.example", "/"),
-            virtual_host("my.bucket", "")
+            Some(virtual_host("my.bucket", ""))
         );
-        assert_eq!(read("photos.lab.example", "/k"), virtual_host("photos", "k"));
+        assert_eq!(
+            read("photos.lab.example", "/k"),
+            Some(virtual_host("photos", "k"))
+        );
         for host in [
             "s3.lab.example:80",
             "lab.example",
@@ -170,7 +173,7 @@ mod tests {
             "xlab.example",
             "127.0.0.1:9000",
         ] {
-            assert_eq!(read(host, "/b/k"), path("b", "k"), "{host}");
+            assert_eq!(read(host, "/b/k"), Some(path("b", "k")), "{host}");
         }
         assert_eq!(
             RequestAddress::new(b"\xff.lab.example", "/b/k", &domains())

@@ -4,9 +4,10 @@ use std::{io::Read as _, ops::Deref};
 
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
-use http::{header, request::Parts};
+use http::{HeaderValue, header, request::Parts};
 use pushdown::wire::{BatchRequest, BatchSample};
 
+use super::caller;
 use crate::{
     audit::AuditRecord,
     body::BoxError,
@@ -48,7 +49,7 @@ impl ReservedRequest {
         let gzip = match parts
             .headers
             .get(header::CONTENT_ENCODING)
-            .map(http::HeaderValue::as_bytes)
+            .map(HeaderValue::as_bytes)
         {
             None | Some(b"identity") => false,
             Some(b"gzip") => true,
@@ -68,14 +69,15 @@ impl ReservedRequest {
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&services.memory, inflated + parsed).await?;
-        let request = match parse(services, bytes.clone(), gzip).await {
+        let host = parts.headers.get(header::HOST);
+        let request = match parse(services, host, bytes.clone(), gzip).await {
             // The pipeline may name a model that has not been inspected yet.
             Err(_) if !services.models.is_ready() => {
                 services
                     .models
                     .wait_until_ready(services.limits.queue_wait)
                     .await?;
-                parse(services, bytes, gzip).await
+                parse(services, host, bytes, gzip).await
             }
             request => request,
         }?;
@@ -105,11 +107,20 @@ impl ReservedRequest {
 }
 
 /// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads.
-async fn parse(services: &Services, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
+async fn parse(
+    services: &Services,
+    host: Option<&HeaderValue>,
+    bytes: Bytes,
+    gzip: bool,
+) -> Result<BatchRequest> {
     let (limit, max_samples) = (services.limits.batch_body_bytes, services.limits.batch_samples);
     let models = services.models.clone();
+    let caller = services.resign.clone().zip(host.cloned());
     let parse = move || {
         let json = if gzip { inflate(bytes, limit)? } else { bytes };
+        if let Some((resign, host)) = caller {
+            caller::verify(&resign, &host, &json)?;
+        }
         Ok(BatchRequest::parse(&json, max_samples, &models)?)
     };
     services.cpu.run(&Tenant::default().position_now(), parse).await?

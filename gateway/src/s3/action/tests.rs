@@ -94,9 +94,12 @@ fn each_operation_needs_its_accesses() {
     }
 }
 
+/// Names and values.
+type Headers = &'static [(&'static str, &'static str)];
+
 #[test]
 fn headers_add_accesses() {
-    let table: [(&str, &str, &[(&str, &str)], &str); 15] = [
+    let table: [(&str, &str, Headers, &str); 15] = [
         (
             "PUT",
             "/b/k",

@@ -65,7 +65,7 @@ fn signed(request: testkit::Request) -> testkit::Request {
 }
 
 fn presigned(request: testkit::Request) -> testkit::Request {
-    signer().presign(request, Duration::from_secs(300)).unwrap()
+    signer().presign(request, Duration::from_mins(5)).unwrap()
 }
 
 /// Replaces all values of a header by one.

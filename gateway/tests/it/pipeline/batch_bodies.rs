@@ -48,8 +48,7 @@ fn a_slow_body_is_cut_at_its_deadline() -> Result<()> {
     raw.write(b"{")?;
     let answer = raw.read("POST")?;
     ensure!(
-        answer.element("Message").as_deref()
-            == Some("incomplete body: expected the whole body within 500ms"),
+        answer.element("Message").as_deref() == Some("incomplete body: expected the whole body within 500ms"),
         "{answer:?}"
     );
     Ok(())

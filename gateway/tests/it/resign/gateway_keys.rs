@@ -122,7 +122,10 @@ fn buckets_without_a_grant_are_not_listed() -> Result<()> {
     let all = lab.direct.call("GET", "/")?.text();
     ensure!(all.contains("hidden"), "{all}");
     let answer = lab.through.call("GET", "/")?.text();
-    ensure!(answer.contains("photos") && !answer.contains("hidden"), "{answer}");
+    ensure!(
+        answer.contains("photos") && !answer.contains("hidden"),
+        "{answer}"
+    );
     let answer = lab.through.call("GET", HIDDEN)?;
     assert_eq!(error_of(&answer), (403, "AccessDenied".to_owned()));
     Ok(())

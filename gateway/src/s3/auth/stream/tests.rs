@@ -73,7 +73,7 @@ fn an_error_of_the_client_ends_the_body() {
 fn an_empty_body_is_verified_before_its_head_is_sent() {
     let verify = |upload: &Upload| {
         let pieces = Pieces {
-            pieces: VecDeque::from([Bytes::copy_from_slice(&upload.body)]),
+            left: VecDeque::from([Bytes::copy_from_slice(&upload.body)]),
             content_length: Some(upload.body.len() as u64),
             has_ended: false,
         };
@@ -92,11 +92,7 @@ fn an_empty_body_is_verified_before_its_head_is_sent() {
     hash.hash[0] ^= 1;
     assert_eq!(verify(&hash), (Some(0), Err("XAmzContentSHA256Mismatch")));
     let mut chunks = Upload::new(Mode::SignedChunks, &[]);
-    let digit = chunks
-        .body
-        .iter()
-        .rposition(|byte| byte.is_ascii_hexdigit())
-        .unwrap();
+    let digit = chunks.body.iter().rposition(u8::is_ascii_hexdigit).unwrap();
     chunks.body[digit] = if chunks.body[digit] == b'0' { b'1' } else { b'0' };
     assert_eq!(verify(&chunks), (Some(0), Err("SignatureDoesNotMatch")));
 }

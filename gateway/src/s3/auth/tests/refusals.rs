@@ -211,6 +211,6 @@ fn another_region_is_refused_by_its_name() {
     };
     let request = signer.sign(get("/k"), testkit::Payload::Signed).unwrap();
     assert_eq!(refusal(&request), wrong(Carrier::Header));
-    let request = signer.presign(get("/k"), Duration::from_secs(300)).unwrap();
+    let request = signer.presign(get("/k"), Duration::from_mins(5)).unwrap();
     assert_eq!(refusal(&request), wrong(Carrier::Query));
 }

@@ -10,7 +10,7 @@ const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b785
 
 /// 2013-05-24T00:00:00Z.
 fn time() -> SystemTime {
-    UNIX_EPOCH + Duration::from_secs(1_369_353_600)
+    UNIX_EPOCH + Duration::from_hours(380_376)
 }
 
 fn verify(request: &testkit::Request) -> Result<Verified, AuthError> {

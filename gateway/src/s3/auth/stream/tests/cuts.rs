@@ -25,12 +25,11 @@ fn upload(mode: Mode, chunks: &[Vec<u8>]) -> Upload {
 fn check(upload: &Upload, cuts: &[Index], has_content_length: bool) {
     let cuts: Vec<_> = cuts.iter().map(|cut| cut.index(upload.body.len() + 1)).collect();
     let (output, verdict) = upload.send(&cuts, has_content_length);
-    match upload.expected() {
-        Some(expected) => assert_eq!((output, verdict), (expected, Ok(()))),
-        None => {
-            assert!(verdict.is_err(), "accepted: {upload:?}");
-            assert!(!upload.is_committed(&output), "{output:?}");
-        }
+    if let Some(expected) = upload.expected() {
+        assert_eq!((output, verdict), (expected, Ok(())));
+    } else {
+        assert!(verdict.is_err(), "accepted: {upload:?}");
+        assert!(!upload.is_committed(&output), "{output:?}");
     }
 }
 

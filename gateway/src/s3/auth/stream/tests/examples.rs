@@ -21,7 +21,7 @@ fn example(signatures: [&str; 3], trailers: &str) -> Vec<u8> {
 /// Sends a body with this signature of its head.
 fn send(mode: PayloadMode, signature: &str, headers: &HeaderMap, body: &[u8]) -> Outcome {
     let pieces = Pieces {
-        pieces: body.chunks(1000).map(Bytes::copy_from_slice).collect(),
+        left: body.chunks(1000).map(Bytes::copy_from_slice).collect(),
         content_length: Some(body.len() as u64),
         has_ended: false,
     };

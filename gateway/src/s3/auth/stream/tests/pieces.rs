@@ -17,7 +17,7 @@ use crate::s3::auth::stream::{StreamError, VerifyingBody};
 /// A client's body in pieces, with an HTTP trailer at its end.
 #[derive(Debug)]
 pub(super) struct Pieces {
-    pub(super) pieces: VecDeque<Bytes>,
+    pub(super) left: VecDeque<Bytes>,
     pub(super) content_length: Option<u64>,
     pub(super) has_ended: bool,
 }
@@ -33,7 +33,7 @@ impl Body for Pieces {
         mut self: Pin<&mut Self>,
         _cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let Some(piece) = self.pieces.pop_front() {
+        if let Some(piece) = self.left.pop_front() {
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         if std::mem::replace(&mut self.has_ended, true) {

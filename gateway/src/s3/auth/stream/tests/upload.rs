@@ -145,7 +145,7 @@ impl Upload {
         }
         pieces.push_back(rest);
         let pieces = Pieces {
-            pieces,
+            left: pieces,
             content_length: has_content_length.then_some(self.body.len() as u64),
             has_ended: false,
         };
@@ -175,7 +175,7 @@ impl Upload {
 /// The keys of the examples of AWS.
 pub(super) fn keys() -> Keys {
     Keys::new("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
-        .with_time(SystemTime::UNIX_EPOCH + Duration::from_secs(1_369_353_600))
+        .with_time(SystemTime::UNIX_EPOCH + Duration::from_hours(380_376))
 }
 
 pub(super) fn seed(signature: &str) -> ChunkSeed {

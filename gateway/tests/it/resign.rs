@@ -5,6 +5,7 @@ mod bodies;
 mod bulk;
 mod gateway_keys;
 mod grants;
+mod hardening;
 mod leaks;
 mod lies;
 mod operations;

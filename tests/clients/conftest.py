@@ -1,4 +1,4 @@
-"""Every test runs twice: with a gateway in front of the embedded store, and in front of SeaweedFS."""
+"""Every test runs with a gateway in front of the embedded store, in front of SeaweedFS, and there in re-sign mode, too."""
 
 import contextlib
 import os
@@ -11,7 +11,18 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-from stores import ACCESS, BACKENDS, REGION, ROOT, SECRET, Store, certificate, start_gateway, start_seaweedfs  # noqa: E402
+from stores import (  # noqa: E402
+    ACCESS,
+    BACKENDS,
+    REGION,
+    ROOT,
+    SECRET,
+    Store,
+    certificate,
+    keys_file,
+    start_gateway,
+    start_seaweedfs,
+)
 
 
 def selected_backends() -> list[str]:
@@ -29,11 +40,14 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Features missing in the embedded store are expected failures; an unexpected pass is reported."""
+    """Features missing in the embedded store or in re-sign mode are expected failures; an unexpected pass is reported."""
     for item in items:
         marker = item.get_closest_marker("embedded_lacks")
         if marker and item.callspec.params["store"] == "embedded":
             item.add_marker(pytest.mark.xfail(reason=f"s3s-fs {marker.args[0]}", strict=True))
+        marker = item.get_closest_marker("resign_differs")
+        if marker and item.callspec.params["store"] == "resign":
+            item.add_marker(pytest.mark.xfail(reason=f"re-sign mode {marker.args[0]}", strict=True))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -65,7 +79,8 @@ def store(request, environment, tmp_path_factory):
             weed, address = start_seaweedfs(folder / "weed")
             running.callback(weed.stop)
             settings = {"upstream": f"http://{address}"}
-        plain, addresses = start_gateway(folder / "plain", **settings)
+        resign = {"resign_keys": keys_file(folder)} if request.param == "resign" else {}
+        plain, addresses = start_gateway(folder / "plain", **settings, **resign)
         running.callback(plain.stop)
         files = certificate(folder)
         authority = files.pop("authority")
@@ -74,7 +89,7 @@ def store(request, environment, tmp_path_factory):
             # Shows whether the gateway or the store causes a failure.
             yield Store(request.param, upstream, upstream, folder, upstream)
             return
-        tls, tls_addresses = start_gateway(folder / "tls", upstream=upstream, **files)
+        tls, tls_addresses = start_gateway(folder / "tls", upstream=upstream, **files, **resign)
         running.callback(tls.stop)
         yield Store(
             request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority, upstream

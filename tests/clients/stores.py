@@ -13,11 +13,12 @@ from botocore.config import Config
 from process import Process, free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ACCESS, SECRET, REGION = "pushdowntestkey", "pushdowntestsecret", "us-east-1"
+ACCESS, SECRET, REGION = "pushdowntestkeys", "pushdowntestsecret", "us-east-1"
 OTHER_ACCESS, OTHER_SECRET = "pushdownotherkey", "pushdownothersecret"
 # An account with all permissions on one bucket only.
 LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdownlimitedsecret", "the-limited-bucket"
-BACKENDS = ("embedded", "seaweedfs")
+# `resign`: SeaweedFS, with gateways that verify callers by keys of their own, and sign again.
+BACKENDS = ("embedded", "seaweedfs", "resign")
 
 
 @dataclasses.dataclass
@@ -104,6 +105,18 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
     )  # fmt: skip
     weed.wait_until("SeaweedFS stores an object", lambda: _stores_an_object(f"http://127.0.0.1:{s3}"))
     return weed, f"127.0.0.1:{s3}"
+
+
+def keys_file(folder: pathlib.Path) -> pathlib.Path:
+    """A keys file with the accounts of the store, which decides on their requests."""
+    blocks = [
+        f'[[key]]\naccess-key = "{access}"\nsecret = "{secret}"\nupstream = "self"\n'
+        for access, secret in ((ACCESS, SECRET), (OTHER_ACCESS, OTHER_SECRET), (LIMITED_ACCESS, LIMITED_SECRET))
+    ]
+    path = folder / "keys.toml"
+    path.touch(0o600)
+    path.write_text("".join(blocks))
+    return path
 
 
 def _stores_an_object(endpoint: str) -> bool:

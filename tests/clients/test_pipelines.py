@@ -196,6 +196,7 @@ def test_an_unsigned_range_applies_to_the_result(store, large):
         assert answer.read() == whole[100:200]
 
 
+@pytest.mark.resign_differs("can leave a signed range out")
 def test_a_signed_range_is_refused(store, large):
     target, _ = large
     client = store.client()

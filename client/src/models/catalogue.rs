@@ -61,10 +61,19 @@ impl Store {
         }
     }
 
+    /// The target of a route of the gateway, signed if there are credentials: a gateway with keys of its own serves nobody else.
+    async fn own_target(&self, path: &str) -> String {
+        match self.presigner().await {
+            Ok(presigner) => presigner.target(path),
+            Err(_) => path.to_owned(),
+        }
+    }
+
     async fn models(&self) -> Result<GatewayModels> {
+        let target = self.own_target(MODELS_PATH).await;
         let answer = self
             .transport()
-            .send(Method::GET, MODELS_PATH, HeaderMap::new(), Bytes::new())
+            .send(Method::GET, &target, HeaderMap::new(), Bytes::new())
             .await?;
         let status = answer.status;
         let body = answer

@@ -147,10 +147,10 @@ impl Download {
     async fn download(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
         let ModelDescription { name, bytes, .. } = &self.description;
         tracing::info!(name, digest, bytes, "downloading the weights of a model");
-        let path = format!("{MODELS_PATH}/{digest}");
+        let target = self.store.own_target(&format!("{MODELS_PATH}/{digest}")).await;
         let transport = self.store.transport();
         let answer = transport
-            .send(Method::GET, &path, HeaderMap::new(), Bytes::new())
+            .send(Method::GET, &target, HeaderMap::new(), Bytes::new())
             .await?;
         if answer.status != StatusCode::OK {
             let refusal = answer.refusal().await;

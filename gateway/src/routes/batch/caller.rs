@@ -1,4 +1,5 @@
-//! The caller of a batch in re-sign mode: whoever signed its first sample. Until it is verified, nothing of the request is resolved.
+//! The caller of a batch in re-sign mode: whoever signed one of its first samples. Until it is verified, nothing of the request is
+//! resolved.
 
 use std::fmt;
 
@@ -17,40 +18,55 @@ struct SignedPart {
     #[serde(default)]
     presign: String,
     #[serde(default, deserialize_with = "first")]
-    samples: Option<BatchSample>,
+    samples: Vec<BatchSample>,
 }
 
-/// Verifies the signature of the first sample.
+/// Samples whose signatures are tried: a bad one is an error of its own row.
+const MAX_TRIED: usize = 16;
+
+/// Verifies the signature of one of the first samples.
 ///
 /// # Errors
-/// Those of verification; [`AuthError::Anonymous`] for a request without a sample, and for one that cannot be read.
+/// Those of verification for the first sample, if none is valid; [`AuthError::Anonymous`] for a request without a sample, and for
+/// one that cannot be read.
 pub(super) fn verify(resign: &Resign, host: &HeaderValue, json: &[u8]) -> Result<()> {
-    let signed: Option<SignedPart> = serde_json::from_slice(json).ok();
-    let sample = signed.and_then(|signed| Some((signed.presign, signed.samples?)));
-    let (presign, sample) = sample.ok_or(AuthError::Anonymous)?;
-    let mut request = Request::new(());
-    *request.method_mut() = Method::GET;
-    *request.uri_mut() = sample
-        .target(&presign)
-        .parse()
-        .map_err(|_| AuthError::InvalidUri)?;
-    *request.headers_mut() = HeaderMap::from_iter([(header::HOST, host.clone())]);
-    resign.verify(&request.into_parts().0)
+    let signed: SignedPart = serde_json::from_slice(json).map_err(|_| AuthError::Anonymous)?;
+    let mut first_error = None;
+    for sample in &signed.samples {
+        let mut request = Request::new(());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = sample
+            .target(&signed.presign)
+            .parse()
+            .map_err(|_| AuthError::InvalidUri)?;
+        *request.headers_mut() = HeaderMap::from_iter([(header::HOST, host.clone())]);
+        match resign.verify(&request.into_parts().0) {
+            Ok(()) => return Ok(()),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.unwrap_or_else(|| AuthError::Anonymous.into()))
 }
 
-/// The first element of a list.
-fn first<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<BatchSample>, D::Error> {
+/// The first elements of a list.
+fn first<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<BatchSample>, D::Error> {
     struct First;
 
     impl<'de> Visitor<'de> for First {
-        type Value = Option<BatchSample>;
+        type Value = Vec<BatchSample>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a list of samples")
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
-            let first = list.next_element()?;
+            let mut first = Vec::new();
+            while first.len() < MAX_TRIED {
+                match list.next_element()? {
+                    Some(sample) => first.push(sample),
+                    None => return Ok(first),
+                }
+            }
             while list.next_element::<IgnoredAny>()?.is_some() {}
             Ok(first)
         }

@@ -21,7 +21,7 @@ use crate::{
         table::FetchedTable,
         value::{ComputedSample, FetchedSample, ValueMemory},
     },
-    s3::errors::code,
+    s3::errors::{ErrorAnswer, code},
 };
 
 /// A row and the memory of its value.
@@ -157,9 +157,10 @@ struct SampleError(RowError);
 
 impl From<Error> for SampleError {
     fn from(error: Error) -> Self {
+        let answer = ErrorAnswer::from_error(&error);
         Self(RowError {
-            code: code(error.kind()).to_owned(),
-            message: error.message().to_owned(),
+            code: answer.code.to_owned(),
+            message: answer.message.into_owned(),
         })
     }
 }

@@ -21,6 +21,7 @@ class ReaderOptions(TypedDict, total=False):
     seed: int | None
     shuffle: bool
     epoch: int
+    epochs: int
     rank: int | None
     world: int | None
     tail: Tail

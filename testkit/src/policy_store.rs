@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
-use parking_lot::{Condvar, Mutex};
+use anyhow::Result;
+use parking_lot::Mutex;
 
+use crate::sending::{Sending, Sent};
 use crate::{Exchange, Request, ScriptedOrigin};
 
 /// The signature that the store accepts, of any access key.
@@ -21,20 +21,8 @@ pub const EXPIRED_SIGNATURE: &str = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee
 #[derive(Debug)]
 pub struct PolicyStore {
     origin: ScriptedOrigin,
-    state: Arc<(Mutex<State>, Condvar)>,
-}
-
-/// What a store has sent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Answers with the status 200.
-    pub objects: usize,
-    /// Answers with the status 304.
-    pub not_modified: usize,
-    /// Refusals.
-    pub refused: usize,
-    /// Bytes of objects.
-    pub bytes: usize,
+    state: Arc<Mutex<State>>,
+    sending: Sending,
 }
 
 #[derive(Debug, Default)]
@@ -43,9 +31,6 @@ struct State {
     /// Access keys and paths.
     forbidden: HashSet<(String, String)>,
     ignores_conditions: bool,
-    /// Objects are sent up to their half while this is set.
-    is_stalled: bool,
-    sent: Sent,
 }
 
 #[derive(Debug, Clone)]
@@ -58,11 +43,12 @@ struct Object {
 impl PolicyStore {
     /// An empty store, in which everybody with a good signature may read everything.
     pub fn start() -> Result<Self> {
-        let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
-        let script = Arc::clone(&state);
+        let (state, sending) = (Arc::<Mutex<State>>::default(), Sending::default());
+        let (policy, counter) = (Arc::clone(&state), sending.clone());
         Ok(Self {
-            origin: ScriptedOrigin::start(move |exchange| answer(exchange, &script))?,
+            origin: ScriptedOrigin::start(move |exchange| answer(exchange, &policy, &counter))?,
             state,
+            sending,
         })
     }
 
@@ -88,47 +74,38 @@ impl PolicyStore {
             body: body.into(),
             headers: headers.to_owned(),
         };
-        self.state.0.lock().objects.insert(path.to_owned(), object);
+        self.state.lock().objects.insert(path.to_owned(), object);
     }
 
     /// Deletes an object.
     pub fn delete(&self, path: &str) {
-        self.state.0.lock().objects.remove(path);
+        self.state.lock().objects.remove(path);
     }
 
     /// Withdraws the right of an access key to read an object.
     pub fn forbid(&self, access_key: &str, path: &str) {
         let right = (access_key.to_owned(), path.to_owned());
-        self.state.0.lock().forbidden.insert(right);
+        self.state.lock().forbidden.insert(right);
     }
 
     /// From now on answers 200 whatever the condition.
     pub fn ignore_conditions(&self) {
-        self.state.0.lock().ignores_conditions = true;
+        self.state.lock().ignores_conditions = true;
     }
 
     /// Stops sending objects at their half, or goes on.
     pub fn set_stalled(&self, is_stalled: bool) {
-        self.state.0.lock().is_stalled = is_stalled;
-        self.state.1.notify_all();
+        self.sending.set_stalled(is_stalled);
     }
 
     /// What it has sent so far.
     pub fn sent(&self) -> Sent {
-        self.state.0.lock().sent
+        self.sending.sent()
     }
 
     /// Waits until what it has sent fulfils a condition.
     pub fn wait_until(&self, is_fulfilled: impl Fn(Sent) -> bool) -> Result<()> {
-        let (deadline, mut state) = (Instant::now() + Duration::from_mins(1), self.state.0.lock());
-        while !is_fulfilled(state.sent) {
-            ensure!(
-                !self.state.1.wait_until(&mut state, deadline).timed_out(),
-                "the store has sent {:?}",
-                state.sent
-            );
-        }
-        Ok(())
+        self.sending.wait_until(is_fulfilled)
     }
 }
 
@@ -140,7 +117,7 @@ pub fn signed_by(request: Request, access_key: &str, signature: &str) -> Request
     request.header("Authorization", &text)
 }
 
-fn answer(exchange: &mut Exchange, shared: &(Mutex<State>, Condvar)) -> io::Result<()> {
+fn answer(exchange: &mut Exchange, policy: &Mutex<State>, sending: &Sending) -> io::Result<()> {
     let head = exchange.head.clone();
     let target = head.split(' ').nth(1).unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
@@ -157,7 +134,7 @@ fn answer(exchange: &mut Exchange, shared: &(Mutex<State>, Condvar)) -> io::Resu
     let (access_key, signature) = (field("Credential"), field("Signature"));
     let right = (access_key.unwrap_or_default().to_owned(), path.to_owned());
 
-    let mut state = shared.0.lock();
+    let state = policy.lock();
     let is_expired = signature == Some(EXPIRED_SIGNATURE);
     let refusal = if signature != Some(GOOD_SIGNATURE) && !is_expired {
         Some(("403 Forbidden", "SignatureDoesNotMatch"))
@@ -169,9 +146,8 @@ fn answer(exchange: &mut Exchange, shared: &(Mutex<State>, Condvar)) -> io::Resu
         None
     };
     if let Some((status, code)) = refusal {
-        state.sent.refused += 1;
         drop(state);
-        shared.1.notify_all();
+        sending.count(403);
         return exchange.answer(status, &format!("<Error><Code>{code}</Code></Error>"));
     }
     let Some(Object { etag, body, headers }) = state.objects.get(path).cloned() else {
@@ -182,28 +158,16 @@ fn answer(exchange: &mut Exchange, shared: &(Mutex<State>, Condvar)) -> io::Resu
     } else {
         format!("ETag: {etag}\r\n")
     };
-    if header("if-none-match") == Some(etag) && !state.ignores_conditions {
-        state.sent.not_modified += 1;
-        drop(state);
-        shared.1.notify_all();
+    let is_conditional = !state.ignores_conditions;
+    drop(state);
+    if is_conditional && header("if-none-match") == Some(etag) {
+        sending.count(304);
         return exchange.send(format!("HTTP/1.1 304 Not Modified\r\n{etag_line}\r\n"));
     }
-    state.sent.objects += 1;
-    drop(state);
-    shared.1.notify_all();
+    sending.count(200);
     let length = body.len();
     exchange.send(format!(
         "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{etag_line}{headers}\r\n"
     ))?;
-    let (first, rest) = body.split_at(length / 2);
-    exchange.send(first)?;
-    let mut state = shared.0.lock();
-    while state.is_stalled {
-        shared.1.wait(&mut state);
-    }
-    drop(state);
-    exchange.send(rest)?;
-    shared.0.lock().sent.bytes += length;
-    shared.1.notify_all();
-    Ok(())
+    sending.send(exchange, &body)
 }

@@ -1,20 +1,14 @@
 //! A relay between gateway and real store, which counts answers and can hold back the end of objects.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{io, net::SocketAddr};
 
-use anyhow::{Result, ensure};
-use parking_lot::{Condvar, Mutex};
+use anyhow::Result;
 
 use crate::{
     origin::{Exchange, ScriptedOrigin},
-    policy_store::Sent,
     raw::Response,
     relay::read_request,
+    sending::{Sending, Sent},
 };
 
 /// Headers that describe the connection to the store.
@@ -24,28 +18,21 @@ const CONNECTION_HEADERS: [&str; 3] = ["connection", "content-length", "transfer
 #[derive(Debug)]
 pub struct StoreRelay {
     origin: ScriptedOrigin,
-    state: Arc<(Mutex<State>, Condvar)>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Objects are sent up to their half while this is set.
-    is_stalled: bool,
-    sent: Sent,
+    sending: Sending,
 }
 
 impl StoreRelay {
     /// Starts a relay that forwards each request unchanged.
     pub fn start(store: SocketAddr) -> Result<Self> {
-        let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
-        let shared = Arc::clone(&state);
+        let sending = Sending::default();
+        let counter = sending.clone();
         Ok(Self {
             origin: ScriptedOrigin::start(move |exchange| {
                 let request = read_request(exchange)?;
                 let answer = request.send(store).map_err(io::Error::other)?;
-                forward(exchange, &answer, &shared)
+                forward(exchange, &answer, &counter)
             })?,
-            state,
+            sending,
         })
     }
 
@@ -56,40 +43,24 @@ impl StoreRelay {
 
     /// Stops sending objects at their half, or goes on.
     pub fn set_stalled(&self, is_stalled: bool) {
-        self.state.0.lock().is_stalled = is_stalled;
-        self.state.1.notify_all();
+        self.sending.set_stalled(is_stalled);
     }
 
     /// What it has forwarded so far.
     pub fn sent(&self) -> Sent {
-        self.state.0.lock().sent
+        self.sending.sent()
     }
 
     /// Waits until what it has forwarded fulfils a condition.
     pub fn wait_until(&self, is_fulfilled: impl Fn(Sent) -> bool) -> Result<()> {
-        let (deadline, mut state) = (Instant::now() + Duration::from_mins(1), self.state.0.lock());
-        while !is_fulfilled(state.sent) {
-            ensure!(
-                !self.state.1.wait_until(&mut state, deadline).timed_out(),
-                "the relay has forwarded {:?}",
-                state.sent
-            );
-        }
-        Ok(())
+        self.sending.wait_until(is_fulfilled)
     }
 }
 
 /// Forwards an answer of the store.
-fn forward(exchange: &mut Exchange, answer: &Response, shared: &(Mutex<State>, Condvar)) -> io::Result<()> {
+fn forward(exchange: &mut Exchange, answer: &Response, sending: &Sending) -> io::Result<()> {
     let length = answer.body.len();
-    let mut state = shared.0.lock();
-    match answer.status {
-        200 => state.sent.objects += 1,
-        304 => state.sent.not_modified += 1,
-        _ => state.sent.refused += 1,
-    }
-    drop(state);
-    shared.1.notify_all();
+    sending.count(answer.status);
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, answer.reason);
     for (name, value) in &answer.headers {
         if !CONNECTION_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
@@ -103,15 +74,5 @@ fn forward(exchange: &mut Exchange, answer: &Response, shared: &(Mutex<State>, C
     if answer.status != 200 {
         return exchange.send(&answer.body);
     }
-    let (first, rest) = answer.body.split_at(length / 2);
-    exchange.send(first)?;
-    let mut state = shared.0.lock();
-    while state.is_stalled {
-        shared.1.wait(&mut state);
-    }
-    drop(state);
-    exchange.send(rest)?;
-    shared.0.lock().sent.bytes += length;
-    shared.1.notify_all();
-    Ok(())
+    sending.send(exchange, &answer.body)
 }

@@ -136,8 +136,8 @@ impl Resign {
             let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
             if domains.iter().any(|domain| name.ends_with(&format!(".{domain}"))) {
                 faults.add(format!(
-                    "resign-public-hosts: `{host}` is below a domain of resign-domains: the gateway would take its first part for a \
-                     bucket"
+                    "resign-public-hosts: expected a host that is not below a domain of resign-domains, where its first part is a \
+                     bucket; found `{host}`"
                 ));
             }
         }
@@ -198,5 +198,18 @@ mod tests {
             let fault = format!("{setting}: requires resign-keys");
             assert!(faults.contains(&fault), "{faults}");
         }
+    }
+
+    #[test]
+    fn a_public_host_is_not_below_a_domain() {
+        let (_, faults) = validate(&ResignSettings {
+            keys: Some("keys.toml".into()),
+            domains: Some("s3.lab.example".into()),
+            public_hosts: Some("photos.s3.lab.example:443, s3.lab.example".into()),
+            ..ResignSettings::default()
+        });
+        let faults = faults.unwrap();
+        assert!(faults.contains("found `photos.s3.lab.example:443`"), "{faults}");
+        assert!(!faults.contains("found `s3.lab.example`"), "{faults}");
     }
 }

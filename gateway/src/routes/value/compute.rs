@@ -60,7 +60,7 @@ pub(super) async fn compute_object(
 ) -> Result<ComputedSample> {
     let started = Instant::now();
     let (cacheable, origin_time) = (stream.cacheable(), stream.origin_time);
-    let (source, mut permit, mut timing) = stream.read(permit, timing, services, job, prepared).await?;
+    let (source, permit, timing) = stream.read(permit, timing, services, job, prepared).await?;
     let fetch_time = origin_time + started.elapsed();
     let mut stage = prepared.stage;
     services.models.mark_used(&job.pipeline.steps()[..stage]);
@@ -70,24 +70,14 @@ pub(super) async fn compute_object(
     if let Some(source) = fallback.filter(|_| job.is_too_large(sample.bytes())) {
         (sample, stage) = (Sample::Bytes(source), 0);
     }
-    services.check_output(sample.bytes())?;
-    permit.shrink_to(sample.bytes());
-    let compute_time = times.report(services, &mut timing);
-    Ok(ComputedSample {
-        stage,
-        sample,
-        memory: ValueMemory::Own(permit),
-        timing,
-        compute_time,
-        origin: ValueOrigin::Computed,
-    })
+    times.finish((sample, stage), ValueOrigin::Computed, permit, timing, services)
 }
 
 /// Runs the steps after a cached value.
 pub(super) async fn continue_cached(
     value: ReleasedValue,
-    mut permit: Permit,
-    mut timing: Timing,
+    permit: Permit,
+    timing: Timing,
     services: &Services,
     job: &PipelineJob,
     prepared: &Prepared,
@@ -103,17 +93,7 @@ pub(super) async fn continue_cached(
     };
     let (start, cacheable) = ((value.sample, value.stage), Some((value.key, value.source)));
     let sample = run_and_cache(start, stage, cacheable, value.time, services, job, &mut times).await?;
-    services.check_output(sample.bytes())?;
-    permit.shrink_to(sample.bytes());
-    let compute_time = times.report(services, &mut timing);
-    Ok(ComputedSample {
-        stage,
-        sample,
-        memory: ValueMemory::Own(permit),
-        timing,
-        compute_time,
-        origin,
-    })
+    times.finish((sample, stage), origin, permit, timing, services)
 }
 
 /// Runs the steps from a value and its stage up to `stage`, and caches the last value that is the same in every epoch.
@@ -201,6 +181,31 @@ async fn run_steps(
 impl StepTimes {
     fn total(&self) -> Duration {
         self.0.iter().map(|group| group.time).sum()
+    }
+
+    /// The value at its stage, which keeps only the memory of its own bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::EntityTooLarge`] above the limit on answers.
+    fn finish(
+        self,
+        (sample, stage): (Sample, usize),
+        origin: ValueOrigin,
+        mut permit: Permit,
+        mut timing: Timing,
+        services: &Services,
+    ) -> Result<ComputedSample> {
+        services.check_output(sample.bytes())?;
+        permit.shrink_to(sample.bytes());
+        let compute_time = self.report(services, &mut timing);
+        Ok(ComputedSample {
+            stage,
+            sample,
+            memory: ValueMemory::Own(permit),
+            timing,
+            compute_time,
+            origin,
+        })
     }
 
     /// Adds the times to the metrics and to the answer. Returns their sum.

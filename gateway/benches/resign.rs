@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderValue, Request, request::Parts};
 use pushdown_gateway::{
     access::{Grants, Keys, Needs},
-    origin::{SignedPayload, Signer},
+    origin::{SignedPayload, Signer, StoreIdentity},
     s3::{action::Operation, auth::Verifier},
 };
 use pushdown_testkit::{Keys as CallerKeys, Payload, Request as Raw};
@@ -38,7 +38,7 @@ fn requests(criterion: &mut Criterion) {
     let keys = Keys::for_test(&[(ACCESS_KEY, SECRET)]);
     let regions = vec!["us-east-1".to_owned()];
     let verifier = Verifier::new(regions.clone(), Vec::new(), Vec::new());
-    let signer = Signer::new(keys.clone(), regions[0].clone(), None);
+    let signer = Signer::new(keys.clone(), &regions[0], StoreIdentity::from_environment());
     let (request, host) = (signed_get(), HeaderValue::from_static("store.example:9000"));
     let verify = || verifier.verify(&request, &keys, SystemTime::now()).unwrap();
     let resign = || {
@@ -52,7 +52,10 @@ fn requests(criterion: &mut Criterion) {
             .unwrap()
             .into_parts()
             .0;
-        signing.sign(&mut parts, &host).unwrap();
+        let identity = signing.identity().unwrap();
+        signing
+            .sign(&mut parts, host.clone(), &regions[0], &identity)
+            .unwrap();
         parts
     };
     let mut group = criterion.benchmark_group("re-sign");

@@ -64,7 +64,15 @@ impl App {
             }
         };
         let limits = config.limits;
-        let origin = origin::Config { url, ca, limits }.build(&metrics)?;
+        let resign = config.resign.as_ref();
+        let origin = origin::Config {
+            url,
+            style: resign.and_then(|resign| resign.upstream_style),
+            region: resign.map(|resign| resign.region.clone()).unwrap_or_default(),
+            ca,
+            limits,
+        };
+        let origin = origin.build(&metrics)?;
 
         let server = server::Config {
             listen: config.listen,
@@ -107,7 +115,10 @@ impl App {
         };
         let cache = cache.build(metrics.clone()).await;
         let cache = cache.context("cannot open the folder of the result cache")?;
-        let resign = config.resign.as_ref().map(Resign::build).transpose()?;
+        let resign = match &config.resign {
+            Some(resign) => Some(Resign::build(resign).await?),
+            None => None,
+        };
         let auditor = config
             .resign
             .as_ref()

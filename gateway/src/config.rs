@@ -25,7 +25,7 @@ pub use cache::{CACHE_BLOCK_BYTES, Cache, Scope};
 pub use faults::Faults;
 pub use limits::{LimitSettings, Limits};
 pub use models::Models;
-pub use resign::{Resign, ResignSettings};
+pub use resign::{CredentialSource, Resign, ResignSettings};
 pub use settings::Settings;
 pub use store::{Store, StoreFolder};
 

@@ -1,20 +1,27 @@
 //! The origin, the object store of the gateway: its connection pool, reads on a caller's behalf, and readiness probes.
 
+mod attempts;
 mod authorization;
 mod client;
 mod download;
+mod endpoint;
 mod frames;
 mod headers;
+mod identity;
 mod object;
 mod object_id;
 mod progress;
 mod refusal;
+mod regions;
+mod resolver;
 mod signer;
 mod tls;
+mod unsent_body;
 mod version;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
@@ -25,18 +32,22 @@ use hyper::body::Incoming;
 pub use authorization::Authorization;
 pub use frames::{MAX_DRAINED_BYTES, drain, next_bytes, read_to_end};
 pub use headers::{derived_headers, strip_request, strip_response};
+pub use identity::{IdentityRefresher, StoreIdentity};
 pub use object::{OriginObject, OriginRequest};
 pub use object_id::ObjectId;
 pub use progress::{Progress, StallTimeouts};
 pub use signer::{SignedPayload, Signer, Signing};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
-use crate::access::Upstream;
 use crate::body::Body;
 use crate::config::Limits;
 use crate::error::Result;
+use crate::s3::address::AddressStyle;
 use crate::telemetry::Metrics;
+use attempts::{Attempts, Outcome};
 use download::Download;
+use endpoint::Endpoint;
+use unsent_body::UnsentBody;
 
 /// Timeout of a readiness probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -46,6 +57,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Config {
     /// Scheme and authority of the store.
     pub url: Uri,
+    /// How signed requests name their bucket. Default: by virtual hosts for AWS, in the path for other stores.
+    pub style: Option<AddressStyle>,
+    /// The region that the authority may name.
+    pub region: String,
     /// Certificate authorities to trust instead of the system's.
     pub ca: Option<PathBuf>,
     /// Timeouts of requests to the store.
@@ -56,15 +71,20 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct Origin {
     client: client::Client,
+    endpoint: Arc<Endpoint>,
     idle_timeout: Duration,
     metrics: Metrics,
 }
 
 impl Config {
     /// Builds the pool. Does not connect to the store.
+    ///
+    /// # Errors
+    /// A URL without scheme or host, virtual hosts below an IP address, or authorities that cannot be read.
     pub fn build(self, metrics: &Metrics) -> io::Result<Origin> {
+        let endpoint = Endpoint::new(self.url, self.style, &self.region)?;
         let client = client::Config {
-            url: self.url,
+            is_tls: endpoint.is_tls(),
             ca: self.ca,
             connect_timeout: self.limits.origin_connect_timeout,
             stall_timeouts: StallTimeouts {
@@ -74,6 +94,7 @@ impl Config {
         };
         Ok(Origin {
             client: client.build()?,
+            endpoint: Arc::new(endpoint),
             idle_timeout: self.limits.origin_idle_timeout,
             metrics: metrics.clone(),
         })
@@ -83,14 +104,28 @@ impl Config {
 // === impl Origin ===
 
 impl Origin {
-    /// Sends a request without a body unchanged.
+    /// Sends a request without a body: unchanged, or signed again.
     pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
-        let signer = request.extensions().get::<Signing>().map(Signing::upstream);
-        let answer = self.client.send_without_body(request).await?;
-        self.check(self.forward(answer, ()), signer).await
+        let (mut parts, ()) = request.into_parts();
+        let Some(signing) = parts.extensions.remove::<Signing>() else {
+            self.endpoint.address(&mut parts)?;
+            let answer = self
+                .client
+                .send_without_body(Request::from_parts(parts, ()))
+                .await?;
+            return Ok(self.forward(answer, ()));
+        };
+        let mut attempts = Attempts::new(signing, parts)?;
+        loop {
+            let request = Request::from_parts(attempts.next(&self.endpoint)?, ());
+            let answer = self.client.send_without_body(request).await?;
+            if let Outcome::Final(answer) = attempts.evaluate(self.forward(answer, ())).await {
+                return answer;
+            }
+        }
     }
 
-    /// Sends a request with a body unchanged. `guard` is dropped with the answer's body.
+    /// Sends a request with a body: unchanged, or signed again. `guard` is dropped with the answer's body.
     pub async fn send<G>(
         &self,
         request: Request<Body>,
@@ -98,11 +133,32 @@ impl Origin {
         guard: G,
     ) -> Result<Response<Body>>
     where
-        G: Unpin + Send + 'static,
+        G: Unpin + Send + Sync + 'static,
     {
-        let signer = request.extensions().get::<Signing>().map(Signing::upstream);
-        let answer = self.client.send(request, progress).await?;
-        self.check(self.forward(answer, guard), signer).await
+        let (mut parts, body) = request.into_parts();
+        let Some(signing) = parts.extensions.remove::<Signing>() else {
+            self.endpoint.address(&mut parts)?;
+            let request = Request::from_parts(parts, body);
+            let answer = self.client.send(request, progress).await?;
+            return Ok(self.forward(answer, guard));
+        };
+        let (mut attempts, body, guard) = (
+            Attempts::new(signing, parts)?,
+            UnsentBody::new(body),
+            Arc::new(guard),
+        );
+        loop {
+            let head = attempts.next(&self.endpoint)?;
+            let Some(body) = body.next_request() else {
+                return Err(attempts::body_was_sent());
+            };
+            let request = Request::from_parts(head, body.boxed_unsync());
+            let answer = self.client.send(request, progress).await?;
+            let answer = self.forward(answer, Arc::clone(&guard));
+            if let Outcome::Final(answer) = attempts.evaluate(answer).await {
+                return answer;
+            }
+        }
     }
 
     /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
@@ -142,16 +198,13 @@ impl Origin {
         probe
             .headers_mut()
             .insert(header::HOST, HeaderValue::from_static("pushdown-readiness"));
-        let answer = tokio::time::timeout(PROBE_TIMEOUT, self.client.send_without_body(probe)).await;
-        answer.is_ok_and(|answer| answer.is_ok())
-    }
-
-    /// Keeps answers about the gateway's own signature from the caller.
-    async fn check(&self, answer: Response<Body>, signer: Option<Upstream>) -> Result<Response<Body>> {
-        match signer {
-            Some(signer) => refusal::check(answer, signer).await,
-            None => Ok(answer),
+        let (mut parts, ()) = probe.into_parts();
+        if self.endpoint.address(&mut parts).is_err() {
+            return false;
         }
+        let answer = self.client.send_without_body(Request::from_parts(parts, ()));
+        let answer = tokio::time::timeout(PROBE_TIMEOUT, answer).await;
+        answer.is_ok_and(|answer| answer.is_ok())
     }
 
     fn forward<G>(&self, answer: Response<Incoming>, guard: G) -> Response<Body>

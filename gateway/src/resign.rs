@@ -12,16 +12,15 @@ mod xml;
 
 use std::{fmt, io, sync::Arc, time::SystemTime};
 
-use aws_credential_types::Credentials;
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 use pushdown::{Pipeline, Step};
 
 use crate::{
-    access::{Access, Action, Denied, Grants, Keys, KeysWatcher, ModelNames, Needs, Reload},
+    access::{Access, Action, Denied, Grants, Keys, KeysWatcher, ModelNames, Needs, Reload, Upstream},
     audit::AuditRecord,
     config,
     error::{Error, ErrorKind, Result},
-    origin::{SignedPayload, Signer, Signing},
+    origin::{IdentityRefresher, SignedPayload, Signer, Signing, StoreIdentity},
     s3::{
         action::Operation,
         address::{AddressStyle, RequestAddress},
@@ -43,6 +42,7 @@ struct Inner {
     keys: Keys,
     signer: Signer,
     _watcher: KeysWatcher,
+    _refresher: IdentityRefresher,
 }
 
 /// How to verify the body of an admitted request. It is in the extensions of the request.
@@ -68,13 +68,16 @@ impl fmt::Debug for BodyCheck {
 // === impl Resign ===
 
 impl Resign {
-    /// Reads the keys file, and watches it. Must be called within the runtime.
+    /// Reads the keys file, and watches it. Fetches the gateway's credentials for the store if a key needs them.
     ///
     /// # Errors
     /// All faults of the keys file at once.
-    pub fn build(config: &config::Resign) -> io::Result<Self> {
+    pub async fn build(config: &config::Resign) -> io::Result<Self> {
         let keys = Keys::from_file(&config.keys).map_err(io::Error::other)?;
-        let signer = Signer::new(keys.clone(), config.region.clone(), credentials());
+        let identity = StoreIdentity::new(config.upstream_credentials, &config.region).await;
+        let is_needed = keys.all().iter().any(|key| key.upstream() == Upstream::Gateway);
+        let refresher = identity.start(is_needed).await;
+        let signer = Signer::new(keys.clone(), &config.region, identity);
         let watcher = KeysWatcher::start(keys.clone(), config.keys.clone(), log_reload)?;
         Ok(Self(Arc::new(Inner {
             verifier: Verifier::new(
@@ -86,6 +89,7 @@ impl Resign {
             keys,
             signer,
             _watcher: watcher,
+            _refresher: refresher,
         })))
     }
 
@@ -223,18 +227,6 @@ const fn signed_payload(mode: PayloadMode) -> SignedPayload {
         PayloadMode::Unsigned | PayloadMode::SignedChunks => SignedPayload::Unsigned,
         PayloadMode::UnsignedTrailer | PayloadMode::SignedChunksTrailer => SignedPayload::UnsignedTrailer,
     }
-}
-
-/// The gateway's identity at the store, from the environment.
-fn credentials() -> Option<Credentials> {
-    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Some(Credentials::new(
-        variable("AWS_ACCESS_KEY_ID")?,
-        variable("AWS_SECRET_ACCESS_KEY")?,
-        variable("AWS_SESSION_TOKEN"),
-        None,
-        "environment",
-    ))
 }
 
 fn refuse(denied: &Denied) -> Error {

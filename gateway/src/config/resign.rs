@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::values::Text;
 use super::{Audit, Faults, path};
+use crate::s3::address::AddressStyle;
 
 /// Region of signatures if none is configured: that of most stores other than AWS.
 const DEFAULT_REGION: &str = "us-east-1";
@@ -56,6 +57,23 @@ pub struct ResignSettings {
         value_name = "HOSTS"
     )]
     pub public_hosts: Option<Text>,
+    /// How requests for the store name their bucket: virtual (in the host) or path [default: virtual for AWS, else path]
+    #[arg(
+        id = "resign_upstream_style",
+        long = "resign-upstream-style",
+        env = "PUSHDOWN_RESIGN_UPSTREAM_STYLE",
+        value_name = "STYLE"
+    )]
+    pub upstream_style: Option<Text>,
+    /// Where the gateway's own credentials for the store come from: chain (all sources of the AWS SDKs, refreshed) or env (the
+    /// environment alone) [default: chain]
+    #[arg(
+        id = "resign_upstream_credentials",
+        long = "resign-upstream-credentials",
+        env = "PUSHDOWN_RESIGN_UPSTREAM_CREDENTIALS",
+        value_name = "SOURCE"
+    )]
+    pub upstream_credentials: Option<Text>,
     /// File of the audit log: a line of JSON for each request; opened again on SIGHUP
     #[arg(
         id = "resign_audit",
@@ -89,8 +107,24 @@ pub struct Resign {
     pub domains: Vec<String>,
     /// Hosts that callers sign in front of a proxy.
     pub public_hosts: Vec<String>,
+    /// How requests for the store name their bucket. Default: by the store's host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream_style: Option<AddressStyle>,
+    /// Where the gateway's own credentials for the store come from.
+    pub upstream_credentials: CredentialSource,
     /// The audit log. Default: none.
     pub audit: Option<Audit>,
+}
+
+/// Where the gateway's own credentials for the store come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CredentialSource {
+    /// The default chain of the AWS SDKs: environment, profile, web identity, container, instance.
+    Chain,
+    /// The environment alone.
+    #[serde(rename = "env")]
+    Environment,
 }
 
 impl ResignSettings {
@@ -102,6 +136,8 @@ impl ResignSettings {
             regions: self.regions.or(fallback.regions),
             domains: self.domains.or(fallback.domains),
             public_hosts: self.public_hosts.or(fallback.public_hosts),
+            upstream_style: self.upstream_style.or(fallback.upstream_style),
+            upstream_credentials: self.upstream_credentials.or(fallback.upstream_credentials),
             audit: self.audit.or(fallback.audit),
             audit_overflow: self.audit_overflow.or(fallback.audit_overflow),
         }
@@ -116,6 +152,8 @@ impl Resign {
             ("resign-regions", &settings.regions),
             ("resign-domains", &settings.domains),
             ("resign-public-hosts", &settings.public_hosts),
+            ("resign-upstream-style", &settings.upstream_style),
+            ("resign-upstream-credentials", &settings.upstream_credentials),
             ("audit-log", &settings.audit),
             ("audit-overflow", &settings.audit_overflow),
         ];
@@ -147,9 +185,28 @@ impl Resign {
             regions,
             domains,
             public_hosts,
+            upstream_style: style(settings.upstream_style.as_ref(), faults),
+            upstream_credentials: faults.parsed(
+                "resign-upstream-credentials",
+                settings.upstream_credentials.as_ref(),
+                CredentialSource::Chain,
+                |text| match text {
+                    "chain" => Ok(CredentialSource::Chain),
+                    "env" => Ok(CredentialSource::Environment),
+                    other => Err(format!("expected chain or env, found `{other}`")),
+                },
+            ),
             audit: Audit::validate(settings.audit.as_ref(), settings.audit_overflow.as_ref(), faults),
         })
     }
+}
+
+fn style(text: Option<&Text>, faults: &mut Faults) -> Option<AddressStyle> {
+    faults.parsed("resign-upstream-style", text, None, |text| match text {
+        "virtual" => Ok(Some(AddressStyle::VirtualHost)),
+        "path" => Ok(Some(AddressStyle::Path)),
+        other => Err(format!("expected virtual or path, found `{other}`")),
+    })
 }
 
 fn list(text: Option<&Text>) -> Vec<String> {
@@ -198,6 +255,34 @@ mod tests {
             let fault = format!("{setting}: requires resign-keys");
             assert!(faults.contains(&fault), "{faults}");
         }
+    }
+
+    #[test]
+    fn style_and_credentials_are_words() {
+        let (resign, _) = validate(&ResignSettings {
+            keys: Some("keys.toml".into()),
+            upstream_style: Some("virtual".into()),
+            upstream_credentials: Some("env".into()),
+            ..ResignSettings::default()
+        });
+        let resign = resign.unwrap();
+        assert_eq!(resign.upstream_style, Some(AddressStyle::VirtualHost));
+        assert_eq!(resign.upstream_credentials, CredentialSource::Environment);
+        let (_, faults) = validate(&ResignSettings {
+            keys: Some("keys.toml".into()),
+            upstream_style: Some("host".into()),
+            upstream_credentials: Some("imds".into()),
+            ..ResignSettings::default()
+        });
+        let faults = faults.unwrap();
+        assert!(
+            faults.contains("resign-upstream-style: expected virtual or path, found `host`"),
+            "{faults}"
+        );
+        assert!(
+            faults.contains("resign-upstream-credentials: expected chain or env, found `imds`"),
+            "{faults}"
+        );
     }
 
     #[test]

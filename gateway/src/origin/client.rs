@@ -6,8 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -15,9 +14,9 @@ use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pushdown::wire::header;
 
-use super::Signing;
 use super::headers::strip_framing;
 use super::progress::{Progress, StallTimeouts};
+use super::resolver::Resolver;
 use crate::body::{self, BUFFER, Body};
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::auth::stream::StreamError;
@@ -25,11 +24,11 @@ use crate::s3::auth::stream::StreamError;
 /// Idle connections close after this time, before most stores close them: a connection closed by the store costs a retry.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Address of the store, and timeouts.
+/// How to connect to the store.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
-    /// Scheme and authority of the store.
-    pub(super) url: Uri,
+    /// Whether the store has TLS.
+    pub(super) is_tls: bool,
     /// Certificate authorities to trust instead of the system's.
     pub(super) ca: Option<PathBuf>,
     /// Longest time to connect.
@@ -38,33 +37,22 @@ pub(super) struct Config {
     pub(super) stall_timeouts: StallTimeouts,
 }
 
-/// An HTTP client of the store.
+/// An HTTP client of the store. It sends addressed requests.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
-    pool: Pool<HttpsConnector<HttpConnector>, Body>,
-    scheme: Scheme,
-    authority: Authority,
-    /// The store's Host header.
-    host: HeaderValue,
+    pool: Pool<HttpsConnector<HttpConnector<Resolver>>, Body>,
     stall_timeouts: StallTimeouts,
 }
 
 impl Config {
     /// Builds the pool. Does not connect.
     pub(super) fn build(self) -> io::Result<Client> {
-        let parts = self.url.into_parts();
-        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "the store's URL requires a scheme and a host",
-            ));
-        };
-        let mut tcp = HttpConnector::new();
+        let mut tcp = HttpConnector::new_with_resolver(Resolver::new());
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(self.connect_timeout));
         tcp.set_keepalive(Some(Duration::from_mins(1)));
         tcp.enforce_http(false);
-        let tls = super::tls::client(scheme == Scheme::HTTPS, self.ca.as_deref())?;
+        let tls = super::tls::client(self.is_tls, self.ca.as_deref())?;
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -77,12 +65,8 @@ impl Config {
             .http1_max_buf_size(BUFFER)
             .http1_max_headers(header::MAX_COUNT)
             .build(connector);
-        let host = HeaderValue::from_str(authority.as_str()).map_err(io::Error::other)?;
         Ok(Client {
             pool,
-            scheme,
-            authority,
-            host,
             stall_timeouts: self.stall_timeouts,
         })
     }
@@ -94,7 +78,6 @@ impl Client {
     /// Sends a request without a body. Retries once, for read-only methods, if the store had already closed the pooled
     /// connection.
     pub(super) async fn send_without_body(&self, request: Request<()>) -> Result<Response<Incoming>> {
-        let mut request = self.address(request)?;
         strip_framing(request.headers_mut());
         let retry = is_safe(request.method()).then(|| request.clone());
         match self.send_once(request).await {
@@ -120,39 +103,10 @@ impl Client {
         request: Request<Body>,
         progress: &Progress,
     ) -> Result<Response<Incoming>> {
-        let request = self.address(request)?;
         tokio::select! {
             answer = self.pool.request(request) => check_protocol(answer).map_err(Error::from),
             error = progress.wait_for_stall(self.stall_timeouts) => Err(error),
         }
-    }
-
-    /// Addresses a request to the store. The target's bytes and the caller's Host header stay unchanged, unless the gateway
-    /// signs it.
-    fn address<B>(&self, request: Request<B>) -> Result<Request<B>> {
-        let (mut parts, body) = request.into_parts();
-        let target = parts
-            .uri
-            .into_parts()
-            .path_and_query
-            .unwrap_or_else(|| PathAndQuery::from_static("/"));
-        parts.uri = Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(self.authority.clone())
-            .path_and_query(target)
-            .build()
-            .map_err(|error| {
-                Error::new(
-                    ErrorKind::InvalidRequest,
-                    "invalid request target: expected a path",
-                )
-                .with_source(error)
-            })?;
-        parts.version = Version::HTTP_11;
-        if let Some(signing) = parts.extensions.remove::<Signing>() {
-            signing.sign(&mut parts, &self.host)?;
-        }
-        Ok(Request::from_parts(parts, body))
     }
 }
 

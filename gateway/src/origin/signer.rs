@@ -14,9 +14,11 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts};
 use pushdown::wire::header::PREFIX;
 
+use super::{StoreIdentity, regions::Regions};
 use crate::{
     access::{Allowed, Keys, Secret, Upstream},
     error::{Error, ErrorKind, Result},
+    s3::errors::ACCESS_DENIED,
 };
 
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -31,17 +33,17 @@ pub struct Signer(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     keys: Keys,
-    region: String,
-    /// The gateway's identity at the store.
-    identity: Option<Identity>,
+    regions: Regions,
+    /// Signs for keys without an identity of their own at the store.
+    identity: StoreIdentity,
 }
 
 /// The decision that a request may be sent, and what signs it. It is in the extensions of the request. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Signing(Arc<Order>);
+pub struct Signing(Arc<Decision>);
 
 #[derive(Debug)]
-struct Order {
+struct Decision {
     signer: Signer,
     allowed: Allowed,
     secret: Secret,
@@ -64,18 +66,18 @@ pub enum SignedPayload {
 // === impl Signer ===
 
 impl Signer {
-    /// A signer for the store's region. `identity` signs for keys without one of their own at the store.
-    pub fn new(keys: Keys, region: String, identity: Option<Credentials>) -> Self {
+    /// A signer for a store in `region`. `identity` signs for keys without one of their own at the store.
+    pub fn new(keys: Keys, region: &str, identity: StoreIdentity) -> Self {
         Self(Arc::new(Inner {
             keys,
-            region,
-            identity: identity.map(Into::into),
+            regions: Regions::new(region),
+            identity,
         }))
     }
 
     /// What signs a request that a key may make. `secret` is the one that the caller signed with.
     pub fn signing(&self, allowed: Allowed, secret: Secret, payload: SignedPayload) -> Signing {
-        Signing(Arc::new(Order {
+        Signing(Arc::new(Decision {
             signer: self.clone(),
             allowed,
             secret,
@@ -97,24 +99,37 @@ impl Signing {
         self.0.allowed.key().upstream()
     }
 
-    /// Signs the head of a request to `host`, whose target must be in canonical form.
+    /// The regions of the store's buckets.
+    pub(super) fn regions(&self) -> &Regions {
+        &self.0.signer.0.regions
+    }
+
+    /// The gateway's identity, if it signs.
+    pub(super) fn store_identity(&self) -> Option<&StoreIdentity> {
+        (self.upstream() == Upstream::Gateway).then_some(&self.0.signer.0.identity)
+    }
+
+    /// Signs the head of a request to `host` in `region`. The target must be in canonical form.
     ///
     /// # Errors
     /// [`ErrorKind::AccessDenied`] if the key was withdrawn since the decision; [`ErrorKind::InvalidRequest`] for headers that
-    /// cannot be signed; [`ErrorKind::Internal`] without an identity for the key.
-    pub fn sign(&self, parts: &mut Parts, host: &HeaderValue) -> Result<()> {
-        let inner = &self.0.signer.0;
-        if !self.0.allowed.is_still_valid(&inner.keys) {
-            return Err(Error::new(ErrorKind::AccessDenied, "Access Denied"));
+    /// cannot be signed.
+    pub fn sign(
+        &self,
+        parts: &mut Parts,
+        host: HeaderValue,
+        region: &str,
+        identity: &Identity,
+    ) -> Result<()> {
+        if !self.0.allowed.is_still_valid(&self.0.signer.0.keys) {
+            return Err(Error::new(ErrorKind::AccessDenied, ACCESS_DENIED));
         }
-        drop_own_parameters(parts)?;
         let payload = self.0.payload.to_text();
-        parts.headers.insert(header::HOST, host.clone());
+        parts.headers.insert(header::HOST, host);
         parts.headers.insert(CONTENT_SHA256, text_value(&payload)?);
-        let identity = self.identity()?;
         let params = SigningParams::builder()
-            .identity(&identity)
-            .region(&inner.region)
+            .identity(identity)
+            .region(region)
             .name("s3")
             .time(SystemTime::now())
             .settings(settings())
@@ -141,20 +156,18 @@ impl Signing {
         Ok(())
     }
 
-    /// Who signs.
-    fn identity(&self) -> Result<Identity> {
+    /// What signs now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::SlowDown`] without valid credentials of the gateway.
+    pub fn identity(&self) -> Result<Identity> {
         let key = self.0.allowed.key();
         match key.upstream() {
             Upstream::Caller => {
                 let secret = String::from_utf8_lossy(self.0.secret.as_bytes());
                 Ok(Credentials::new(key.access_key(), secret, None, None, "keys file").into())
             }
-            Upstream::Gateway => self.0.signer.0.identity.clone().ok_or_else(|| {
-                tracing::error!(
-                    "no credentials for the store: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-                );
-                internal("the gateway has no credentials for the store")
-            }),
+            Upstream::Gateway => self.0.signer.0.identity.current(),
         }
     }
 }
@@ -200,9 +213,12 @@ fn signed_headers(headers: &HeaderMap) -> Result<Vec<(&str, &str)>> {
 }
 
 /// Drops the parameters and the headers for the gateway: a store need not know them.
-fn drop_own_parameters(parts: &mut Parts) -> Result<()> {
-    let names: Vec<HeaderName> = parts.headers.keys().cloned().collect();
-    for name in names.iter().filter(|name| name.as_str().starts_with(PREFIX)) {
+pub(super) fn drop_own_parameters(parts: &mut Parts) -> Result<()> {
+    let own = parts
+        .headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(PREFIX));
+    for name in own.cloned().collect::<Vec<HeaderName>>() {
         parts.headers.remove(name);
     }
     let is_own = |pair: &str| pair.to_ascii_lowercase().starts_with(PREFIX);

@@ -1,15 +1,18 @@
 //! What a request addresses, by its path or by a virtual host.
 
 use pushdown_s3::Address;
+use serde::Serialize;
 
 use super::escapes;
 
 /// Where a request names its bucket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum AddressStyle {
     /// In the path: `/bucket/key`.
     Path,
     /// In the host: `bucket.domain`.
+    #[serde(rename = "virtual")]
     VirtualHost,
 }
 
@@ -82,11 +85,6 @@ impl RequestAddress {
             path.extend_from_slice(self.key());
         }
         escapes::encode_path(&path)
-    }
-
-    /// The canonical path of a request to the same address whose host names the bucket.
-    pub fn virtual_host_style(&self) -> String {
-        format!("/{}", escapes::encode_path(self.key()))
     }
 }
 
@@ -184,18 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_a_path_in_both_styles() {
-        let paths = |host: &str, path: &str| {
+    fn an_address_has_a_canonical_path() {
+        let path = |host: &str, path: &str| {
             let found = RequestAddress::new(host.as_bytes(), path, &domains()).unwrap();
-            (found.path_style(), found.virtual_host_style())
+            found.path_style()
         };
-        let both = |path: &str, virtual_host: &str| (path.to_owned(), virtual_host.to_owned());
-        assert_eq!(
-            paths("gateway", "/b/a+b%2f=/c"),
-            both("/b/a%2Bb/%3D/c", "/a%2Bb/%3D/c")
-        );
-        assert_eq!(paths("b.lab.example", "/k"), both("/b/k", "/k"));
-        assert_eq!(paths("gateway", "/b/"), both("/b", "/"));
-        assert_eq!(paths("gateway", "/"), both("/", "/"));
+        assert_eq!(path("gateway", "/b/a+b%2f=/c"), "/b/a%2Bb/%3D/c");
+        assert_eq!(path("b.lab.example", "/k"), "/b/k");
+        assert_eq!(path("gateway", "/b/"), "/b");
+        assert_eq!(path("gateway", "/"), "/");
     }
 }

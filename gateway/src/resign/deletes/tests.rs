@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use super::*;
 use crate::{
     access::{Action, Keys},
-    origin::Signing,
+    origin::{Signing, StoreIdentity},
 };
 
 const ACCESS_KEY: &str = "TESTTRAINER00001";
@@ -24,7 +24,7 @@ fn deletion(bucket: &str) -> Deletion {
     .unwrap();
     let key = keys.get(ACCESS_KEY).unwrap();
     Deletion {
-        signer: Signer::new(keys, "us-east-1".to_owned(), None),
+        signer: Signer::new(keys, "us-east-1", StoreIdentity::from_environment()),
         secret: key.secrets()[0].clone(),
         key,
         bucket: Bytes::copy_from_slice(bucket.as_bytes()),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use http::StatusCode;
 
-use super::ErrorAnswer;
+use super::{ACCESS_DENIED, ErrorAnswer};
 use crate::s3::auth::AuthError;
 use crate::s3::auth::stream::StreamError;
 use crate::s3::sign::Carrier;
@@ -17,7 +17,7 @@ const MAX_SKEW_MILLISECONDS: &str = "900000";
 /// The answer to a request whose head fails verification.
 pub fn auth_answer(error: &AuthError) -> ErrorAnswer {
     match error {
-        AuthError::Anonymous => denied("Access Denied"),
+        AuthError::Anonymous => denied(ACCESS_DENIED),
         AuthError::InvalidUri => bad_request("InvalidURI", "Couldn't parse the specified URI."),
         AuthError::SeveralSignatures => bad_request(
             "InvalidArgument",

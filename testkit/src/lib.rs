@@ -1,10 +1,11 @@
-//! Test support: launches the gateway and stores, and has a gateway with objects, a scripted origin, faulty and slow relays, a request
-//! signer and a raw HTTP client.
+//! Test support: launches the gateway and stores, and has a gateway with objects, a scripted origin, a front that addresses a store as
+//! AWS does, faulty and slow relays, a request signer and a raw HTTP client.
 //!
 //! All functions block, so that tests read from top to bottom; asynchronous tests call them from a thread. Processes are
 //! killed when their handles are dropped, the kernel chooses the ports, and waiting polls for a condition instead of
 //! sleeping for a fixed time.
 
+mod aws_front;
 mod backend;
 mod gateway;
 mod juicefs;
@@ -25,6 +26,7 @@ mod throttle;
 mod weed;
 mod world;
 
+pub use aws_front::{AwsFront, CredentialsAnswer, FrontRecord, MovedAnswer};
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
 pub use juicefs::JuiceFs;

@@ -147,9 +147,44 @@ impl Exchange {
         }
     }
 
+    /// Passes this many bytes of the body on, in pieces as they arrive.
+    pub fn copy(&mut self, count: u64, mut send: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut left = count;
+        while left > 0 {
+            let available = self.stream.fill_buf()?;
+            if available.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let taken = usize::try_from(left).map_or(available.len(), |left| left.min(available.len()));
+            send(&available[..taken])?;
+            self.stream.consume(taken);
+            left -= taken as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads a line of the body, with its end.
+    pub fn read_line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        if line.ends_with('\n') {
+            Ok(line)
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+
     /// Reads until the peer closes the connection, and returns the number of bytes.
     pub fn wait_for_close(&mut self) -> io::Result<u64> {
         io::copy(&mut self.stream, &mut io::sink())
+    }
+
+    /// Closes the connection after an answer to a request whose body is not read. Drops what the peer has sent of it: a reset
+    /// could destroy the answer.
+    pub fn close_without_body(&mut self) -> io::Result<()> {
+        self.close();
+        self.stream.get_ref().shutdown(Shutdown::Write)?;
+        self.wait_for_close().map(drop)
     }
 
     /// Closes the connection after this exchange.

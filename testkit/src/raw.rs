@@ -80,6 +80,11 @@ impl Request {
         self.header("content-length", &length)
     }
 
+    /// The value of the first header of this name.
+    pub fn header_value(&self, name: &str) -> Option<&str> {
+        value_of(&self.headers, name)
+    }
+
     /// The bytes of the head.
     pub fn head(&self) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.target);
@@ -107,9 +112,7 @@ impl Request {
 impl Response {
     /// The first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find_map(|(key, value)| key.eq_ignore_ascii_case(name).then_some(value.as_str()))
+        value_of(&self.headers, name)
     }
 
     /// The body as text.
@@ -221,6 +224,11 @@ impl Raw {
 // === impl Incoming ===
 
 impl Incoming<'_> {
+    /// Whether an answer with this status to this method has a body, of any length.
+    pub fn has_body(&self) -> bool {
+        !self.has_no_body
+    }
+
     /// Reads bytes of the undecoded body.
     pub fn read_exact(&mut self, count: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count];
@@ -300,6 +308,13 @@ fn read_chunk(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
         }
     }
     Ok(chunk)
+}
+
+/// The value of the first header of this name.
+fn value_of<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers
+        .iter()
+        .find_map(|(key, value)| key.eq_ignore_ascii_case(name).then_some(value.as_str()))
 }
 
 /// Reads a line without its end; `None` at the end of the stream. Non-ASCII bytes are read as Latin-1.

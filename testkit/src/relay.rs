@@ -141,10 +141,9 @@ pub fn gated_relay(gateway: SocketAddr) -> Result<(ScriptedOrigin, Arc<Gate>)> {
     Ok((relay, gate))
 }
 
-/// The whole request.
-pub(crate) fn read_request(exchange: &mut Exchange) -> io::Result<Request> {
-    let head = exchange.head.clone();
-    let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
+/// The request without its body.
+pub(crate) fn read_head(exchange: &Exchange) -> io::Result<Request> {
+    let mut lines = exchange.head.split("\r\n").filter(|line| !line.is_empty());
     let mut request_line = lines.next().unwrap_or_default().split(' ');
     let mut request = Request::new(
         request_line.next().unwrap_or_default(),
@@ -154,6 +153,12 @@ pub(crate) fn read_request(exchange: &mut Exchange) -> io::Result<Request> {
         let (name, value) = line.split_once(": ").ok_or(io::ErrorKind::InvalidData)?;
         request = request.header(name, value);
     }
+    Ok(request)
+}
+
+/// The whole request.
+pub(crate) fn read_request(exchange: &mut Exchange) -> io::Result<Request> {
+    let mut request = read_head(exchange)?;
     let length = request
         .headers
         .iter()

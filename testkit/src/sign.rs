@@ -1,6 +1,7 @@
-//! Signs requests with AWS Signature Version 4: in headers, in the query, and in chunks.
+//! Signs requests with AWS Signature Version 4: in headers, in the query, and in chunks; and verifies signatures in headers.
 
 mod chunked;
+mod head;
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 pub use chunked::{ChunkedBody, Trailers};
+pub(crate) use head::{Authorization, CONTENT_SHA256, DATE, SECURITY_TOKEN, signing_time};
 
 use crate::raw::Request;
 
@@ -29,6 +31,8 @@ pub struct Keys {
     pub access: String,
     /// The secret key.
     pub secret: String,
+    /// The token of temporary credentials.
+    pub token: Option<String>,
     /// The region of the signature.
     pub region: String,
     /// The time of signing; `None` for the current time.
@@ -66,6 +70,7 @@ impl Keys {
         Self {
             access: access.to_owned(),
             secret: secret.to_owned(),
+            token: None,
             region: "us-east-1".to_owned(),
             time: None,
         }
@@ -88,7 +93,7 @@ impl Keys {
             Some(placeholder) => SignableBody::Precomputed((*placeholder).to_owned()),
             None => SignableBody::Bytes(&raw),
         };
-        let identity: Identity = Credentials::new(&self.access, &self.secret, None, None, "test").into();
+        let identity = self.identity();
         // Chunks have the time of their head.
         let now = self.with_time(self.time.unwrap_or_else(SystemTime::now));
         let copy = request.clone();
@@ -110,7 +115,7 @@ impl Keys {
 
     /// Signs in the query, including all headers of the request. The body is not signed.
     pub fn presign(&self, request: Request, expires: Duration) -> Result<Request> {
-        let identity: Identity = Credentials::new(&self.access, &self.secret, None, None, "test").into();
+        let identity = self.identity();
         let params = self.params(&identity, SignatureLocation::QueryParams, Some(expires))?;
         let copy = request.clone();
         let signable = signable_of(&copy, SignableBody::UnsignedPayload)?;
@@ -125,6 +130,10 @@ impl Keys {
             request.target.extend(utf8_percent_encode(value, QUERY_VALUE));
         }
         Ok(request)
+    }
+
+    fn identity(&self) -> Identity {
+        Credentials::new(&self.access, &self.secret, self.token.clone(), None, "test").into()
     }
 
     fn params<'a>(

@@ -1,4 +1,7 @@
-"""Every test runs with a gateway in front of the embedded store, in front of SeaweedFS, and there in re-sign mode, too."""
+"""Every test runs with a gateway in front of the embedded store, in front of SeaweedFS, and there in re-sign mode, too.
+
+Those of clients also run in re-sign mode in front of a SeaweedFS that is addressed and refuses as AWS does.
+"""
 
 import contextlib
 import os
@@ -20,9 +23,22 @@ from stores import (  # noqa: E402
     Store,
     certificate,
     keys_file,
+    session_environment,
+    start_aws_front,
     start_gateway,
     start_seaweedfs,
 )
+
+# What clients do, and all that addresses, regions and credentials of the store can change.
+AWS_MODULES = {
+    "test_aws_cli",
+    "test_batches",
+    "test_file_systems",
+    "test_objects",
+    "test_pipelines",
+    "test_reader",
+    "test_uploads",
+}
 
 
 def selected_backends() -> list[str]:
@@ -39,14 +55,22 @@ def pytest_report_header() -> list[str]:
     return [f"SKIPPED: no test in front of {name}, because PUSHDOWN_TEST_BACKENDS leaves it out" for name in left_out]
 
 
-def pytest_collection_modifyitems(items) -> None:
+def backend(item) -> str | None:
+    """The store of a test; `None` for a test without one."""
+    return item.callspec.params.get("store") if hasattr(item, "callspec") else None
+
+
+def pytest_collection_modifyitems(config, items) -> None:
     """Features missing in the embedded store or in re-sign mode are expected failures; an unexpected pass is reported."""
+    left_out = [item for item in items if backend(item) == "aws" and item.path.stem not in AWS_MODULES]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
     for item in items:
         marker = item.get_closest_marker("embedded_lacks")
-        if marker and item.callspec.params["store"] == "embedded":
+        if marker and backend(item) == "embedded":
             item.add_marker(pytest.mark.xfail(reason=f"s3s-fs {marker.args[0]}", strict=True))
         marker = item.get_closest_marker("resign_differs")
-        if marker and item.callspec.params["store"] == "resign":
+        if marker and backend(item) in ("resign", "aws"):
             item.add_marker(pytest.mark.xfail(reason=f"re-sign mode {marker.args[0]}", strict=True))
 
 
@@ -73,26 +97,37 @@ def store(request, environment, tmp_path_factory):
     """A store with two gateways in front of it, one of them with TLS."""
     folder = tmp_path_factory.mktemp(request.param)
     with contextlib.ExitStack() as running:
+        resign, environment_of_gateways = {}, None
         if request.param == "embedded":
             settings = {"store": folder / "store", "access_key": ACCESS, "secret_key": SECRET}
         else:
             weed, address = start_seaweedfs(folder / "weed")
             running.callback(weed.stop)
             settings = {"upstream": f"http://{address}"}
-        resign = {"resign_keys": keys_file(folder)} if request.param == "resign" else {}
-        plain, addresses = start_gateway(folder / "plain", **settings, **resign)
+        if request.param == "resign":
+            resign = {"resign_keys": keys_file(folder, "self")}
+        elif request.param == "aws":
+            front, urls = start_aws_front(folder / "front", address)
+            running.callback(front.stop)
+            settings = {"upstream": urls["url"]}
+            resign = {"resign_keys": keys_file(folder, "gateway"), "resign_upstream_style": "virtual"}
+            environment_of_gateways = session_environment(urls["credentials_url"])
+        plain, addresses = start_gateway(folder / "plain", environment_of_gateways, **settings, **resign)
         running.callback(plain.stop)
         files = certificate(folder)
         authority = files.pop("authority")
-        upstream = f"http://{addresses.get('store') or address}"
+        store_url = f"http://{addresses.get('store') or address}"
         if "PUSHDOWN_TEST_DIRECT" in os.environ:
             # Shows whether the gateway or the store causes a failure.
-            yield Store(request.param, upstream, upstream, folder, upstream)
+            yield Store(request.param, store_url, store_url, folder, store_url)
             return
-        tls, tls_addresses = start_gateway(folder / "tls", upstream=upstream, **files, **resign)
+        upstream = settings.get("upstream", store_url)
+        tls, tls_addresses = start_gateway(
+            folder / "tls", environment_of_gateways, upstream=upstream, **files, **resign
+        )
         running.callback(tls.stop)
         yield Store(
-            request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority, upstream
+            request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority, store_url
         )
         with urllib.request.urlopen(f"http://{addresses['admin']}/metrics") as metrics:
             assert b"\npushdown_memory_reserved_bytes 0\n" in metrics.read(), "memory permits remain in use"

@@ -18,7 +18,10 @@ OTHER_ACCESS, OTHER_SECRET = "pushdownotherkey", "pushdownothersecret"
 # An account with all permissions on one bucket only.
 LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdownlimitedsecret", "the-limited-bucket"
 # `resign`: SeaweedFS, with gateways that verify callers by keys of their own, and sign again.
-BACKENDS = ("embedded", "seaweedfs", "resign")
+# `aws`: the same with one identity for all callers, in front of a SeaweedFS that is addressed and refuses as AWS does.
+BACKENDS = ("embedded", "seaweedfs", "resign", "aws")
+# Lifetime of the credentials of this identity: several end within the tests.
+SESSION_SECONDS = 30
 
 
 @dataclasses.dataclass
@@ -59,12 +62,18 @@ def gateway_binary() -> pathlib.Path:
     return binary
 
 
-def start_gateway(folder: pathlib.Path, **settings: object) -> tuple[Process, dict[str, str]]:
-    """Starts a gateway, on free ports unless `listen` is set, and returns its process and its addresses."""
+def start_gateway(
+    folder: pathlib.Path, environment: dict[str, str] | None = None, **settings: object
+) -> tuple[Process, dict[str, str]]:
+    """Starts a gateway, on free ports unless `listen` is set, and returns its process and its addresses.
+
+    `environment` replaces that of this process.
+    """
     folder.mkdir()
     ready = folder / "ready.json"
     settings = {"listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0", "ready_file": ready} | settings
-    env = dict(os.environ) | {f"PUSHDOWN_{name.upper()}": str(value) for name, value in settings.items()}
+    environment = dict(os.environ) if environment is None else environment
+    env = environment | {f"PUSHDOWN_{name.upper()}": str(value) for name, value in settings.items()}
     gateway = Process([str(gateway_binary()), "serve"], folder / "log", env)
     gateway.wait_until("the gateway serves", ready.exists)
     return gateway, json.loads(ready.read_text())
@@ -107,12 +116,38 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
     return weed, f"127.0.0.1:{s3}"
 
 
-def keys_file(folder: pathlib.Path) -> pathlib.Path:
-    """A keys file with the accounts of the store, which decides on their requests."""
-    blocks = [
-        f'[[key]]\naccess-key = "{access}"\nsecret = "{secret}"\nupstream = "self"\n'
-        for access, secret in ((ACCESS, SECRET), (OTHER_ACCESS, OTHER_SECRET), (LIMITED_ACCESS, LIMITED_SECRET))
-    ]
+def start_aws_front(folder: pathlib.Path, store: str) -> tuple[Process, dict[str, str]]:
+    """Starts a front that addresses a store as AWS does, and returns its process and its URLs."""
+    folder.mkdir()
+    # Built together with the gateway.
+    program = gateway_binary().with_name("aws-front")
+    front = Process([str(program), store, ACCESS, SECRET, REGION, str(SESSION_SECONDS)], folder / "log")
+    front.wait_until("the front serves", lambda: "\n" in front.log.read_text())
+    return front, json.loads(front.log.read_text().splitlines()[0])
+
+
+def session_environment(credentials_url: str) -> dict[str, str]:
+    """The environment of a gateway that gets its credentials from this URL."""
+    keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    environment = {name: value for name, value in os.environ.items() if name not in keys}
+    return environment | {"AWS_CONTAINER_CREDENTIALS_FULL_URI": credentials_url}
+
+
+def keys_file(folder: pathlib.Path, upstream: str) -> pathlib.Path:
+    """A keys file with the accounts of the store, which decides on their requests if `upstream` is `self`.
+
+    If it is `gateway`, grants give them the same rights.
+    """
+    blocks = []
+    for access, secret, bucket in (
+        (ACCESS, SECRET, "*"),
+        (OTHER_ACCESS, OTHER_SECRET, "*"),
+        (LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET),
+    ):
+        blocks.append(f'[[key]]\naccess-key = "{access}"\nsecret = "{secret}"\nupstream = "{upstream}"\n')
+        if upstream == "gateway":
+            actions = ["admin", "delete", "list", "read", "versions", "write"]
+            blocks.append(f'[[key.grant]]\nbucket = "{bucket}"\nallow = {json.dumps(actions)}\npipelines = true\n')
     path = folder / "keys.toml"
     path.touch(0o600)
     path.write_text("".join(blocks))

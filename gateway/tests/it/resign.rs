@@ -1,6 +1,7 @@
 //! Re-sign mode: the gateway verifies callers by keys of its own, decides by their grants, and signs again for the store.
 
 mod audit;
+mod aws;
 mod bodies;
 mod bulk;
 mod gateway_keys;

@@ -1,10 +1,8 @@
 //! Bodies in `aws-chunked` framing: writes them with chunks of any size, and parses them in the plainest way, as a whole.
 
 use anyhow::{Context as _, Result};
-use aws_credential_types::Credentials;
 use aws_sigv4::http_request::SignatureLocation;
 use aws_sigv4::sign::v4::{generate_signing_key, sign_chunk, sign_trailer};
-use aws_smithy_runtime_api::client::identity::Identity;
 use aws_smithy_runtime_api::http::Headers;
 use bytes::Bytes;
 
@@ -148,7 +146,7 @@ impl Keys {
     /// Signs the chunks of a body, and its trailers if there are any. `seed` is the signature of its head. The time of the keys
     /// must be set.
     pub fn sign_chunks(&self, body: ChunkedBody, seed: &str) -> Result<ChunkedBody> {
-        let identity: Identity = Credentials::new(&self.access, &self.secret, None, None, "test").into();
+        let identity = self.identity();
         let params = self.params(&identity, SignatureLocation::Headers, None)?;
         let mut signed = ChunkedBody {
             signatures: Vec::new(),

@@ -50,16 +50,9 @@ impl Lab {
         Ok(Some(lab))
     }
 
-    /// A signed upload through the gateway, with the declarations of a trailer that SDKs send.
+    /// A signed upload through the gateway.
     pub(super) fn upload(&self, target: &str, payload: Payload, length: usize) -> Result<Request> {
-        let request = self.through.request("PUT", target);
-        let request = match payload {
-            Payload::ChunksAndTrailer | Payload::Trailer => {
-                request.header("x-amz-sdk-checksum-algorithm", "CRC32")
-            }
-            Payload::Signed | Payload::Unsigned | Payload::Chunks => request,
-        };
-        self.through.keys.sign(request.body(bytes(length)), payload)
+        upload(&self.through, target, payload, length)
     }
 
     /// Checks what the store itself has: an object with this body, or none.
@@ -88,6 +81,18 @@ impl Lab {
             Ok((in_flight == 0.0).then_some(()))
         })
     }
+}
+
+/// A signed upload of `length` bytes, with the declarations of a trailer that SDKs send.
+pub(super) fn upload(client: &Client, target: &str, payload: Payload, length: usize) -> Result<Request> {
+    let request = client.request("PUT", target);
+    let request = match payload {
+        Payload::ChunksAndTrailer | Payload::Trailer => {
+            request.header("x-amz-sdk-checksum-algorithm", "CRC32")
+        }
+        Payload::Signed | Payload::Unsigned | Payload::Chunks => request,
+    };
+    client.keys.sign(request.body(bytes(length)), payload)
 }
 
 /// A body that repeats only after 251 bytes.

@@ -145,7 +145,7 @@ impl Run {
 }
 
 /// The 64 digits after each `signature=` or `signature:`.
-fn signatures(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn signatures(text: &str) -> impl Iterator<Item = &str> {
     let ends = text.split("ignature").skip(1).filter_map(|rest| rest.get(1..65));
     ends.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

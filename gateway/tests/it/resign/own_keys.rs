@@ -12,13 +12,15 @@ use super::{
 use crate::it::parity::compare;
 
 /// A key in canonical form, and as other clients may send it.
-struct OddKey {
+pub(super) struct OddKey {
     canonical: &'static str,
     other: &'static str,
 }
 
 /// One of the forms of a key.
-type Spelling = fn(&OddKey) -> &'static str;
+pub(super) type Spelling = fn(&OddKey) -> &'static str;
+
+pub(super) const SPELLINGS: [Spelling; 2] = [|key| key.canonical, |key| key.other];
 
 const ODD_KEYS: [OddKey; 7] = [
     OddKey {
@@ -102,10 +104,9 @@ fn seaweedfs_answers_as_it_does_directly() -> Result<()> {
             differences.extend(compare::write_difference(&name, &expected, &found));
         }
     }
-    let expected = odd_keys(&lab.direct, |key| key.canonical).context("odd keys: direct")?;
-    let spellings: [Spelling; 2] = [|key| key.canonical, |key| key.other];
+    let expected = odd_keys(&lab.direct, SPELLINGS[0]).context("odd keys: direct")?;
     for (style, client) in lab.clients() {
-        for spelling in spellings {
+        for spelling in SPELLINGS {
             let found = odd_keys(&client, spelling).with_context(|| format!("odd keys, {style}"))?;
             differences.extend(compare::write_difference("odd keys", &expected, &found));
         }
@@ -114,7 +115,8 @@ fn seaweedfs_answers_as_it_does_directly() -> Result<()> {
     Ok(())
 }
 
-fn odd_keys(client: &Client, spelling: Spelling) -> Result<Vec<Response>> {
+/// Stores, reads and deletes objects with odd keys.
+pub(super) fn odd_keys(client: &Client, spelling: Spelling) -> Result<Vec<Response>> {
     let mut answers = Vec::new();
     for key in &ODD_KEYS {
         let target = format!("{BUCKET}/odd/{}", spelling(key));

@@ -11,10 +11,10 @@ use super::{
     BUCKET, Client, EVERYTHING, Grant, KeysFile, VALID, binary, error_of, key_block, launch, trainer,
 };
 
-const RESIZE: &str = "decode | resize(8, 8)";
-const RANDOM: &str = "decode | random_resized_crop(32) | flip_h";
+pub(super) const RESIZE: &str = "decode | resize(8, 8)";
+pub(super) const RANDOM: &str = "decode | random_resized_crop(32) | flip_h";
 /// The first folder is not a part of what a virtual host names.
-const KEYS: [&str; 3] = ["folder/a.jpg", "folder/b%20c.jpg", "d.jpg"];
+pub(super) const KEYS: [&str; 3] = ["folder/a.jpg", "folder/b%20c.jpg", "d.jpg"];
 
 /// A key that may read all objects, without pipelines.
 fn reader() -> Keys {
@@ -69,7 +69,7 @@ impl Lab {
 }
 
 /// A GET with a pipeline.
-fn get(client: &Client, key: &str, pipeline: &str, epoch: &str) -> Result<Response> {
+pub(super) fn get(client: &Client, key: &str, pipeline: &str, epoch: &str) -> Result<Response> {
     let request = client
         .request("GET", &format!("{BUCKET}/{key}"))
         .header("x-pushdown-pipeline", pipeline)
@@ -80,7 +80,7 @@ fn get(client: &Client, key: &str, pipeline: &str, epoch: &str) -> Result<Respon
 }
 
 /// A batch request for all keys, with presigned samples.
-fn batch_request(client: &Client, pipeline: &str) -> Result<BatchRequest> {
+pub(super) fn batch_request(client: &Client, pipeline: &str) -> Result<BatchRequest> {
     // One time for all, so that the samples share the signing parameters.
     let keys = client.keys.with_time(SystemTime::now());
     let (mut presign, mut samples) = (String::new(), Vec::new());
@@ -98,7 +98,7 @@ fn batch_request(client: &Client, pipeline: &str) -> Result<BatchRequest> {
 }
 
 /// Sends a batch request, and returns the values in the order of the samples.
-fn send_batch(client: &Client, request: &BatchRequest) -> Result<Vec<Result<Sample, RowError>>> {
+pub(super) fn send_batch(client: &Client, request: &BatchRequest) -> Result<Vec<Result<Sample, RowError>>> {
     let answer = Request::new("POST", "/_pushdown/v1/batch")
         .header("Host", &client.address.to_string())
         .body(serde_json::to_vec(request)?)

@@ -1,0 +1,72 @@
+//! A bucket that is so young that the store redirects to another address for a while.
+
+use anyhow::{Context as _, Result, ensure};
+use pushdown_testkit::{Raw, photos};
+
+use super::{Lab, check_slow_down};
+use crate::it::resign::BUCKET;
+use crate::it::resign::pipelines::{KEYS, RESIZE, batch_request, get, send_batch};
+
+#[test]
+fn a_young_bucket_is_slow_and_works_later() -> Result<()> {
+    let Some(lab) = Lab::start()? else {
+        return Ok(());
+    };
+    for (key, photo) in KEYS.iter().zip(photos()?.into_values()) {
+        lab.direct.store(&format!("{BUCKET}/{key}"), photo)?;
+    }
+    let target = format!("{BUCKET}/{}", KEYS[0]);
+    let elsewhere = lab.front.redirection_target().to_string();
+    lab.front.set_young("photos", true);
+    for (style, client) in lab.clients() {
+        let requests = [
+            client.request("GET", &target),
+            client.request("HEAD", &target),
+            client.request("HEAD", BUCKET),
+            client.request("GET", &format!("{BUCKET}?list-type=2")),
+            client.request("DELETE", &format!("{BUCKET}/none")),
+            client.request("PUT", &format!("{BUCKET}/new")).body("new"),
+            client
+                .request("GET", &target)
+                .header("x-pushdown-pipeline", RESIZE),
+        ];
+        for request in requests {
+            let name = format!("{} {}, {style}", request.method, request.target);
+            let answer = client.send(request)?;
+            check_slow_down(&answer).with_context(|| name.clone())?;
+            let shown = format!("{:?} {}", answer.headers, answer.text());
+            ensure!(!shown.contains(&elsewhere), "{name}: {shown}");
+        }
+    }
+    for row in send_batch(&lab.through, &batch_request(&lab.through, RESIZE)?)? {
+        let error = row.err().context("a value of a young bucket")?;
+        ensure!(error.code == "SlowDown", "{error}");
+        ensure!(!error.to_string().contains(&elsewhere), "{error}");
+    }
+    lab.front.set_young("photos", false);
+    assert_eq!(lab.through.call("GET", &target)?.status, 200);
+    assert_eq!(get(&lab.through, KEYS[0], RESIZE, "0")?.status, 200);
+    assert_eq!(lab.direct.call("GET", &format!("{BUCKET}/new"))?.status, 404);
+    assert_eq!(lab.front.redirected_connections(), 0);
+    Ok(())
+}
+
+/// The client keeps its body: it gets the refusal instead of a 100.
+#[test]
+fn an_upload_that_waits_is_refused_without_its_body() -> Result<()> {
+    let Some(lab) = Lab::start()? else {
+        return Ok(());
+    };
+    lab.front.set_young("photos", true);
+    let upload = lab
+        .through
+        .request("PUT", &format!("{BUCKET}/new"))
+        .body(vec![7; 10_000]);
+    let request = lab.through.sign(upload)?.header("Expect", "100-continue");
+    let mut raw = Raw::connect(lab.through.address)?;
+    raw.write(&request.head())?;
+    let answer = raw.read("PUT")?;
+    check_slow_down(&answer)?;
+    assert_eq!(answer.informational, [0; 0]);
+    Ok(())
+}

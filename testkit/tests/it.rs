@@ -1,0 +1,5 @@
+//! Integration tests of parts that others rely on, with the embedded store of the gateway.
+
+mod it {
+    mod aws_front;
+}

@@ -77,7 +77,7 @@ impl Config {
 impl Client {
     /// Sends a request without a body. Retries once, for read-only methods, if the store had already closed the pooled
     /// connection.
-    pub(super) async fn send_without_body(&self, request: Request<()>) -> Result<Response<Incoming>> {
+    pub(super) async fn send_without_body(&self, mut request: Request<()>) -> Result<Response<Incoming>> {
         strip_framing(request.headers_mut());
         let retry = is_safe(request.method()).then(|| request.clone());
         match self.send_once(request).await {

@@ -18,6 +18,7 @@ use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::identity::Identity;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::CredentialSource;
 use crate::error::{Error, ErrorKind, Result};
@@ -54,7 +55,9 @@ struct Fetched {
 
 /// Refreshes an identity until it is dropped.
 #[derive(Debug)]
-pub struct IdentityRefresher(tokio_util::task::AbortOnDropHandle<()>);
+pub struct IdentityRefresher {
+    _task: AbortOnDropHandle<()>,
+}
 
 // === impl StoreIdentity ===
 
@@ -94,8 +97,9 @@ impl StoreIdentity {
                 self.0.needed.notify_one();
             }
         }
-        let task = tokio::spawn(refresh_forever(self.clone()));
-        IdentityRefresher(tokio_util::task::AbortOnDropHandle::new(task))
+        IdentityRefresher {
+            _task: AbortOnDropHandle::new(tokio::spawn(refresh_forever(self.clone()))),
+        }
     }
 
     /// What signs now.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use parking_lot::Mutex;
 
 use crate::body::{Body, BoxError};
@@ -86,6 +86,7 @@ impl http_body::Body for RequestBody {
 
 #[cfg(test)]
 mod tests {
+    use http_body::Body as _;
     use http_body_util::BodyExt as _;
 
     use super::*;

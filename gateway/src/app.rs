@@ -64,7 +64,13 @@ impl App {
             }
         };
         let limits = config.limits;
-        let origin = origin::Config { url, ca, limits }.build(&metrics)?;
+        let origin = origin::Config {
+            url,
+            ca,
+            limits,
+            requires_signing: config.resign.is_some(),
+        };
+        let origin = origin.build(&metrics)?;
 
         let server = server::Config {
             listen: config.listen,

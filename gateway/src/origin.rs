@@ -34,7 +34,7 @@ pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 use crate::access::Upstream;
 use crate::body::Body;
 use crate::config::Limits;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::telemetry::Metrics;
 use download::Download;
 
@@ -50,12 +50,15 @@ pub struct Config {
     pub ca: Option<PathBuf>,
     /// Timeouts of requests to the store.
     pub limits: Limits,
+    /// Whether a request may only be sent with a [`Signing`]: in re-sign mode.
+    pub requires_signing: bool,
 }
 
 /// The store. Cloning shares the pool.
 #[derive(Debug, Clone)]
 pub struct Origin {
     client: client::Client,
+    requires_signing: bool,
     idle_timeout: Duration,
     metrics: Metrics,
 }
@@ -74,6 +77,7 @@ impl Config {
         };
         Ok(Origin {
             client: client.build()?,
+            requires_signing: self.requires_signing,
             idle_timeout: self.limits.origin_idle_timeout,
             metrics: metrics.clone(),
         })
@@ -84,13 +88,19 @@ impl Config {
 
 impl Origin {
     /// Sends a request without a body unchanged.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] in re-sign mode for a request that was not decided on.
     pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
-        let signer = request.extensions().get::<Signing>().map(Signing::upstream);
+        let signer = self.signer(&request)?;
         let answer = self.client.send_without_body(request).await?;
         self.check(self.forward(answer, ()), signer).await
     }
 
     /// Sends a request with a body unchanged. `guard` is dropped with the answer's body.
+    ///
+    /// # Errors
+    /// Like [`send_without_body`](Self::send_without_body).
     pub async fn send<G>(
         &self,
         request: Request<Body>,
@@ -100,7 +110,7 @@ impl Origin {
     where
         G: Unpin + Send + 'static,
     {
-        let signer = request.extensions().get::<Signing>().map(Signing::upstream);
+        let signer = self.signer(&request)?;
         let answer = self.client.send(request, progress).await?;
         self.check(self.forward(answer, guard), signer).await
     }
@@ -146,6 +156,18 @@ impl Origin {
         answer.is_ok_and(|answer| answer.is_ok())
     }
 
+    /// Who signs a request at the store; `None` in forward mode.
+    fn signer<B>(&self, request: &Request<B>) -> Result<Option<Upstream>> {
+        let signer = request.extensions().get::<Signing>().map(Signing::upstream);
+        if signer.is_none() && self.requires_signing {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "a request for the store was not decided on",
+            ));
+        }
+        Ok(signer)
+    }
+
     /// Keeps answers about the gateway's own signature from the caller.
     async fn check(&self, answer: Response<Body>, signer: Option<Upstream>) -> Result<Response<Body>> {
         match signer {
@@ -164,5 +186,35 @@ impl Origin {
         let received = self.metrics.bytes_from_store.clone();
         let body = Download::new(body, self.idle_timeout, received, guard);
         Response::from_parts(parts, body.boxed_unsync())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No store listens at this address.
+    fn origin(requires_signing: bool) -> Origin {
+        let config = Config {
+            url: Uri::from_static("http://127.0.0.1:1"),
+            ca: None,
+            limits: Limits::default(),
+            requires_signing,
+        };
+        config.build(&Metrics::default()).unwrap()
+    }
+
+    /// A bug that skips the decision must not become a request of the gateway's, or one that is forwarded.
+    #[tokio::test]
+    async fn re_sign_mode_sends_nothing_that_was_not_decided_on() {
+        for (requires_signing, kind) in [(true, ErrorKind::Internal), (false, ErrorKind::OriginUnavailable)] {
+            let origin = origin(requires_signing);
+            let target = "/b/k".parse().unwrap();
+            let read = OriginRequest::for_sample(HeaderValue::from_static("gateway"), target);
+            assert_eq!(origin.read(read).await.unwrap_err().kind(), kind);
+            let upload = Request::put("/b/k").body(crate::body::empty()).unwrap();
+            let sent = origin.send(upload, &Progress::default(), ()).await;
+            assert_eq!(sent.unwrap_err().kind(), kind);
+        }
     }
 }

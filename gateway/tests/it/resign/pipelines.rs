@@ -11,10 +11,10 @@ use super::{
     BUCKET, Client, EVERYTHING, Grant, KeysFile, VALID, binary, error_of, key_block, launch, trainer,
 };
 
-const RESIZE: &str = "decode | resize(8, 8)";
-const RANDOM: &str = "decode | random_resized_crop(32) | flip_h";
+pub(super) const RESIZE: &str = "decode | resize(8, 8)";
+pub(super) const RANDOM: &str = "decode | random_resized_crop(32) | flip_h";
 /// The first folder is not a part of what a virtual host names.
-const KEYS: [&str; 3] = ["folder/a.jpg", "folder/b%20c.jpg", "d.jpg"];
+pub(super) const KEYS: [&str; 3] = ["folder/a.jpg", "folder/b%20c.jpg", "d.jpg"];
 
 /// A key that may read all objects, without pipelines.
 fn reader() -> Keys {
@@ -22,9 +22,9 @@ fn reader() -> Keys {
 }
 
 /// A store with photos, a gateway in forward mode, and one in re-sign mode.
-struct Lab {
-    forward: Client,
-    resign: Client,
+pub(super) struct Lab {
+    pub(super) forward: Client,
+    pub(super) resign: Client,
     _gateway: Gateway,
     _store: Store,
     _keys_file: KeysFile,
@@ -32,7 +32,7 @@ struct Lab {
 
 impl Lab {
     /// Starts the store. `None` if the embedded store is disabled.
-    fn start() -> Result<Option<Self>> {
+    pub(super) fn start() -> Result<Option<Self>> {
         if !Backend::Embedded.is_enabled()? {
             return Ok(None);
         }
@@ -63,7 +63,7 @@ impl Lab {
         [path.presigned(), path, host.presigned(), host]
     }
 
-    fn reader(&self) -> Client {
+    pub(super) fn reader(&self) -> Client {
         Client::new(&reader(), self.resign.address)
     }
 }
@@ -80,7 +80,7 @@ fn get(client: &Client, key: &str, pipeline: &str, epoch: &str) -> Result<Respon
 }
 
 /// A batch request for all keys, with presigned samples.
-fn batch_request(client: &Client, pipeline: &str) -> Result<BatchRequest> {
+pub(super) fn batch_request(client: &Client, pipeline: &str) -> Result<BatchRequest> {
     // One time for all, so that the samples share the signing parameters.
     let keys = client.keys.with_time(SystemTime::now());
     let (mut presign, mut samples) = (String::new(), Vec::new());
@@ -98,7 +98,7 @@ fn batch_request(client: &Client, pipeline: &str) -> Result<BatchRequest> {
 }
 
 /// Sends a batch request, and returns the values in the order of the samples.
-fn send_batch(client: &Client, request: &BatchRequest) -> Result<Vec<Result<Sample, RowError>>> {
+pub(super) fn send_batch(client: &Client, request: &BatchRequest) -> Result<Vec<Result<Sample, RowError>>> {
     let answer = Request::new("POST", "/_pushdown/v1/batch")
         .header("Host", &client.address.to_string())
         .body(serde_json::to_vec(request)?)

@@ -161,7 +161,7 @@ fn slow(
 
 /// The answer to a request whose signature is valid for some seconds, and which takes longer.
 fn outlive(client: &Client, request: &BatchRequest, valid: Duration) -> Result<Response> {
-    let request = post(client, request)?.header("Accept", "text/csv, */*");
+    let request = post(client, request)?.header("Accept", "text/csv");
     let hash = sha256(&request.body);
     let signed = client.keys.presign_body(request, &hash, valid)?;
     let started = Instant::now();

@@ -194,7 +194,7 @@ pub(crate) fn batch_request(
         compression: Compression::None,
         table: None,
         cache: None,
-        presign: shared,
+        presign: Some(shared),
         samples,
     };
     let request = Request::new("POST", header::BATCH_PATH).header("host", &host);

@@ -1,8 +1,9 @@
-//! AWS Signature Version 4 for GET of an object, as query parameters.
+//! AWS Signature Version 4: for GET of an object as query parameters, and for a batch in headers, if the gateway can verify it.
 //!
-//! Every signed request uses query parameters, direct ones too: a batch then needs 64 bytes of signature per sample and
-//! the parameters once. Only `host` is signed, so that pipeline headers may be added.
+//! Every signed GET uses query parameters, direct ones too: a batch of presigned samples then needs 64 bytes of signature per
+//! sample and the parameters once. Only `host` is signed, so that pipeline headers may be added.
 
+mod batch;
 mod path;
 
 use std::time::{Duration, SystemTime};
@@ -14,6 +15,7 @@ use percent_encoding::utf8_percent_encode;
 use pushdown::pipeline::Digest;
 use pushdown_s3::presign;
 
+pub(crate) use batch::{BatchPost, BatchSigner, RequestSigner};
 use path::QUERY_VALUE;
 pub(crate) use path::object_path;
 

@@ -1,6 +1,7 @@
 //! An S3 endpoint, and the credentials to read from it.
 
 mod aws;
+mod batch;
 mod conditional;
 mod get;
 mod list;
@@ -17,6 +18,7 @@ use std::{sync::Arc, time::SystemTime};
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use pushdown_exec::sync::Mutex;
 
+pub(crate) use batch::BatchAnswer;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use get::Failure;
 pub use get::{Value, ValueRequest, ValueStream};
@@ -199,6 +201,17 @@ impl Store {
 
     /// A presigner with the current credentials and the given time.
     async fn presigner_at(&self, time: SystemTime) -> Result<Presigner> {
+        let credentials = self.current_credentials().await?;
+        Presigner::new(
+            &credentials,
+            &self.shared.region,
+            self.shared.transport.endpoint().host(),
+            time,
+        )
+    }
+
+    /// The credentials, renewed if they end soon.
+    async fn current_credentials(&self) -> Result<aws_credential_types::Credentials> {
         let now = SystemTime::now();
         let known = self.shared.credentials.lock().clone();
         let fresh = |credentials: &aws_credential_types::Credentials| {
@@ -206,27 +219,20 @@ impl Store {
                 .expiry()
                 .is_none_or(|expiry| expiry > now + aws::RENEW_BEFORE)
         };
-        let credentials = if let Some(credentials) = known.filter(fresh) {
-            credentials
-        } else {
-            let found = self
-                .shared
-                .provider
-                .provide_credentials()
-                .await
-                .map_err(|error| {
-                    let text =
-                        "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile";
-                    Error::new(ErrorKind::Credentials, text).with_source(error)
-                })?;
-            self.shared.credentials.lock().insert(found).clone()
-        };
-        Presigner::new(
-            &credentials,
-            &self.shared.region,
-            self.shared.transport.endpoint().host(),
-            time,
-        )
+        if let Some(credentials) = known.filter(fresh) {
+            return Ok(credentials);
+        }
+        let found = self
+            .shared
+            .provider
+            .provide_credentials()
+            .await
+            .map_err(|error| {
+                let text =
+                    "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile";
+                Error::new(ErrorKind::Credentials, text).with_source(error)
+            })?;
+        Ok(self.shared.credentials.lock().insert(found).clone())
     }
 }
 

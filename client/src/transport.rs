@@ -210,8 +210,7 @@ impl Transport {
 
     /// Notes the features that an answer lists.
     fn note_features(&self, headers: &HeaderMap) {
-        let listed = headers.get(FEATURES).and_then(|text| text.to_str().ok());
-        if let Some(listed) = listed.map(Features::parse)
+        if let Some(listed) = listed_features(headers)
             && *self.features.read() != listed
         {
             *self.features.write() = listed;
@@ -259,6 +258,12 @@ impl Transport {
             )),
         }
     }
+}
+
+/// The features that a gateway lists in an answer. `None` in an answer of a store.
+pub(crate) fn listed_features(headers: &HeaderMap) -> Option<Features> {
+    let listed = headers.get(FEATURES)?.to_str().ok()?;
+    Some(Features::parse(listed))
 }
 
 /// The text of the innermost cause, the most specific one.

@@ -15,6 +15,7 @@
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
 //! - `cache_hints`: hints for the gateway's result cache
+//! - `signed_batches`: batches at a gateway with keys of its own
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both
@@ -54,6 +55,7 @@ mod it {
     mod quantized_features;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
+    mod signed_batches;
     mod splits;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;

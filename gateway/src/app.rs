@@ -71,6 +71,7 @@ impl App {
             region: resign.map(|resign| resign.region.clone()).unwrap_or_default(),
             ca,
             limits,
+            requires_signing: resign.is_some(),
         };
         let origin = origin.build(&metrics)?;
 

@@ -41,7 +41,7 @@ pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::Body;
 use crate::config::Limits;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::s3::address::AddressStyle;
 use crate::telemetry::Metrics;
 use attempts::{Attempts, Outcome};
@@ -65,6 +65,8 @@ pub struct Config {
     pub ca: Option<PathBuf>,
     /// Timeouts of requests to the store.
     pub limits: Limits,
+    /// Whether a request may only be sent with a [`Signing`]: in re-sign mode.
+    pub requires_signing: bool,
 }
 
 /// The store. Cloning shares the pool.
@@ -72,6 +74,7 @@ pub struct Config {
 pub struct Origin {
     client: client::Client,
     endpoint: Arc<Endpoint>,
+    requires_signing: bool,
     idle_timeout: Duration,
     metrics: Metrics,
 }
@@ -95,6 +98,7 @@ impl Config {
         Ok(Origin {
             client: client.build()?,
             endpoint: Arc::new(endpoint),
+            requires_signing: self.requires_signing,
             idle_timeout: self.limits.origin_idle_timeout,
             metrics: metrics.clone(),
         })
@@ -105,10 +109,13 @@ impl Config {
 
 impl Origin {
     /// Sends a request without a body: unchanged, or signed again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`] in re-sign mode for a request that was not decided on.
     pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
         let (mut parts, ()) = request.into_parts();
         let Some(signing) = parts.extensions.remove::<Signing>() else {
-            self.endpoint.address(&mut parts)?;
+            self.address_unsigned(&mut parts)?;
             let answer = self
                 .client
                 .send_without_body(Request::from_parts(parts, ()))
@@ -126,6 +133,9 @@ impl Origin {
     }
 
     /// Sends a request with a body: unchanged, or signed again. `guard` is dropped with the answer's body.
+    ///
+    /// # Errors
+    /// Like [`send_without_body`](Self::send_without_body).
     pub async fn send<G>(
         &self,
         request: Request<Body>,
@@ -137,7 +147,7 @@ impl Origin {
     {
         let (mut parts, body) = request.into_parts();
         let Some(signing) = parts.extensions.remove::<Signing>() else {
-            self.endpoint.address(&mut parts)?;
+            self.address_unsigned(&mut parts)?;
             let request = Request::from_parts(parts, body);
             let answer = self.client.send(request, progress).await?;
             return Ok(self.forward(answer, guard));
@@ -207,6 +217,15 @@ impl Origin {
         answer.is_ok_and(|answer| answer.is_ok())
     }
 
+    /// Addresses a request that keeps the caller's signature, as in forward mode.
+    fn address_unsigned(&self, parts: &mut Parts) -> Result<()> {
+        if self.requires_signing {
+            let message = "a request for the store was not decided on";
+            return Err(Error::new(ErrorKind::Internal, message));
+        }
+        self.endpoint.address(parts)
+    }
+
     fn forward<G>(&self, answer: Response<Incoming>, guard: G) -> Response<Body>
     where
         G: Unpin + Send + 'static,
@@ -217,5 +236,35 @@ impl Origin {
         let received = self.metrics.bytes_from_store.clone();
         let body = Download::new(body, self.idle_timeout, received, guard);
         Response::from_parts(parts, body.boxed_unsync())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No store listens at this address.
+    fn origin(requires_signing: bool) -> Origin {
+        let config = Config {
+            url: Uri::from_static("http://127.0.0.1:1"),
+            ca: None,
+            limits: Limits::default(),
+            requires_signing,
+        };
+        config.build(&Metrics::default()).unwrap()
+    }
+
+    /// A bug that skips the decision must not become a request of the gateway's, or one that is forwarded.
+    #[tokio::test]
+    async fn re_sign_mode_sends_nothing_that_was_not_decided_on() {
+        for (requires_signing, kind) in [(true, ErrorKind::Internal), (false, ErrorKind::OriginUnavailable)] {
+            let origin = origin(requires_signing);
+            let target = "/b/k".parse().unwrap();
+            let read = OriginRequest::for_sample(HeaderValue::from_static("gateway"), target);
+            assert_eq!(origin.read(read).await.unwrap_err().kind(), kind);
+            let upload = Request::put("/b/k").body(crate::body::empty()).unwrap();
+            let sent = origin.send(upload, &Progress::default(), ()).await;
+            assert_eq!(sent.unwrap_err().kind(), kind);
+        }
     }
 }

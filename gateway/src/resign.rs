@@ -1,13 +1,14 @@
 //! Re-sign mode: callers sign with keys of the gateway, which verifies them, decides by their grants, and signs again for the
 //! store.
 //!
-//! [`Resign::admit`] is the only way in. What it returns has the canonical target, the headers that the store may get, and a
-//! [`Signing`] that the origin requires to send it.
+//! [`Resign::admit`] is the only way in, and for samples of a batch that is signed as a whole [`Resign::admit_sample`]. What they
+//! return has the canonical target, the headers that the store may get, and a [`Signing`] that the origin requires to send it.
 
 mod answers;
 mod buckets;
 mod deletes;
 mod head;
+mod signed_batch;
 mod xml;
 
 use std::{fmt, io, sync::Arc, time::SystemTime};
@@ -30,6 +31,7 @@ use crate::{
 };
 pub use buckets::BucketFilter;
 pub use deletes::{DecidedDeletion, Deletion, MAX_DELETION_BYTES};
+pub use signed_batch::SignedBatch;
 
 /// Verifies, decides and signs. Clones share everything.
 #[derive(Debug, Clone)]

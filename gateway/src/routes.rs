@@ -112,12 +112,7 @@ impl Routes {
         Self {
             forward: ForwardRoute::new(services.clone()),
             value: ValueRoute::new(services.clone()),
-            // Hints for a cache that is off would be bytes in vain.
-            features: if services.cache.is_on() {
-                Features::all()
-            } else {
-                Features::all().without(Features::CACHE)
-            },
+            features: features(&services),
             resign: services.resign.clone(),
             models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
             batch: BatchRoute::new(services),
@@ -152,7 +147,7 @@ impl Routes {
         Ok(answer)
     }
 
-    /// In re-sign mode, verifies the caller and decides. The samples of a batch are admitted one by one.
+    /// In re-sign mode, verifies the caller and decides. The samples of a batch are decided on one by one.
     fn admit<B>(&self, route: Route, request: Request<B>) -> Result<Request<B>> {
         let Some(resign) = &self.resign else {
             return Ok(request);
@@ -162,7 +157,7 @@ impl Routes {
             Route::Forward => resign.admit(parts, false)?,
             Route::Pipeline => resign.admit(parts, true)?,
             Route::Models => resign.admit_to_models(parts)?,
-            Route::Batch => parts,
+            Route::Batch => resign.admit_batch(parts)?,
         };
         Ok(Request::from_parts(parts, body))
     }
@@ -171,6 +166,20 @@ impl Routes {
     pub fn insert_features(&self, headers: &mut HeaderMap) {
         insert(headers, header::FEATURES, &self.features.to_string());
     }
+}
+
+/// What a gateway with these services can do beyond version 0.1.0.
+fn features(services: &Services) -> Features {
+    let mut features = Features::all();
+    // Hints for a cache that is off would be bytes in vain.
+    if !services.cache.is_on() {
+        features = features.without(Features::CACHE);
+    }
+    // Only a gateway with keys of its own can decide on samples without signatures.
+    if services.resign.is_none() {
+        features = features.without(Features::SIGNED_BATCHES);
+    }
+    features
 }
 
 #[cfg(test)]

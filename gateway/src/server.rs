@@ -130,7 +130,8 @@ impl Server {
             let open = self.metrics.track_connection();
             let handler = Arc::clone(&handler);
             let (drain, tls) = (drain.clone(), self.tls.clone());
-            let connection = Connection::new(peer, cut.child_token(), limits.client_idle_timeout);
+            let idle_timeout = limits.client_idle_timeout;
+            let connection = Connection::new(peer, tls.is_some(), cut.child_token(), idle_timeout);
             connections.spawn(async move {
                 serve_connection(stream, tls, connection, &limits, handler, drain).await;
                 drop((slot, open));

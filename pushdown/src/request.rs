@@ -44,8 +44,10 @@ pub struct BatchRequest {
     /// [`CACHE`](Features::CACHE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheHints>,
-    /// The signing parameters that all samples share: a presigned query without its signature.
-    pub presign: String,
+    /// The signing parameters that all samples share: a presigned query without its signature. `None` for a signed batch, whose
+    /// samples have no signatures. For a gateway with the feature [`SIGNED_BATCHES`](Features::SIGNED_BATCHES).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presign: Option<String>,
     /// The samples, at least one.
     pub samples: Vec<BatchSample>,
 }
@@ -68,13 +70,21 @@ struct UnparsedRequest<'a> {
     compression: Compression,
     table: Option<MergeRule>,
     cache: Option<CacheHints>,
-    presign: String,
+    presign: Option<String>,
     samples: Vec<BatchSample>,
 }
 
 impl BatchRequest {
-    /// A request with the defaults: the whole pipeline, errors as rows, rows in order.
+    /// A request of presigned samples with the defaults: the whole pipeline, errors as rows, rows in order.
     pub fn new(pipeline: Pipeline, presign: impl Into<String>, samples: Vec<BatchSample>) -> Self {
+        Self {
+            presign: Some(presign.into()),
+            ..Self::unsigned(pipeline, samples)
+        }
+    }
+
+    /// The same for samples without signatures: the body of a signed batch.
+    pub fn unsigned(pipeline: Pipeline, samples: Vec<BatchSample>) -> Self {
         Self {
             pipeline,
             split: Split::default(),
@@ -85,7 +95,7 @@ impl BatchRequest {
             compression: Compression::default(),
             table: None,
             cache: None,
-            presign: presign.into(),
+            presign: None,
             samples,
         }
     }
@@ -130,10 +140,11 @@ impl BatchRequest {
         if table.is_some() {
             check_table(&pipeline, split, &samples)?;
         }
-        check_presign(&presign)?;
+        presign.as_deref().map_or(Ok(()), check_presign)?;
         for (index, sample) in samples.iter().enumerate() {
             sample
                 .check()
+                .and_then(|()| check_signature(sample, presign.is_some()))
                 .and_then(|()| sample.split.map_or(Ok(()), |split| pipeline.check_split(split)))
                 .and_then(|()| sample.max_bytes.map_or(Ok(()), |_| check_whole_object(&pipeline)))
                 .map_err(|error| Error::new(error.kind(), format!("sample {index}: {error}")))?;
@@ -198,6 +209,19 @@ fn parse_pipeline(json: &RawValue, models: &dyn Resolver) -> Result<Pipeline> {
         }
         _ => Err(Error::wire(
             "invalid pipeline in the batch request: expected a string or an array",
+        )),
+    }
+}
+
+/// Checks that a sample has a signature exactly if the request has the parameters for it.
+fn check_signature(sample: &BatchSample, is_presigned: bool) -> Result<()> {
+    match (&sample.signature, is_presigned) {
+        (Some(_), true) | (None, false) => Ok(()),
+        (None, true) => Err(Error::wire(
+            "missing signature: expected one for each sample, because the request has `presign`",
+        )),
+        (Some(_), false) => Err(Error::wire(
+            "unexpected signature: expected none without `presign` in the request",
         )),
     }
 }

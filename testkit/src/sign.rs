@@ -115,10 +115,25 @@ impl Keys {
 
     /// Signs in the query, including all headers of the request. The body is not signed.
     pub fn presign(&self, request: Request, expires: Duration) -> Result<Request> {
+        self.presign_payload(request, SignableBody::UnsignedPayload, expires)
+    }
+
+    /// The same with a body of this SHA-256, in hex digits, which is signed and sent in `x-amz-content-sha256`.
+    pub fn presign_body(&self, request: Request, sha256: &str, expires: Duration) -> Result<Request> {
+        let request = request.header("x-amz-content-sha256", sha256);
+        self.presign_payload(request, SignableBody::Precomputed(sha256.to_owned()), expires)
+    }
+
+    fn presign_payload(
+        &self,
+        request: Request,
+        body: SignableBody<'_>,
+        expires: Duration,
+    ) -> Result<Request> {
         let identity = self.identity();
         let params = self.params(&identity, SignatureLocation::QueryParams, Some(expires))?;
         let copy = request.clone();
-        let signable = signable_of(&copy, SignableBody::UnsignedPayload)?;
+        let signable = signable_of(&copy, body)?;
         let (instructions, _) = sign(signable, &params.into())?.into_parts();
         let mut request = request;
         for (name, value) in instructions.params() {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use http::{
-    HeaderMap, HeaderValue, Method,
+    HeaderMap, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
 };
 use pushdown::wire::{self, BatchReader, CachedRatios, RowError};
@@ -21,10 +21,11 @@ use crate::{
     planning::{Adapter, Event, GatewayCpus},
     retry::is_transient_code,
     stats::add,
-    transport::Answer,
+    store::BatchAnswer,
+    transport::{Answer, listed_features},
 };
 use refusals::{batch_refused, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
-use request::{request_body, request_slots};
+use request::{batch_post, features, request_slots};
 
 /// Content type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
@@ -115,19 +116,26 @@ async fn attempt(
     intake: &Intake<'_>,
     failures: &mut RowFailures,
 ) -> Result<Attempt> {
-    let body = request_body(session, job, slots).await?;
-    let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
-    let sent = session
-        .store
-        .transport()
-        .send(Method::POST, wire::header::BATCH_PATH, headers, body)
-        .await;
+    let mut features = features(session, job).await;
+    let (sent, _pending) = loop {
+        let post = batch_post(session, job, slots, &features).await?;
+        let pending = session.adapter.as_ref().map(Adapter::begin_batch);
+        match session.store.send_batch(headers.clone(), post).await {
+            Ok(BatchAnswer::Outdated(listed)) => features = listed,
+            Ok(BatchAnswer::Answered(answer)) => break (Ok(answer), pending),
+            Err(error) => break (Err(error), pending),
+        }
+    };
     let answer = match sent {
         Ok(answer) if answer.status.is_success() => answer,
-        Ok(answer) => return fail_or_fall_back(session, batch_refused(session, answer.refusal().await)),
+        Ok(answer) => {
+            let is_gateway = listed_features(&answer.headers).is_some();
+            let refused = batch_refused(session, answer.refusal().await, is_gateway);
+            return fail_or_fall_back(session, refused);
+        }
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
         Err(error) => return Err(error),
     };

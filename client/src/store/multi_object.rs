@@ -4,19 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use bytes::Bytes;
 use futures::{StreamExt as _, stream};
-use http::Method;
-use pushdown::{
-    BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger,
-    wire::{self, BatchRequest, BatchSample},
-};
+use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
-use super::{Store, StoredTable, ValueRequest, ValueStream, get::Failure};
+use super::{BatchAnswer, Store, StoredTable, ValueRequest, ValueStream, get::Failure};
 use crate::{
     error::{Error, ErrorKind, Result},
     planning::Placement,
-    sign::object_path,
+    sign::{BatchPost, object_path},
     transport::Answer,
 };
 
@@ -82,33 +77,32 @@ impl StoredTables {
     }
 
     async fn send(&self, value: &ValueRequest<'_>) -> Result<Answer, Failure> {
-        let presigner = self.store.presigner().await?;
-        let sample = |key: &Arc<str>| {
-            let path = object_path(&self.bucket, key);
-            let signature = presigner.signature(&path);
-            BatchSample::new(path, signature)
-        };
-        let samples = self.keys.iter().map(sample).collect();
-        let mut request = BatchRequest::new(value.pipeline.clone(), presigner.query(), samples);
-        request.split = value.split;
-        request.seed = value.seed;
-        request.epoch = value.epoch;
-        request.table = Some(self.rule);
-        let body = Bytes::from(
-            request
-                .to_json_for(&self.store.transport().features())
-                .map_err(Error::from)?,
-        );
         let headers = value.accept_header()?;
-        let answer = self
-            .store
-            .transport()
-            .send(Method::POST, wire::header::BATCH_PATH, headers, body)
-            .await?;
+        let mut features = self.store.transport().features();
+        let answer = loop {
+            let post = self.batch_post(value, &features).await?;
+            match self.store.send_batch(headers.clone(), post).await? {
+                BatchAnswer::Outdated(listed) => features = listed,
+                BatchAnswer::Answered(answer) => break answer,
+            }
+        };
         if answer.status.is_success() {
             return Ok(answer);
         }
         Err(Failure::Refused(answer.refusal().await))
+    }
+
+    /// The request for a gateway with these features.
+    async fn batch_post(&self, value: &ValueRequest<'_>, features: &Features) -> Result<BatchPost> {
+        let signer = self.store.batch_signer(features).await?;
+        let sample = |key: &Arc<str>| signer.sample(object_path(&self.bucket, key));
+        let samples = self.keys.iter().map(sample).collect();
+        let mut request = signer.request(value.pipeline.clone(), samples);
+        request.split = value.split;
+        request.seed = value.seed;
+        request.epoch = value.epoch;
+        request.table = Some(self.rule);
+        signer.post(&request, features)
     }
 
     /// Reads the schemas of all objects and prepares to run a pipeline's table steps on this host. The rows and the bytes read

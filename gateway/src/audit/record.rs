@@ -2,7 +2,6 @@
 
 mod objects;
 
-use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +38,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Facts {
-    /// The key whose signature is valid. A batch has that of its samples.
+    /// The key whose signature is valid. An unsigned batch has that of its samples.
     caller: Option<Arc<Key>>,
     operation: Option<&'static str>,
     action: Option<Action>,
@@ -47,8 +46,6 @@ struct Facts {
     object_key: Option<String>,
     grant: Option<usize>,
     objects: ObjectCounts,
-    /// Indexes of samples, and whether they were allowed: a sample can be read several times.
-    counted_samples: HashSet<(usize, bool)>,
     /// The lines of objects that were denied.
     object_lines: String,
 }
@@ -136,10 +133,13 @@ impl AuditRecord {
     /// What was decided on a request that ended like this.
     pub(super) fn verdict(&self, outcome: &Outcome) -> Verdict {
         let facts = self.0.facts.lock();
-        let reason = if outcome.denial.is_some() || facts.caller.is_some() {
+        let ObjectCounts { allowed, denied } = facts.objects;
+        let reason = if outcome.denial.is_some() {
             outcome.denial.clone()
-        } else if facts.objects.denied > 0 {
+        } else if self.0.own_operation.is_some() && denied > 0 && allowed == 0 {
             Some("all samples are denied".to_owned())
+        } else if facts.caller.is_some() {
+            None
         } else if outcome.status.is_none() {
             Some("no answer".to_owned())
         } else {

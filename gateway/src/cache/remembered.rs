@@ -92,7 +92,7 @@ mod tests {
         &X-Amz-Date=20260101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host&X-Amz-Signature=00";
 
     fn request(target: &str) -> OriginRequest {
-        OriginRequest::presigned(HeaderValue::from_static("store"), target.parse().unwrap())
+        OriginRequest::for_sample(HeaderValue::from_static("store"), target.parse().unwrap())
     }
 
     fn authorization(request: &OriginRequest) -> Authorization {
@@ -121,7 +121,8 @@ mod tests {
         for other in others {
             assert_eq!(remembered.get(&self::request(&other), at(1)), None, "{other}");
         }
-        let other_host = OriginRequest::presigned(HeaderValue::from_static("other"), SIGNED.parse().unwrap());
+        let other_host =
+            OriginRequest::for_sample(HeaderValue::from_static("other"), SIGNED.parse().unwrap());
         assert_eq!(remembered.get(&other_host, at(1)), None);
     }
 

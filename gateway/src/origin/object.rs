@@ -75,8 +75,8 @@ impl OriginRequest {
         }
     }
 
-    /// A presigned GET whose only signed header is the host.
-    pub fn presigned(host: HeaderValue, target: PathAndQuery) -> Self {
+    /// The GET of a sample, which is presigned or part of a signed batch. Its only header is the host.
+    pub fn for_sample(host: HeaderValue, target: PathAndQuery) -> Self {
         let headers = HeaderMap::from_iter([(HOST, host)]);
         Self {
             method: Method::GET,

@@ -26,6 +26,7 @@ use crate::{
     body::{Body, BoxError},
     compute::{CpuTimeReader, Tenant},
     error::{Error, ErrorKind, Result},
+    resign::SignedBatch,
     s3::sign::Signature,
 };
 use answer::BatchAnswer;
@@ -81,16 +82,11 @@ impl BatchRoute {
             )
         })?;
         let request = ReservedRequest::read(&self.services, &parts, body).await?;
-        let no_headers = HeaderMap::new();
-        let signature = Signature::read(&no_headers, Some(&request.presign));
-        let claimed = signature.access_key();
-        let account = match &self.services.resign {
-            Some(resign) => claimed.and_then(|key| resign.claimed_tenant(key)),
-            None => claimed.map(str::to_owned),
-        };
-        let tenant = Tenant::from_access_key(account.as_deref());
+        let signed = parts.extensions.get();
+        let tenant = self.tenant(&request, signed);
         let batches = self.tenant_batches.clone();
         let batch = Batch::new(self.services.clone(), batches, request, host, tenant);
+        let batch = batch.with_signature(signed.cloned());
         let batch = Arc::new(batch.with_audit(parts.extensions.get().cloned()));
         if let Some(rule) = batch.request.table {
             return self.table.answer(&parts, batch, rule).await;
@@ -129,6 +125,21 @@ impl BatchRoute {
             insert_cached_ratios(&mut headers, &batch.cached_ratios(&stages));
         }
         Ok(respond(StatusCode::OK, headers, body))
+    }
+
+    /// The account of a batch: of the key that signed it, or else of the one that its presigned samples claim.
+    fn tenant(&self, request: &BatchRequest, signed: Option<&SignedBatch>) -> Tenant {
+        if let Some(signed) = signed {
+            return Tenant::from_access_key(Some(signed.tenant()));
+        }
+        let no_headers = HeaderMap::new();
+        let signature = Signature::read(&no_headers, request.presign.as_deref());
+        let claimed = signature.access_key();
+        let account = match &self.services.resign {
+            Some(resign) => claimed.and_then(|key| resign.claimed_tenant(key)),
+            None => claimed.map(str::to_owned),
+        };
+        Tenant::from_access_key(account.as_deref())
     }
 
     /// The tenant's share of the gateway, for the client's planner: its share of the cores, its number of batches, the CPU

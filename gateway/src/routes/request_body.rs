@@ -52,8 +52,19 @@ impl BodyPermits {
         Ok(())
     }
 
-    /// Releases all but `bytes`.
-    pub(super) fn shrink_to(&mut self, bytes: u64) {
+    /// Releases what exceeds `bytes`, or waits for what is missing.
+    ///
+    /// # Errors
+    /// Like [`acquire`](Self::acquire).
+    pub(super) async fn resize(&mut self, memory: &Memory, bytes: u64) -> Result<()> {
+        self.shrink_to(bytes);
+        match bytes.saturating_sub(self.bytes()) {
+            0 => Ok(()),
+            missing => self.acquire(memory, missing).await,
+        }
+    }
+
+    fn shrink_to(&mut self, bytes: u64) {
         let mut rest = bytes;
         self.0.retain_mut(|permit| {
             let kept = permit.bytes().min(rest);
@@ -203,10 +214,10 @@ mod tests {
             .unwrap();
         assert_eq!(bytes.len(), 3_000_000);
         assert!(permits.bytes() >= 3_000_000 && permits.bytes() < 3_000_000 + RESERVATION_BYTES);
-        permits.shrink_to(300 << 10);
-        assert_eq!(permits.bytes(), 300 << 10);
-        permits.shrink_to(0);
-        assert_eq!(permits.bytes(), 0);
+        for bytes in [300 << 10, 400 << 10, 0] {
+            permits.resize(&memory, bytes).await.unwrap();
+            assert_eq!(permits.bytes(), bytes);
+        }
         let (bytes, permits) = read_body(&memory, Full::new(Bytes::from_static(b"{}")), LIMITS)
             .await
             .unwrap();

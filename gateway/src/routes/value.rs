@@ -74,7 +74,8 @@ impl ValueRoute {
                 return Ok(answer);
             }
             let hints = SampleHints::default();
-            let opened = match FetchedSample::fetch(services, job, request.to_origin(), &hints).await? {
+            let read = request.to_origin();
+            let opened = match FetchedSample::fetch(services, job, &read, &hints).await? {
                 FetchedSample::Opened(opened) => *opened,
                 FetchedSample::Refused(answer) => return Ok(answer.into_response()),
             };
@@ -102,7 +103,7 @@ impl ValueRoute {
                 &computed.origin.to_string(),
             );
             if services.cache.is_on() {
-                let ratios = cached_ratios(services, job, &request.to_origin(), [prepared.stage]);
+                let ratios = cached_ratios(services, job, read.object_id(), [prepared.stage]);
                 insert_cached_ratios(&mut head.headers, &ratios);
             }
             let value = wire::encode(computed.sample, form, &prepared.kind)?;

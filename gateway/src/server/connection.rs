@@ -11,6 +11,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 #[derive(Debug, Clone)]
 pub struct Connection {
     peer: SocketAddr,
+    is_encrypted: bool,
     abort: CancellationToken,
     stall_limit: Arc<StallLimit>,
 }
@@ -30,13 +31,19 @@ pub struct StallGuard(Arc<StallLimit>);
 // === impl Connection ===
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr, abort: CancellationToken, stall_limit: Duration) -> Self {
+    pub(super) fn new(
+        peer: SocketAddr,
+        is_encrypted: bool,
+        abort: CancellationToken,
+        stall_limit: Duration,
+    ) -> Self {
         let stall_limit = Arc::new(StallLimit {
             default: stall_limit,
             guarded: Mutex::new(None),
         });
         Self {
             peer,
+            is_encrypted,
             abort,
             stall_limit,
         }
@@ -45,6 +52,11 @@ impl Connection {
     /// The client's address.
     pub fn peer(&self) -> SocketAddr {
         self.peer
+    }
+
+    /// Whether the client speaks TLS with this gateway, rather than with a proxy in front of it.
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
     }
 
     /// Cuts the connection at once, including an answer in flight.

@@ -108,6 +108,7 @@ mod tests {
     fn connection() -> Connection {
         Connection::new(
             ([127, 0, 0, 1], 1).into(),
+            false,
             CancellationToken::new(),
             Duration::from_mins(5),
         )

@@ -88,6 +88,23 @@ fn the_documented_form_parses() {
     assert_eq!((request.seed, request.epoch), (None, None));
 }
 
+/// For gateways with the feature `signed-batches`.
+#[test]
+fn a_signed_batch_has_no_signatures_in_its_body() {
+    let json = r#"{"pipeline":"decode","split":"full","on_error":"row","order":"request","samples":[{"path":"/b/k","version":"v1"},{"path":"/b/l"}]}"#;
+    let request = BatchRequest::parse(json.as_bytes(), 2, &NoModels).unwrap();
+    let version = BatchSample {
+        version: Some("v1".to_owned()),
+        ..BatchSample::unsigned("/b/k")
+    };
+    let samples = vec![version, BatchSample::unsigned("/b/l")];
+    assert_eq!(
+        request,
+        BatchRequest::unsigned(Pipeline::parse("decode").unwrap(), samples)
+    );
+    assert_eq!(String::from_utf8(request.to_json().unwrap()).unwrap(), json);
+}
+
 #[test]
 fn pipeline_errors_keep_kind_and_position() {
     let error = fault(|json| json["pipeline"] = "decode | rezise(8)".into());
@@ -104,7 +121,7 @@ fn pipeline_errors_keep_kind_and_position() {
 
 #[test]
 fn invalid_requests_are_errors_with_a_reason() {
-    let faults: [(Change, &str); 16] = [
+    let faults: [(Change, &str); 18] = [
         (
             |json| {
                 json["pipeline"] = "select".into();
@@ -139,6 +156,14 @@ fn invalid_requests_are_errors_with_a_reason() {
             "sample 1: invalid path",
         ),
         (|json| json["presign"] = "acl".into(), "found \"acl\""),
+        (
+            |json| json["presign"] = serde_json::Value::Null,
+            "sample 0: unexpected signature",
+        ),
+        (
+            |json| json["samples"][1]["signature"] = serde_json::Value::Null,
+            "sample 1: missing signature",
+        ),
         (
             |json| json["on_error"] = "raise".into(),
             "unknown variant `raise`",

@@ -15,10 +15,14 @@ impl Features {
     pub const CACHE: &'static str = "cache";
     /// The engine states a version for each step family.
     pub const FAMILIES: &'static str = "families";
+    /// A batch request may be signed itself, with samples that have no signatures: a *signed batch*. The rights of the key that
+    /// signed decide on each sample.
+    pub const SIGNED_BATCHES: &'static str = "signed-batches";
 
     /// The features of this build.
     pub fn all() -> Self {
-        Self(BTreeSet::from([Self::CACHE, Self::FAMILIES].map(str::to_owned)))
+        let names = [Self::CACHE, Self::FAMILIES, Self::SIGNED_BATCHES];
+        Self(BTreeSet::from(names.map(str::to_owned)))
     }
 
     /// The others.

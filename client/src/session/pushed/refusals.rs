@@ -20,8 +20,8 @@ pub(super) fn fail_or_fall_back(session: &Session, refused: Result<Attempt>) -> 
     }
 }
 
-/// Classifies an answer that is an error as a whole.
-pub(super) fn batch_refused(session: &Session, refusal: Refusal) -> Result<Attempt> {
+/// Classifies an answer that is an error as a whole. `is_gateway` if the answer is certainly a gateway's.
+pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: bool) -> Result<Attempt> {
     let retry_after = refusal.retry_after;
     if refusal.is_transient() {
         let error = refusal.into_error(&format!("the gateway {} is overloaded", session.store.endpoint()));
@@ -35,7 +35,7 @@ pub(super) fn batch_refused(session: &Session, refusal: Refusal) -> Result<Attem
         "InvalidArgument",
         "EntityTooLarge",
     ];
-    if !codes.contains(&refusal.code.as_str()) {
+    if !is_gateway && !codes.contains(&refusal.code.as_str()) {
         return Err(not_a_gateway(session, &format!("it answered {refusal}")));
     }
     let error = refusal.into_error(&format!("{} refused the batch", session.store.endpoint()));

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use pushdown::wire::{
     BatchRequest, BatchSample, CacheHints, Features, MAX_REQUEST_BYTES, Order, is_etag_hint,
 };
@@ -10,7 +9,7 @@ use pushdown::wire::{
 use crate::{
     error::Result,
     session::{BatchJob, Session, routes::SampleRoute},
-    sign::{Presigner, object_path},
+    sign::{BatchPost, BatchSigner, object_path},
 };
 
 /// The most samples in a request: the gateway's default limit.
@@ -42,31 +41,42 @@ pub(super) fn request_slots(session: &Session, job: &BatchJob, missing: &[usize]
         .collect()
 }
 
-/// The request's body: every sample with its own signature, signed again for every attempt.
-pub(super) async fn request_body(session: &Arc<Session>, job: &BatchJob, slots: &[usize]) -> Result<Bytes> {
+/// What the gateway can do, as far as it is known.
+pub(super) async fn features(session: &Session, job: &BatchJob) -> Features {
     let transport = session.store.transport();
     // What is read once more is worth caching from the first batch on.
-    let features = if session.epochs_left(job.epoch) > 1 {
+    if session.epochs_left(job.epoch) > 1 {
         transport.ask_for_features().await
     } else {
         transport.features()
-    };
-    let presigner = session.store.presigner().await?;
+    }
+}
+
+/// The request for a gateway with these features, signed again for every attempt: as a whole, or each sample.
+pub(super) async fn batch_post(
+    session: &Arc<Session>,
+    job: &BatchJob,
+    slots: &[usize],
+    features: &Features,
+) -> Result<BatchPost> {
+    let signer = session.store.batch_signer(features).await?;
     let samples = slots
         .iter()
         .map(|slot| (job.samples[*slot].index, job.routes.get(*slot)));
     let samples: Vec<(usize, SampleRoute)> = samples.collect();
-    let (session, epoch) = (Arc::clone(session), job.epoch);
+    let (session, features, epoch) = (Arc::clone(session), features.clone(), job.epoch);
     let cpu = session.cpu.clone();
     // Thousands of signatures take milliseconds.
-    let json =
-        cpu.run(move || request(&session, &presigner, &features, &samples, epoch).to_json_for(&features));
-    Ok(json.await??.into())
+    let post = cpu.run(move || {
+        let request = request(&session, &signer, &features, &samples, epoch);
+        signer.post(&request, &features)
+    });
+    post.await?
 }
 
 fn request(
     session: &Session,
-    presigner: &Presigner,
+    signer: &BatchSigner,
     features: &Features,
     samples: &[(usize, SampleRoute)],
     epoch: u32,
@@ -75,17 +85,16 @@ fn request(
     let sample = |(index, SampleRoute { split, max_bytes }): &(usize, SampleRoute)| {
         let object = session.objects.object(*index);
         let path = object_path(session.objects.bucket(), object.key);
-        let signature = presigner.signature(&path);
         let etag = object.etag.filter(|etag| has_cache && is_etag_hint(etag));
         BatchSample {
             split: (*split != session.split).then_some(*split),
             max_bytes: *max_bytes,
             etag: etag.map(str::to_owned),
-            ..BatchSample::new(path, signature)
+            ..signer.sample(path)
         }
     };
     let samples = samples.iter().map(sample).collect();
-    let mut request = BatchRequest::new(session.pipeline.clone(), presigner.query(), samples);
+    let mut request = signer.request(session.pipeline.clone(), samples);
     request.split = session.split;
     request.seed = session.seed;
     request.epoch = Some(epoch);

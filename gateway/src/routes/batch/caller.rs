@@ -1,5 +1,5 @@
-//! The caller of a batch in re-sign mode: whoever signed one of its first samples. Until it is verified, nothing of the request is
-//! resolved.
+//! The caller of an unsigned batch in re-sign mode: whoever signed one of its first samples. Until it is verified, nothing of the
+//! request is resolved.
 
 use std::fmt;
 
@@ -15,8 +15,7 @@ use crate::{error::Result, resign::Resign, s3::auth::AuthError};
 /// The part of a batch request that is signed.
 #[derive(Deserialize)]
 struct SignedPart {
-    #[serde(default)]
-    presign: String,
+    presign: Option<String>,
     #[serde(default, deserialize_with = "first")]
     samples: Vec<BatchSample>,
 }
@@ -36,7 +35,7 @@ pub(super) fn verify(resign: &Resign, host: &HeaderValue, json: &[u8]) -> Result
         let mut request = Request::new(());
         *request.method_mut() = Method::GET;
         *request.uri_mut() = sample
-            .target(&signed.presign)
+            .target(signed.presign.as_deref())
             .parse()
             .map_err(|_| AuthError::InvalidUri)?;
         *request.headers_mut() = HeaderMap::from_iter([(header::HOST, host.clone())]);

@@ -13,11 +13,15 @@ use crate::{
     body::BoxError,
     compute::Tenant,
     error::{Error, ErrorKind, Result},
+    resign::SignedBatch,
     routes::{
         Services,
         request_body::{BodyLimits, BodyPermits, read_body, too_large},
     },
 };
+
+/// Bytes of a read of a sample in memory, apart from its address: headers, and what signs it.
+const READ_BYTES: usize = 1024;
 
 /// A batch request with the memory reservation for its own bytes.
 #[derive(Debug)]
@@ -69,15 +73,14 @@ impl ReservedRequest {
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&services.memory, inflated + parsed).await?;
-        let host = parts.headers.get(header::HOST);
-        let request = match parse(services, host, bytes.clone(), gzip).await {
+        let request = match parse(services, parts, bytes.clone(), gzip).await {
             // The pipeline may name a model that has not been inspected yet.
             Err(_) if !services.models.is_ready() => {
                 services
                     .models
                     .wait_until_ready(services.limits.queue_wait)
                     .await?;
-                parse(services, host, bytes, gzip).await
+                parse(services, parts, bytes, gzip).await
             }
             request => request,
         }?;
@@ -98,7 +101,7 @@ impl ReservedRequest {
                     .check_randomness(stage, request.seed, request.epoch)?;
             }
         }
-        permits.shrink_to(memory_bytes(&request));
+        permits.resize(&services.memory, memory_bytes(&request)).await?;
         Ok(Self {
             request,
             _permits: permits,
@@ -106,28 +109,37 @@ impl ReservedRequest {
     }
 }
 
-/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads.
-async fn parse(
-    services: &Services,
-    host: Option<&HeaderValue>,
-    bytes: Bytes,
-    gzip: bool,
-) -> Result<BatchRequest> {
+/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads. In re-sign mode, the
+/// caller is verified first.
+async fn parse(services: &Services, parts: &Parts, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
     let (limit, max_samples) = (services.limits.batch_body_bytes, services.limits.batch_samples);
     let models = services.models.clone();
-    let caller = services.resign.clone().zip(host.cloned());
+    let signed: Option<SignedBatch> = parts.extensions.get().cloned();
+    let host = parts.headers.get(header::HOST).cloned();
+    let presigner = services.resign.clone().zip(host).filter(|_| signed.is_none());
     let parse = move || {
+        if let Some(signed) = &signed {
+            signed.check_body(&bytes)?;
+        }
         let json = if gzip { inflate(bytes, limit)? } else { bytes };
-        if let Some((resign, host)) = caller {
+        if let Some((resign, host)) = presigner {
             caller::verify(&resign, &host, &json)?;
         }
-        Ok(BatchRequest::parse(&json, max_samples, &models)?)
+        let request = BatchRequest::parse(&json, max_samples, &models)?;
+        if request.presign.is_none() && signed.is_none() {
+            return Err(invalid(
+                "the samples have no signatures: presign each of them, with `presign` in the request and `signature` in the sample; \
+                 only a gateway with keys of its own accepts a signed batch",
+            ));
+        }
+        Ok(request)
     };
     services.cpu.run(&Tenant::default().position_now(), parse).await?
 }
 
-/// The memory of a parsed request, in bytes.
+/// The memory of a parsed request, in bytes. A table keeps the reads of all samples, too.
 fn memory_bytes(request: &BatchRequest) -> u64 {
+    let presign = request.presign.as_ref().map_or(0, String::len);
     let texts = request.samples.iter().map(|sample| {
         let BatchSample {
             path,
@@ -138,10 +150,15 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
             split: _,
             max_bytes: _,
         } = sample;
-        let optional = [member, version, etag].into_iter().flatten().map(String::len);
-        size_of::<BatchSample>() + path.len() + signature.len() + optional.sum::<usize>()
+        let optional = [signature, member, version, etag];
+        let optional = optional.into_iter().flatten().map(String::len);
+        let read = match request.table {
+            Some(_) => READ_BYTES + 2 * path.len() + presign,
+            None => 0,
+        };
+        size_of::<BatchSample>() + path.len() + optional.sum::<usize>() + read
     });
-    (texts.sum::<usize>() + request.presign.len()) as u64
+    (texts.sum::<usize>() + presign) as u64
 }
 
 fn inflate(bytes: Bytes, limit: u64) -> Result<Bytes> {

@@ -99,21 +99,21 @@ async fn sample(
         }
     };
     if let Some(stage) = job.scan_stage() {
-        match scan_row(batch, index, request.clone(), job, stage, ticket).await? {
+        match scan_row(batch, index, &request, job, stage, ticket).await? {
             ScannedRow::Computed(computed) => return Ok(*computed),
             ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
         }
     }
     let services = &batch.services;
     let etag = batch.listed_etag(index);
-    let opened = FetchedSample::fetch(services, job, request, &batch.hints(etag.as_ref())).await;
+    let opened = FetchedSample::fetch(services, job, &request, &batch.hints(etag.as_ref())).await;
     ticket.wait().await;
     let opened = match opened? {
         FetchedSample::Opened(opened) => *opened,
         FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
     let prepared = Prepared::for_row(job, &opened.kind)?;
-    batch.mark_authorized(index);
+    batch.mark_authorized(index, &request);
     let admitted = opened.admit(services, job, &prepared).await?;
     drop(ticket);
     Ok(admitted.compute(services, job, &prepared).await?)
@@ -123,19 +123,19 @@ async fn sample(
 async fn scan_row(
     batch: &Batch,
     index: usize,
-    request: OriginRequest,
+    request: &OriginRequest,
     job: &PipelineJob,
     stage: usize,
     mut ticket: AdmissionTicket,
 ) -> Result<ScannedRow, SampleError> {
     let services = &batch.services;
-    let table = FetchedTable::fetch(services, job, request).await;
+    let table = FetchedTable::fetch(services, job, request.clone()).await;
     ticket.wait().await;
     let table = match table? {
         FetchedTable::Table(table) => table,
         FetchedTable::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
-    batch.mark_authorized(index);
+    batch.mark_authorized(index, request);
     let Some(planned) = table.plan_row(services, job, stage).await? else {
         return Ok(ScannedRow::ObjectIsSmaller(ticket));
     };

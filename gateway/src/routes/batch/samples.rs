@@ -11,8 +11,8 @@ use crate::{
     cache::{Hints, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::{OriginRequest, Signing},
-    resign::Resign,
+    origin::{ObjectId, OriginRequest, Signing},
+    resign::{Resign, SignedBatch},
     routes::{
         Services,
         job::PipelineJob,
@@ -27,14 +27,16 @@ pub(in crate::routes) struct Batch {
     pub(in crate::routes) request: ReservedRequest,
     pub(in crate::routes) pipeline: Arc<Pipeline>,
     prefixes: Prefixes,
-    /// The tenant that the signatures claim.
+    /// The tenant of the key that signed the request, or the one that the signatures of the samples claim.
     pub(in crate::routes) tenant: Tenant,
     host: HeaderValue,
     tenant_batches: TenantBatches,
+    /// In re-sign mode, of a signed batch.
+    signed: Option<SignedBatch>,
     /// In re-sign mode.
     audit: Option<AuditRecord>,
-    /// Set by the first sample that the store authorizes, with its index: before that the tenant is only claimed.
-    in_flight: OnceLock<(usize, InFlightBatch)>,
+    /// Set by the first sample that the store authorizes, with its index and its object: before that the tenant is only claimed.
+    in_flight: OnceLock<(usize, ObjectId, InFlightBatch)>,
 }
 
 impl Batch {
@@ -55,9 +57,15 @@ impl Batch {
             tenant,
             host,
             tenant_batches,
+            signed: None,
             audit: None,
             in_flight: OnceLock::new(),
         }
+    }
+
+    /// The same, with samples that are decided on by the signature of the request, unless they are presigned.
+    pub(super) fn with_signature(self, signed: Option<SignedBatch>) -> Self {
+        Self { signed, ..self }
     }
 
     /// The same, with decisions on samples recorded in `audit`.
@@ -88,23 +96,29 @@ impl Batch {
         HeaderValue::from_str(etag).ok()
     }
 
-    /// The presigned request for a sample's object.
+    /// The request for a sample's object. To be called once per sample: each call is a decision, and is recorded.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRequest`] for an invalid path; in re-sign mode, if the sample's signature is refused.
+    /// [`ErrorKind::InvalidRequest`] for an invalid path; in re-sign mode, if the sample's signature is refused, or if the key may
+    /// not read the object.
     pub(in crate::routes) fn origin_request(&self, index: usize) -> Result<OriginRequest> {
         let sample = &self.request.samples[index];
-        let target: PathAndQuery = sample.target(&self.request.presign).parse().map_err(|error| {
+        let target = sample.target(self.request.presign.as_deref());
+        let target: PathAndQuery = target.parse().map_err(|error| {
             Error::new(
                 ErrorKind::InvalidRequest,
                 format!("invalid path `{}`: {error}", sample.path),
             )
         })?;
-        let request = OriginRequest::presigned(self.host.clone(), target);
+        let request = OriginRequest::for_sample(self.host.clone(), target);
         let Some(resign) = &self.services.resign else {
             return Ok(request);
         };
+        let signed = self.signed.as_ref().filter(|_| sample.signature.is_none());
         let admit = |parts: Parts| -> Result<Parts> {
+            if let Some(signed) = signed {
+                return resign.admit_sample(signed, parts, &self.pipeline);
+            }
             let parts = resign.admit(parts, true)?;
             if let Some(signing) = parts.extensions.get::<Signing>() {
                 Resign::check_models(signing, &self.pipeline)?;
@@ -112,7 +126,7 @@ impl Batch {
             Ok(parts)
         };
         let parts = match &self.audit {
-            Some(audit) => audit.admit_sample(index, request.into_parts(), admit)?,
+            Some(audit) => audit.admit_sample(request.into_parts(), admit)?,
             None => admit(request.into_parts())?,
         };
         Ok(OriginRequest::from_caller(&parts))
@@ -121,22 +135,26 @@ impl Batch {
     /// How much of the data set is cached, at each of `stages`: the set of the first sample that the store has authorized.
     pub(super) fn cached_ratios(&self, stages: &[usize]) -> CachedRatios {
         let ratios = || {
-            let index = self.in_flight.get()?.0;
-            let job = self.job(index, self.tenant.position_now());
-            let request = self.origin_request(index).ok()?;
+            let (index, object, _) = self.in_flight.get()?;
+            let job = self.job(*index, self.tenant.position_now());
             Some(cached_ratios(
                 &self.services,
                 &job,
-                &request,
+                *object,
                 stages.iter().copied(),
             ))
         };
         ratios().unwrap_or_default()
     }
 
-    /// Counts the batch as in flight until it is dropped, because the store has authorized the sample `index`.
-    pub(in crate::routes) fn mark_authorized(&self, index: usize) {
-        self.in_flight
-            .get_or_init(|| (index, self.tenant_batches.enter(&self.tenant)));
+    /// Counts the batch as in flight until it is dropped, because the store has authorized `request`, that of the sample `index`.
+    pub(in crate::routes) fn mark_authorized(&self, index: usize, request: &OriginRequest) {
+        self.in_flight.get_or_init(|| {
+            (
+                index,
+                request.object_id(),
+                self.tenant_batches.enter(&self.tenant),
+            )
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! The objects of a combined table. First all schemas are read, then a task per object reads its rows.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 use futures::{StreamExt as _, stream};
@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{
     compute::Permit,
     error::{Error, ErrorKind, Result},
+    origin::OriginRequest,
     routes::{
         batch::{AdmissionTicket, Batch},
         http::StoreRefusal,
@@ -29,6 +30,8 @@ const PREFETCHED_BATCHES: usize = 1;
 /// State that all objects of a request share.
 pub(super) struct TableObjects {
     batch: Arc<Batch>,
+    /// The request for each object, once it was decided on. Each object is read twice: for its schema, and for its rows.
+    requests: Vec<OnceLock<OriginRequest>>,
 }
 
 /// A message of an object's task.
@@ -51,8 +54,12 @@ pub(super) struct TableObject {
 }
 
 impl TableObjects {
-    pub(super) const fn new(batch: Arc<Batch>) -> Self {
-        Self { batch }
+    pub(super) fn new(batch: Arc<Batch>) -> Self {
+        let requests = batch.request.samples.iter().map(|_| OnceLock::new());
+        Self {
+            requests: requests.collect(),
+            batch,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -112,14 +119,24 @@ impl TableObjects {
 
     /// Reads the end of an object on the caller's behalf.
     async fn open(&self, index: usize) -> Result<OpenedTable> {
-        let request = self.batch.origin_request(index)?;
-        match FetchedTable::fetch(&self.batch.services, &self.job(index), request).await? {
+        let request = self.request(index)?;
+        match FetchedTable::fetch(&self.batch.services, &self.job(index), request.clone()).await? {
             FetchedTable::Table(table) => {
-                self.batch.mark_authorized(index);
+                self.batch.mark_authorized(index, request);
                 Ok(table)
             }
             FetchedTable::Refused(answer) => Err(StoreRefusal::read(answer).await.into()),
         }
+    }
+
+    /// The request for an object, decided on once.
+    fn request(&self, index: usize) -> Result<&OriginRequest> {
+        let slot = &self.requests[index];
+        if let Some(request) = slot.get() {
+            return Ok(request);
+        }
+        let request = self.batch.origin_request(index)?;
+        Ok(slot.get_or_init(|| request))
     }
 
     async fn plan(&self, table: OpenedTable, job: &PipelineJob) -> Result<PlannedScan> {

@@ -34,36 +34,36 @@ impl FetchedSample {
     pub(in crate::routes) async fn fetch(
         services: &Services,
         job: &PipelineJob,
-        request: OriginRequest,
+        request: &OriginRequest,
         hints: &SampleHints<'_>,
     ) -> Result<Self> {
-        let Some(sharing) = Sharing::new(services, job, &request, hints) else {
-            return Self::read(services, &request, None).await;
+        let Some(sharing) = Sharing::new(services, job, request, hints) else {
+            return Self::read(services, request, None).await;
         };
-        if let Some(opened) = sharing.remembered(&request) {
+        if let Some(opened) = sharing.remembered(request) {
             sharing.observe(&opened.kind);
             return Ok(Self::Opened(Box::new(opened)));
         }
         let candidate = match sharing.candidate() {
             Some(candidate) if !sharing.has_steps_after(&candidate) => {
-                return Self::revalidate(services, &request, &sharing, candidate).await;
+                return Self::revalidate(services, request, &sharing, candidate).await;
             }
             candidate => candidate,
         };
         let leader = match sharing.enter_flight().await {
             Role::Leader(leader) => Some(leader),
             Role::Follower(follower) => {
-                return Self::follow(services, job, &request, &sharing, follower).await;
+                return Self::follow(services, job, request, &sharing, follower).await;
             }
             Role::Single => None,
         };
         let fetched = match candidate {
-            Some(candidate) => Self::revalidate(services, &request, &sharing, candidate).await,
-            None => Self::read(services, &request, Some(&sharing)).await,
+            Some(candidate) => Self::revalidate(services, request, &sharing, candidate).await,
+            None => Self::read(services, request, Some(&sharing)).await,
         };
         Ok(match (fetched?, leader) {
             (Self::Opened(opened), Some(leader)) => {
-                Self::Opened(Box::new(sharing.share(*opened, leader, &request)))
+                Self::Opened(Box::new(sharing.share(*opened, leader, request)))
             }
             (fetched, _) => fetched,
         })

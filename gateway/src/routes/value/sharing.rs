@@ -39,15 +39,15 @@ pub(super) struct Sharing<'a> {
     known: Option<Arc<SourceHead>>,
 }
 
-/// How much of the object's data set is cached, at the last deterministic stage up to each of `stages`. Only for a caller
+/// How much of an object's data set is cached, at the last deterministic stage up to each of `stages`. Only for a caller
 /// that the store has authorized to read the object.
 pub(in crate::routes) fn cached_ratios(
     services: &Services,
     job: &PipelineJob,
-    request: &OriginRequest,
+    object: ObjectId,
     stages: impl IntoIterator<Item = usize>,
 ) -> CachedRatios {
-    let sample = job.cache_sample(request.object_id());
+    let sample = job.cache_sample(object);
     let ratio = |stage| {
         let stage = sample.prefixes.last_deterministic(stage);
         let ratio = services.cache.cached_ratio(&sample, stage);

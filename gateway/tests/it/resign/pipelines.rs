@@ -22,9 +22,9 @@ fn reader() -> Keys {
 }
 
 /// A store with photos, a gateway in forward mode, and one in re-sign mode.
-struct Lab {
-    forward: Client,
-    resign: Client,
+pub(super) struct Lab {
+    pub(super) forward: Client,
+    pub(super) resign: Client,
     _gateway: Gateway,
     _store: Store,
     _keys_file: KeysFile,
@@ -32,7 +32,7 @@ struct Lab {
 
 impl Lab {
     /// Starts the store. `None` if the embedded store is disabled.
-    fn start() -> Result<Option<Self>> {
+    pub(super) fn start() -> Result<Option<Self>> {
         if !Backend::Embedded.is_enabled()? {
             return Ok(None);
         }
@@ -63,7 +63,7 @@ impl Lab {
         [path.presigned(), path, host.presigned(), host]
     }
 
-    fn reader(&self) -> Client {
+    pub(super) fn reader(&self) -> Client {
         Client::new(&reader(), self.resign.address)
     }
 }

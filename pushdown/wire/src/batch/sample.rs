@@ -58,8 +58,9 @@ impl Compression {
 pub struct BatchSample {
     /// `/bucket/key`, percent-encoded as signed.
     pub path: String,
-    /// `X-Amz-Signature`: 64 lower-case hex digits.
-    pub signature: String,
+    /// `X-Amz-Signature`: 64 lower-case hex digits. `None` in a signed batch: see [`SIGNED_BATCHES`](crate::Features::SIGNED_BATCHES).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
     /// The split of this sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
@@ -80,11 +81,19 @@ pub struct BatchSample {
 }
 
 impl BatchSample {
-    /// A sample that is a whole object in its current version.
+    /// A presigned sample that is a whole object in its current version.
     pub fn new(path: impl Into<String>, signature: impl Into<String>) -> Self {
         Self {
+            signature: Some(signature.into()),
+            ..Self::unsigned(path)
+        }
+    }
+
+    /// The same without a signature, for a signed batch.
+    pub fn unsigned(path: impl Into<String>) -> Self {
+        Self {
             path: path.into(),
-            signature: signature.into(),
+            signature: None,
             split: None,
             max_bytes: None,
             member: None,

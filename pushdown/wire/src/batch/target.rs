@@ -19,15 +19,23 @@ const REQUIRED: usize = 5;
 
 impl BatchSample {
     /// The request target for the store: `path?query[&versionId=version]&X-Amz-Signature=signature`. Equal to the signed
-    /// target byte for byte, except for the order of the parameters, which the signature does not cover.
-    pub fn target(&self, query: &str) -> String {
-        let (path, signature) = (&self.path, &self.signature);
+    /// target byte for byte, except for the order of the parameters, which the signature does not cover. In a signed batch,
+    /// without `query`: `path[?versionId=version]`.
+    pub fn target(&self, query: Option<&str>) -> String {
         let version = self
             .version
             .as_deref()
-            .map(|version| format!("&versionId={version}"))
-            .unwrap_or_default();
-        format!("{path}?{query}{version}&{}={signature}", presign::SIGNATURE)
+            .map(|version| format!("versionId={version}"));
+        let signature = self
+            .signature
+            .as_deref()
+            .map(|signature| format!("{}={signature}", presign::SIGNATURE));
+        let parameters = [query.map(str::to_owned), version, signature];
+        let parameters: Vec<String> = parameters.into_iter().flatten().collect();
+        if parameters.is_empty() {
+            return self.path.clone();
+        }
+        format!("{}?{}", self.path, parameters.join("&"))
     }
 
     /// The id for random draws; see [`sample_id`].
@@ -39,7 +47,8 @@ impl BatchSample {
     pub fn check(&self) -> Result<()> {
         check_path(&self.path)?;
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        if self.signature.len() != 64 || !self.signature.bytes().all(hex) {
+        let is_signature = |signature: &String| signature.len() == 64 && signature.bytes().all(hex);
+        if !self.signature.as_ref().is_none_or(is_signature) {
             return Err(Error::wire(
                 "invalid signature: expected 64 lower-case hex digits",
             ));
@@ -161,23 +170,28 @@ mod tests {
     fn targets_equal_the_signed_targets() {
         let mut sample = sample();
         assert_eq!(
-            sample.target(PRESIGN),
+            sample.target(Some(PRESIGN)),
             format!(
                 "/bucket/a%20b+c/%2F%C3%A9.jpg?{PRESIGN}&X-Amz-Signature={}",
-                sample.signature
+                "0f".repeat(32)
             )
         );
         sample.version = Some("abc.1".to_owned());
         assert!(
             sample
-                .target(PRESIGN)
+                .target(Some(PRESIGN))
                 .contains("&versionId=abc.1&X-Amz-Signature=")
         );
+        let mut unsigned = BatchSample::unsigned("/bucket/k");
+        assert_eq!(unsigned.target(None), "/bucket/k");
+        unsigned.version = Some("abc.1".to_owned());
+        assert_eq!(unsigned.target(None), "/bucket/k?versionId=abc.1");
     }
 
     #[test]
     fn samples_are_checked() {
         sample().check().unwrap();
+        BatchSample::unsigned("/bucket/k").check().unwrap();
         let listed = BatchSample {
             etag: Some("\"0f-2\"".to_owned()),
             ..sample()
@@ -194,8 +208,8 @@ mod tests {
             |sample| sample.path = "/bucket/a b".to_owned(),
             |sample| sample.path = "/bucket/a\r\nHost: x".to_owned(),
             |sample| sample.path = "/bucket/\u{e9}".to_owned(),
-            |sample| sample.signature.truncate(63),
-            |sample| sample.signature = "0F".repeat(32),
+            |sample| sample.signature = Some("0".repeat(63)),
+            |sample| sample.signature = Some("0F".repeat(32)),
             |sample| sample.member = Some(String::new()),
             |sample| sample.version = Some("1&acl".to_owned()),
             |sample| sample.version = Some(String::new()),

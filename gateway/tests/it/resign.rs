@@ -8,6 +8,7 @@ mod grants;
 mod hardening;
 mod leaks;
 mod lies;
+mod models;
 mod operations;
 mod own_keys;
 mod pipelines;

@@ -9,6 +9,7 @@ use pushdown::wire::{BatchRequest, BatchSample};
 
 use super::caller;
 use crate::{
+    access::ModelScope,
     audit::AuditRecord,
     body::BoxError,
     compute::Tenant,
@@ -16,6 +17,7 @@ use crate::{
     routes::{
         Services,
         request_body::{BodyLimits, BodyPermits, read_body, too_large},
+        scoped_models::ScopedModels,
     },
 };
 
@@ -70,17 +72,18 @@ impl ReservedRequest {
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&services.memory, inflated + parsed).await?;
         let host = parts.headers.get(header::HOST);
-        let request = match parse(services, host, bytes.clone(), gzip).await {
+        let (mut scope, mut request) = parse(services, host, bytes.clone(), gzip).await?;
+        if request.is_err() && !services.models.is_ready() {
             // The pipeline may name a model that has not been inspected yet.
-            Err(_) if !services.models.is_ready() => {
-                services
-                    .models
-                    .wait_until_ready(services.limits.queue_wait)
-                    .await?;
-                parse(services, host, bytes, gzip).await
-            }
-            request => request,
-        }?;
+            let models = &services.models;
+            models.wait_until_ready(services.limits.queue_wait).await?;
+            (scope, request) = parse(services, host, bytes, gzip).await?;
+        }
+        if let (Err(_), ModelScope::Key(key)) = (&request, &scope) {
+            // No sample will say who the caller is.
+            AuditRecord::set_caller(parts, key);
+        }
+        let request = request?;
         if request.samples.iter().any(|sample| sample.member.is_some()) {
             return Err(invalid(
                 "unsupported field `member`: this version does not read members of shard objects; omit it",
@@ -106,22 +109,30 @@ impl ReservedRequest {
     }
 }
 
-/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads.
+/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads. Returns the models of the
+/// caller, too.
+///
+/// # Errors
+/// If the body cannot be inflated, or its caller is not verified. Those of the request itself are in the result.
 async fn parse(
     services: &Services,
     host: Option<&HeaderValue>,
     bytes: Bytes,
     gzip: bool,
-) -> Result<BatchRequest> {
+) -> Result<(ModelScope, Result<BatchRequest>)> {
     let (limit, max_samples) = (services.limits.batch_body_bytes, services.limits.batch_samples);
     let models = services.models.clone();
     let caller = services.resign.clone().zip(host.cloned());
     let parse = move || {
         let json = if gzip { inflate(bytes, limit)? } else { bytes };
-        if let Some((resign, host)) = caller {
-            caller::verify(&resign, &host, &json)?;
-        }
-        Ok(BatchRequest::parse(&json, max_samples, &models)?)
+        let scope = match caller {
+            Some((resign, host)) => ModelScope::Key(caller::verify(&resign, &host, &json)?),
+            None => ModelScope::All,
+        };
+        let request = ScopedModels::parse(&models, &scope, |models| {
+            BatchRequest::parse(&json, max_samples, models)
+        });
+        Ok((scope, request))
     };
     services.cpu.run(&Tenant::default().position_now(), parse).await?
 }

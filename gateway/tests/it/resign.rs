@@ -15,6 +15,7 @@ mod pipelines;
 mod refusals;
 mod reload;
 mod result_cache;
+mod scans;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

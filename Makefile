@@ -86,7 +86,7 @@ test-e2e: ## Test the harness of the end-to-end benchmark, and that docs/BENCHMA
 s3-tests: ## Run the S3 compatibility tests directly and through the gateway: no test may fail only through it
 	@scripts/s3-tests.sh
 
-fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|chunked, MAX_TIME=60 seconds)
+fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked, MAX_TIME=60 seconds)
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, dependencies, documentation, shell scripts, docker/

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|chunked [SECONDS]
+# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked [SECONDS]
 # Starts from the files of the test kit and writes failing inputs to fuzz/artifacts. Only our own crates have coverage counters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,8 +17,9 @@ case $target in
   png | bmp | gif | webp) files=(testkit/fixtures/*/*."$target") ;;
   tiff) files=(testkit/fixtures/*/*.tif) ;;
   jpeg) files=(testkit/fixtures/*/*.jpg) ;;
+  auth) binary=fuzz-auth files=() ;;
   chunked) binary=fuzz-chunked files=() ;;
-  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg or chunked, found \`$target\`" >&2; exit 2 ;;
+  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg, auth or chunked, found \`$target\`" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
 # The first byte selects the query: each file is a seed for each of the eight.
@@ -32,6 +33,25 @@ if [ "$target" = chunked ]; then
   for mode in 0 1 2; do
     printf '%b' "\\x0$mode\\x05\\x00\\x005\\r\\nhello\\r\\n3\\r\\nabc\\r\\n0\\r\\nx-amz-checksum-crc32:AAAAAA==\\r\\n\\r\\n" >"$corpus/trailer.$mode"
     printf '%b' "\\x0$mode\\x05\\x00\\x005\\r\\nhello\\r\\n0\\r\\n\\r\\n" >"$corpus/no-trailer.$mode"
+  done
+fi
+# Three bytes choose the reading that is signed, and a change. The dollar sign becomes the signature.
+if [ "$target" = auth ]; then
+  scope=20260101/us-east-1/s3/aws4_request
+  for choice in 0 1 2 3; do
+    printf '%b' "\\x0$choice\\x00\\x00" >"$corpus/header.$choice"
+    cat >>"$corpus/header.$choice" <<EOF
+GET /photos/a%20b//c+d?list-type=2&prefix=x+y
+host:gateway
+x-amz-date:20260101T000000Z
+x-amz-content-sha256:UNSIGNED-PAYLOAD
+authorization:AWS4-HMAC-SHA256 Credential=FUZZEDACCESSKEY1/$scope, SignedHeaders=host;x-amz-date, Signature=\$
+EOF
+    printf '%b' "\\x0$choice\\x00\\x00" >"$corpus/query.$choice"
+    cat >>"$corpus/query.$choice" <<EOF
+GET /a?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20260101T000000Z&X-Amz-Expires=600&X-Amz-SignedHeaders=host&X-Amz-Signature=\$&X-Amz-Credential=FUZZEDACCESSKEY1%2F${scope//\//%2F}
+host:photos.s3.lab.example
+EOF
   done
 fi
 

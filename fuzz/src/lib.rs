@@ -1,8 +1,9 @@
 //! Properties of any bytes that are read as a table: the result is a table or an error, and the same table however it is read
-//! (law 1). The same for images. The first byte of an input selects the query, the rest is the object. Also bodies of uploads, which the
-//! gateway verifies while they flow.
+//! (law 1). The same for images. The first byte of an input selects the query, the rest is the object. Also heads of requests and bodies
+//! of uploads, which the gateway verifies.
 #![expect(clippy::panic, reason = "a fuzz target reports a defect by a panic")]
 
+mod auth;
 mod chunked;
 mod image;
 mod remote;
@@ -17,6 +18,7 @@ use pushdown::{
 };
 use tokio::runtime::{Builder, Runtime};
 
+pub use auth::auth;
 pub use chunked::chunked;
 pub use image::image;
 use remote::RemoteObject;

@@ -9,6 +9,7 @@ mod file;
 mod grant;
 mod grants;
 mod key;
+mod model_scope;
 mod names;
 mod reload;
 
@@ -23,6 +24,7 @@ pub use file::KeyFaults;
 pub use grant::{BucketScope, Grant};
 pub use grants::{Allowed, Denied, Grants, Needs};
 pub use key::{Key, ModelNames, Secret, Upstream};
+pub use model_scope::ModelScope;
 pub use reload::{KeysWatcher, Reload};
 
 use key::KeySettings;

@@ -8,13 +8,14 @@ use anyhow::Context as _;
 use parking_lot::Mutex;
 use pushdown::{
     Step,
-    pipeline::{NamedModel, NoModels, Resolver},
+    pipeline::{NamedModel, NoModels, Resolver as _},
     step::model::{Model, ModelDescription, ModelFolder, Provider, Runtime},
 };
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::{
+    access::ModelScope,
     config::Models,
     error::{Error, ErrorKind, Result},
 };
@@ -100,10 +101,14 @@ impl ModelRegistry {
         folder.iter().flat_map(|folder| folder.iter()).cloned().collect()
     }
 
-    /// The descriptions of all usable models, for clients.
-    pub fn descriptions(&self) -> Vec<ModelDescription> {
+    /// The descriptions of the usable models in `scope`, for clients.
+    pub fn descriptions(&self, scope: &ModelScope) -> Vec<ModelDescription> {
         let models = self.all();
-        models.iter().map(|model| model.description().clone()).collect()
+        let descriptions = models.iter().map(|model| model.description());
+        descriptions
+            .filter(|description| scope.contains(&description.name))
+            .cloned()
+            .collect()
     }
 
     /// The current state of all usable models.
@@ -121,12 +126,31 @@ impl ModelRegistry {
         self.0.folder.borrow().clone()
     }
 
-    /// Opens a model's ONNX file or file of external weights by its digest. Blocks. `None` for an unknown digest.
+    /// Opens the ONNX file or the file of external weights with this digest, of a model in `scope`. Blocks. `None` if no such model
+    /// has it.
     ///
     /// # Errors
     /// If the file was deleted.
-    pub fn open_file(&self, digest: &str) -> Option<io::Result<fs::File>> {
-        self.folder()?.open_file(digest)
+    pub fn open_file(&self, digest: &str, scope: &ModelScope) -> Option<io::Result<fs::File>> {
+        self.folder()?.open_file(digest, |name| scope.contains(name))
+    }
+
+    /// The name of a model that has a file with this digest, whoever can use it.
+    pub fn name_of_file(&self, digest: &str) -> Option<String> {
+        let folder = self.folder()?;
+        let model = folder.models_with_file(digest).next()?;
+        Some(model.description().name.clone())
+    }
+
+    /// The model called `name`. One outside of `scope` is unknown.
+    ///
+    /// # Errors
+    /// As [`Resolver::resolve`](pushdown::pipeline::Resolver::resolve).
+    pub fn resolve(&self, name: &str, scope: &ModelScope) -> pushdown::Result<Arc<dyn NamedModel>> {
+        match self.folder() {
+            Some(folder) => Ok(folder.find_visible(name, |name| scope.contains(name))?),
+            None => NoModels.resolve(name),
+        }
     }
 
     /// Marks the models of `steps` as used, and evicts the weights of the least recently used models if all weights
@@ -145,15 +169,6 @@ impl ModelRegistry {
                 bytes = bytes.saturating_sub(memory_bytes(&least_recent));
                 least_recent.release();
             }
-        }
-    }
-}
-
-impl Resolver for ModelRegistry {
-    fn resolve(&self, name: &str) -> pushdown::Result<Arc<dyn NamedModel>> {
-        match self.folder() {
-            Some(folder) => folder.resolve(name),
-            None => NoModels.resolve(name),
         }
     }
 }

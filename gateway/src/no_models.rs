@@ -4,11 +4,11 @@ use std::{fs, io, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use pushdown::{
     Step,
-    pipeline::{NamedModel, NoModels, Resolver},
+    pipeline::{NamedModel, NoModels, Resolver as _},
 };
 use serde::Serialize;
 
-use crate::{config::Models, error::Result};
+use crate::{access::ModelScope, config::Models, error::Result};
 
 /// No models.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl ModelRegistry {
     }
 
     /// The empty list.
-    pub const fn descriptions(&self) -> [(); 0] {
+    pub const fn descriptions(&self, _scope: &ModelScope) -> [(); 0] {
         []
     }
 
@@ -59,16 +59,20 @@ impl ModelRegistry {
     }
 
     /// No file has any digest.
-    pub const fn open_file(&self, _digest: &str) -> Option<io::Result<fs::File>> {
+    pub const fn open_file(&self, _digest: &str, _scope: &ModelScope) -> Option<io::Result<fs::File>> {
         None
+    }
+
+    /// No model has any file.
+    pub const fn name_of_file(&self, _digest: &str) -> Option<String> {
+        None
+    }
+
+    /// No model is known.
+    pub fn resolve(&self, name: &str, _scope: &ModelScope) -> pushdown::Result<Arc<dyn NamedModel>> {
+        NoModels.resolve(name)
     }
 
     /// Does nothing.
     pub const fn mark_used(&self, _steps: &[Step]) {}
-}
-
-impl Resolver for ModelRegistry {
-    fn resolve(&self, name: &str) -> pushdown::Result<Arc<dyn NamedModel>> {
-        NoModels.resolve(name)
-    }
 }

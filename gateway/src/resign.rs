@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 use pushdown::{Pipeline, Step};
 
 use crate::{
-    access::{Access, Action, Denied, Grants, Keys, KeysWatcher, ModelNames, Needs, Reload, Upstream},
+    access::{Access, Action, Denied, Grants, Key, Keys, KeysWatcher, ModelScope, Needs, Reload, Upstream},
     audit::AuditRecord,
     config,
     error::{Error, ErrorKind, Result},
@@ -135,19 +135,22 @@ impl Resign {
         head::rewrite(&mut parts, &verified)?;
         parts.extensions.insert(signing);
         parts.extensions.insert(check);
+        parts
+            .extensions
+            .insert(ModelScope::Key(Arc::clone(verified.key())));
         if is_restricted && operation.is_list_buckets() {
             BucketFilter::insert(&mut parts, verified.key());
         }
         Ok(parts)
     }
 
-    /// Verifies the signature of a request, and decides nothing.
+    /// Verifies the signature of a request, and decides nothing. Returns the key that signed.
     ///
     /// # Errors
     /// Those of verification.
-    pub fn verify(&self, parts: &Parts) -> Result<()> {
-        let verified = self.0.verifier.verify(parts, &self.0.keys, SystemTime::now());
-        Ok(verified.map(drop)?)
+    pub fn verify(&self, parts: &Parts) -> Result<Arc<Key>> {
+        let verified = self.0.verifier.verify(parts, &self.0.keys, SystemTime::now())?;
+        Ok(Arc::clone(verified.key()))
     }
 
     /// Admits a request whose body says what it needs. Nothing signs it for the store before its body is decided on.
@@ -167,20 +170,19 @@ impl Resign {
         address.is_some_and(|address| address.style() == AddressStyle::VirtualHost)
     }
 
-    /// Verifies a request for models, which only keys with all models may list and download.
+    /// Verifies a request for models. Only those of its key exist for the caller.
     ///
     /// # Errors
-    /// Those of verification; [`ErrorKind::AccessDenied`] for a key with some models or none.
-    pub fn admit_to_models(&self, parts: Parts) -> Result<Parts> {
-        let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
-        AuditRecord::set_caller(&parts, verified.key());
-        match verified.key().models() {
-            ModelNames::All => Ok(parts),
-            ModelNames::Named(_) => Err(access_denied()),
-        }
+    /// Those of verification.
+    pub fn admit_to_models(&self, mut parts: Parts) -> Result<Parts> {
+        let key = self.verify(&parts)?;
+        AuditRecord::set_caller(&parts, &key);
+        parts.extensions.insert(ModelScope::Key(key));
+        Ok(parts)
     }
 
-    /// Checks that the caller of an admitted request may run all models of its pipeline.
+    /// Checks that the key of an admitted sample may run all models of its batch: the key may have changed since the pipeline was
+    /// parsed.
     ///
     /// # Errors
     /// [`ErrorKind::AccessDenied`] for the first model that it may not run.

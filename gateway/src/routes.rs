@@ -9,6 +9,7 @@ mod models;
 mod prepared;
 mod request;
 mod request_body;
+mod scoped_models;
 mod services;
 mod table;
 mod value;
@@ -29,6 +30,7 @@ use crate::{
 use batch::BatchRoute;
 use forward::ForwardRoute;
 use models::ModelsRoute;
+use scoped_models::model_scope;
 pub use services::Services;
 use value::ValueRoute;
 
@@ -138,7 +140,10 @@ impl Routes {
             Route::Forward => return self.forward.answer(request).await,
             Route::Pipeline => self.value.answer(request).await,
             Route::Batch => self.batch.answer(request).await,
-            Route::Models => self.models.answer(request).await,
+            Route::Models => {
+                let scope = model_scope(self.resign.as_ref(), request.extensions())?;
+                self.models.answer(request, scope).await
+            }
         }?;
         // An answer to a pipeline without an engine is the store's, to which nothing is added.
         if route != Route::Pipeline || answer.headers().contains_key(header::ENGINE) {

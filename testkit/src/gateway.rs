@@ -166,8 +166,17 @@ impl Gateway {
 
     /// Sends SIGTERM, so that it drains and ends.
     pub fn terminate(&self) -> Result<()> {
+        self.signal("-TERM")
+    }
+
+    /// Sends SIGHUP, so that it reads its keys again.
+    pub fn hang_up(&self) -> Result<()> {
+        self.signal("-HUP")
+    }
+
+    fn signal(&self, signal: &str) -> Result<()> {
         let status = Command::new("kill")
-            .args(["-TERM", &self.process.id().to_string()])
+            .args([signal, &self.process.id().to_string()])
             .status()?;
         if !status.success() {
             bail!("kill: {status}");

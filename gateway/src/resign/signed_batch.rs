@@ -111,6 +111,11 @@ impl Resign {
 // === impl SignedBatch ===
 
 impl SignedBatch {
+    /// The key that signed.
+    pub const fn key(&self) -> &Arc<Key> {
+        &self.key
+    }
+
     /// The account of the key that signed.
     pub fn tenant(&self) -> &str {
         self.key.tenant()

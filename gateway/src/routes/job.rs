@@ -6,17 +6,18 @@ use http::{HeaderName, Method, header, request::Parts};
 use percent_encoding::percent_decode_str;
 use pushdown::{
     BytesKind, Kind, Pipeline,
-    pipeline::Resolver,
     wire::{self, BatchRequest, Split},
 };
 use pushdown_s3::Address;
 
+use super::scoped_models::ScopedModels;
 use crate::{
+    access::ModelScope,
     cache::{CacheSample, CacheUnit, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
+    models::ModelRegistry,
     origin::{ObjectId, Signing},
-    resign::Resign,
     s3::{query::values, sign::Signature},
 };
 
@@ -62,8 +63,8 @@ const PARTIAL_ANSWER_HEADERS: [HeaderName; 4] = [
 ];
 
 impl PipelineJob {
-    /// Parses the pipeline request in `parts`.
-    pub(super) fn for_request(parts: &Parts, models: &dyn Resolver) -> Result<Self> {
+    /// Parses the pipeline request in `parts`, with the models in `scope`.
+    pub(super) fn for_request(parts: &Parts, models: &ModelRegistry, scope: &ModelScope) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(invalid(format!(
                 "invalid method for a pipeline: expected GET or HEAD, found {}",
@@ -89,19 +90,15 @@ impl PipelineJob {
 
         let text =
             value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
-        let pipeline = Pipeline::parse_with(&text, models)?;
+        let pipeline = ScopedModels::parse(models, scope, |models| Pipeline::parse_with(&text, models))?;
         let split = parsed(
             parts,
             query,
             wire::header::SPLIT,
             "full, smallest or a stage number",
         )?;
-        let signing = parts.extensions.get::<Signing>();
-        if let Some(signing) = signing {
-            Resign::check_models(signing, &pipeline)?;
-        }
         let signature = Signature::from_parts(parts);
-        let account = match signing {
+        let account = match parts.extensions.get::<Signing>() {
             Some(signing) => Some(signing.allowed().key().tenant()),
             None => signature.access_key(),
         };

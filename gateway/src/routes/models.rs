@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio_util::io::ReaderStream;
 
 use crate::{
+    access::{Denied, ModelScope},
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
@@ -29,13 +30,14 @@ impl ModelsRoute {
         Self { models, max_wait }
     }
 
-    /// Answers a request for the list of models, for a model's ONNX file, or for a file of external weights.
+    /// Answers a request for the list of models, for a model's ONNX file, or for a file of external weights. For the caller, only
+    /// the models in `scope` exist.
     ///
     /// # Errors
     /// [`ErrorKind::MethodNotAllowed`] for other methods than GET and HEAD; [`ErrorKind::NotFound`] for an unknown digest;
     /// [`ErrorKind::NotImplemented`] if weights are not served; and those of
     /// [`wait_until_ready`](ModelRegistry::wait_until_ready).
-    pub(super) async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>> {
+    pub(super) async fn answer<B>(&self, request: Request<B>, scope: ModelScope) -> Result<Response<Body>> {
         let (method, target) = (request.method(), request.uri());
         if method != Method::GET && method != Method::HEAD {
             return Err(Error::new(
@@ -46,8 +48,8 @@ impl ModelsRoute {
         self.models.wait_until_ready(self.max_wait).await?;
         let rest = target.path().strip_prefix(MODELS_PATH).unwrap_or_default();
         let response = match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
-            None => self.list()?,
-            Some(digest) => self.weights(digest).await?,
+            None => self.list(&scope)?,
+            Some(digest) => self.weights(digest, scope).await?,
         };
         Ok(if method == Method::HEAD {
             response.map(|_| body::empty())
@@ -56,8 +58,8 @@ impl ModelsRoute {
         })
     }
 
-    fn list(&self) -> Result<Response<Body>> {
-        let list = json!({ "models": self.models.descriptions() });
+    fn list(&self, scope: &ModelScope) -> Result<Response<Body>> {
+        let list = json!({ "models": self.models.descriptions(scope) });
         let json = serde_json::to_vec(&list).map_err(|error| {
             Error::new(ErrorKind::Internal, "cannot write the list of models as JSON").with_source(error)
         })?;
@@ -69,7 +71,7 @@ impl ModelsRoute {
         ))
     }
 
-    async fn weights(&self, digest: &str) -> Result<Response<Body>> {
+    async fn weights(&self, digest: &str, scope: ModelScope) -> Result<Response<Body>> {
         if !self.models.serves_weights() {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
@@ -84,14 +86,9 @@ impl ModelsRoute {
             clippy::disallowed_methods,
             reason = "opens a file, as `tokio::fs` does, and computes nothing"
         )]
-        let opening = tokio::task::spawn_blocking(move || models.open_file(&wanted));
+        let opening = tokio::task::spawn_blocking(move || models.open_file(&wanted, &scope));
         let opened = opening.await.map_err(|error| unreadable(error.into()))?;
-        let file = opened.ok_or_else(|| {
-            Error::new(
-                ErrorKind::NotFound,
-                format!("unknown digest `{digest}`: no model and no weight file of this gateway has it"),
-            )
-        })?;
+        let file = opened.ok_or_else(|| self.unknown_digest(digest))?;
         let file = tokio::fs::File::from_std(file.map_err(unreadable)?);
         let length = file.metadata().await.map_err(unreadable)?.len();
         let pieces = ReaderStream::with_capacity(file, body::BUFFER);
@@ -102,6 +99,18 @@ impl ModelsRoute {
             Some(digest),
             stream.boxed_unsync(),
         ))
+    }
+
+    /// The error for a digest that no model of the caller has. Whether another model has it is only for the audit log.
+    fn unknown_digest(&self, digest: &str) -> Error {
+        let error = Error::new(
+            ErrorKind::NotFound,
+            format!("unknown digest `{digest}`: no model and no weight file of this gateway has it"),
+        );
+        match self.models.name_of_file(digest) {
+            Some(name) => error.with_source(Denied::NoModel(name)),
+            None => error,
+        }
     }
 }
 
@@ -127,11 +136,12 @@ mod tests {
         let models = ModelRegistry::new(None, 0).unwrap();
         let route = ModelsRoute::new(models, Duration::ZERO);
         let get = |path: &str| Request::get(path).body(()).unwrap();
-        let list = route.answer(get(MODELS_PATH)).await.unwrap();
+        let list = route.answer(get(MODELS_PATH), ModelScope::All).await.unwrap();
         assert_eq!(list.status(), StatusCode::OK);
         let list = list.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(list, r#"{"models":[]}"#);
-        let weights = route.answer(get(&format!("{MODELS_PATH}/0a"))).await;
+        let digest = get(&format!("{MODELS_PATH}/0a"));
+        let weights = route.answer(digest, ModelScope::All).await;
         assert_eq!(weights.unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

@@ -2,7 +2,7 @@
 
 use http::{Request, request::Parts};
 
-use super::{Services, job::PipelineJob, prepared::Prepared};
+use super::{Services, job::PipelineJob, prepared::Prepared, scoped_models::model_scope};
 use crate::{
     error::{Error, ErrorKind, Result},
     origin::OriginRequest,
@@ -26,10 +26,11 @@ impl PipelineRequest {
         let (parts, body) = request.into_parts();
         check_no_body(&body)?;
         let models = &services.models;
-        let job = match PipelineJob::for_request(&parts, models) {
+        let scope = model_scope(services.resign.as_ref(), &parts.extensions)?;
+        let job = match PipelineJob::for_request(&parts, models, &scope) {
             Err(_) if !models.is_ready() => {
                 models.wait_until_ready(services.limits.queue_wait).await?;
-                PipelineJob::for_request(&parts, models)
+                PipelineJob::for_request(&parts, models, &scope)
             }
             job => job,
         }?;

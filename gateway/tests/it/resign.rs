@@ -9,12 +9,14 @@ mod grants;
 mod hardening;
 mod leaks;
 mod lies;
+mod models;
 mod operations;
 mod own_keys;
 mod pipelines;
 mod refusals;
 mod reload;
 mod result_cache;
+mod scans;
 mod signed_batches;
 
 use std::ffi::OsStr;

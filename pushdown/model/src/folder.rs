@@ -82,23 +82,33 @@ impl ModelFolder {
 }
 
 impl ModelFolder {
-    /// Opens a file that readers may fetch: the ONNX file of the model with this digest, or the data file with this digest.
-    /// `None` if no inspected model has it.
+    /// The inspected models that have a file with this digest: their ONNX file, or a data file.
+    pub fn models_with_file(&self, digest: &str) -> impl Iterator<Item = &Arc<Model>> {
+        self.iter().filter(move |model| {
+            let description = model.description();
+            let mut files = description.files.iter();
+            description.digest == digest || files.any(|file| file.digest == digest)
+        })
+    }
+
+    /// Opens a file that readers may fetch: the ONNX file with this digest, or the data file with this digest, of a model whose
+    /// name `is_visible`. `None` if no inspected model has it.
     ///
     /// # Errors
     /// If the file was deleted.
-    pub fn open_file(&self, digest: &str) -> Option<io::Result<fs::File>> {
-        self.iter().find_map(|model| {
-            let description = model.description();
-            if description.digest == digest {
-                return Some(fs::File::open(
-                    self.path.join(format!("{}.onnx", description.name)),
-                ));
-            }
-            let mut files = description.files.iter();
-            let file = files.find(|file| file.digest == digest)?;
-            Some(open_data_file(&self.path, &file.name))
-        })
+    pub fn open_file(&self, digest: &str, is_visible: impl Fn(&str) -> bool) -> Option<io::Result<fs::File>> {
+        let mut models = self.models_with_file(digest);
+        let description = models
+            .find(|model| is_visible(&model.description().name))?
+            .description();
+        if description.digest == digest {
+            return Some(fs::File::open(
+                self.path.join(format!("{}.onnx", description.name)),
+            ));
+        }
+        let mut files = description.files.iter();
+        let file = files.find(|file| file.digest == digest)?;
+        Some(open_data_file(&self.path, &file.name))
     }
 }
 
@@ -114,14 +124,25 @@ impl ModelFolder {
     /// # Errors
     /// As [`Resolver::resolve`].
     pub fn find(&self, name: &str) -> Result<Arc<Model>> {
-        match self.model(name) {
+        self.find_visible(name, |_| true)
+    }
+
+    /// Like [`find`](Self::find), for a caller to whom only names that `is_visible` exist: others are unknown, and no error lists
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Resolver::resolve`].
+    pub fn find_visible(&self, name: &str, is_visible: impl Fn(&str) -> bool) -> Result<Arc<Model>> {
+        let visible = Some(name).filter(|name| is_visible(name));
+        match visible.and_then(|name| self.model(name)) {
             Some(Ok(model)) => Ok(Arc::clone(model)),
             Some(Err(error)) => Err(Error::new(
                 error.kind(),
                 format!("the model `{name}` cannot be used: {error}"),
             )),
             None => {
-                let mut known = nearest(self.models.keys().map(String::as_str), name);
+                let names = self.models.keys().map(String::as_str);
+                let mut known = nearest(names.filter(|name| is_visible(name)), name);
                 known.truncate(SIMILAR_NAMES);
                 let known = if known.is_empty() {
                     "none".to_owned()

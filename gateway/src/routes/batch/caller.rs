@@ -1,7 +1,7 @@
 //! The caller of an unsigned batch in re-sign mode: whoever signed one of its first samples. Until it is verified, nothing of the
 //! request is resolved.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, Method, Request, header};
 use pushdown::wire::BatchSample;
@@ -10,7 +10,7 @@ use serde::{
     de::{IgnoredAny, SeqAccess, Visitor},
 };
 
-use crate::{error::Result, resign::Resign, s3::auth::AuthError};
+use crate::{access::Key, error::Result, resign::Resign, s3::auth::AuthError};
 
 /// The part of a batch request that is signed.
 #[derive(Deserialize)]
@@ -23,12 +23,12 @@ struct SignedPart {
 /// Samples whose signatures are tried: a bad one is an error of its own row.
 const MAX_TRIED: usize = 16;
 
-/// Verifies the signature of one of the first samples.
+/// Verifies the signature of one of the first samples. Returns its key, which decides what models the pipeline can name.
 ///
 /// # Errors
 /// Those of verification for the first sample, if none is valid; [`AuthError::Anonymous`] for a request without a sample, and for
 /// one that cannot be read.
-pub(super) fn verify(resign: &Resign, host: &HeaderValue, json: &[u8]) -> Result<()> {
+pub(super) fn verify(resign: &Resign, host: &HeaderValue, json: &[u8]) -> Result<Arc<Key>> {
     let signed: SignedPart = serde_json::from_slice(json).map_err(|_| AuthError::Anonymous)?;
     let mut first_error = None;
     for sample in &signed.samples {
@@ -40,7 +40,7 @@ pub(super) fn verify(resign: &Resign, host: &HeaderValue, json: &[u8]) -> Result
             .map_err(|_| AuthError::InvalidUri)?;
         *request.headers_mut() = HeaderMap::from_iter([(header::HOST, host.clone())]);
         match resign.verify(&request.into_parts().0) {
-            Ok(()) => return Ok(()),
+            Ok(key) => return Ok(key),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }

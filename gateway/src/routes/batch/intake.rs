@@ -9,6 +9,7 @@ use pushdown::wire::{BatchRequest, BatchSample};
 
 use super::caller;
 use crate::{
+    access::ModelScope,
     audit::AuditRecord,
     body::BoxError,
     compute::Tenant,
@@ -17,6 +18,7 @@ use crate::{
     routes::{
         Services,
         request_body::{BodyLimits, BodyPermits, read_body, too_large},
+        scoped_models::ScopedModels,
     },
 };
 
@@ -73,17 +75,18 @@ impl ReservedRequest {
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&services.memory, inflated + parsed).await?;
-        let request = match parse(services, parts, bytes.clone(), gzip).await {
+        let (mut scope, mut request) = parse(services, parts, bytes.clone(), gzip).await?;
+        if request.is_err() && !services.models.is_ready() {
             // The pipeline may name a model that has not been inspected yet.
-            Err(_) if !services.models.is_ready() => {
-                services
-                    .models
-                    .wait_until_ready(services.limits.queue_wait)
-                    .await?;
-                parse(services, parts, bytes, gzip).await
-            }
-            request => request,
-        }?;
+            let models = &services.models;
+            models.wait_until_ready(services.limits.queue_wait).await?;
+            (scope, request) = parse(services, parts, bytes, gzip).await?;
+        }
+        if let (Err(_), ModelScope::Key(key)) = (&request, &scope) {
+            // No sample will say who the caller is.
+            AuditRecord::set_caller(parts, key);
+        }
+        let request = request?;
         if request.samples.iter().any(|sample| sample.member.is_some()) {
             return Err(invalid(
                 "unsupported field `member`: this version does not read members of shard objects; omit it",
@@ -109,9 +112,28 @@ impl ReservedRequest {
     }
 }
 
-/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads. In re-sign mode, the
-/// caller is verified first.
-async fn parse(services: &Services, parts: &Parts, bytes: Bytes, gzip: bool) -> Result<BatchRequest> {
+/// Refuses samples without signatures, unless the request has one of its own.
+fn check_signatures(request: BatchRequest, is_signed: bool) -> Result<BatchRequest> {
+    if request.presign.is_none() && !is_signed {
+        return Err(invalid(
+            "the samples have no signatures: presign each of them, with `presign` in the request and `signature` in the sample; \
+             only a gateway with keys of its own accepts a signed batch",
+        ));
+    }
+    Ok(request)
+}
+
+/// Parses on the CPU pool, because thousands of samples take milliseconds: too long for the I/O threads. Returns the models of the
+/// caller, too.
+///
+/// # Errors
+/// If the body cannot be inflated, or its caller is not verified. Those of the request itself are in the result.
+async fn parse(
+    services: &Services,
+    parts: &Parts,
+    bytes: Bytes,
+    gzip: bool,
+) -> Result<(ModelScope, Result<BatchRequest>)> {
     let (limit, max_samples) = (services.limits.batch_body_bytes, services.limits.batch_samples);
     let models = services.models.clone();
     let signed: Option<SignedBatch> = parts.extensions.get().cloned();
@@ -122,17 +144,16 @@ async fn parse(services: &Services, parts: &Parts, bytes: Bytes, gzip: bool) -> 
             signed.check_body(&bytes)?;
         }
         let json = if gzip { inflate(bytes, limit)? } else { bytes };
-        if let Some((resign, host)) = presigner {
-            caller::verify(&resign, &host, &json)?;
-        }
-        let request = BatchRequest::parse(&json, max_samples, &models)?;
-        if request.presign.is_none() && signed.is_none() {
-            return Err(invalid(
-                "the samples have no signatures: presign each of them, with `presign` in the request and `signature` in the sample; \
-                 only a gateway with keys of its own accepts a signed batch",
-            ));
-        }
-        Ok(request)
+        let scope = match (&signed, presigner) {
+            (Some(signed), _) => ModelScope::Key(Arc::clone(signed.key())),
+            (None, Some((resign, host))) => ModelScope::Key(caller::verify(&resign, &host, &json)?),
+            (None, None) => ModelScope::All,
+        };
+        let request = ScopedModels::parse(&models, &scope, |models| {
+            BatchRequest::parse(&json, max_samples, models)
+        });
+        let request = request.and_then(|request| check_signatures(request, signed.is_some()));
+        Ok((scope, request))
     };
     services.cpu.run(&Tenant::default().position_now(), parse).await?
 }

@@ -1,5 +1,4 @@
 use http::Request;
-use pushdown::pipeline::NoModels;
 
 use super::*;
 
@@ -10,7 +9,8 @@ fn job(builder: http::request::Builder) -> Result<PipelineJob> {
     let Ok(request) = builder.body(()) else {
         panic!("the request cannot be built")
     };
-    PipelineJob::for_request(&request.into_parts().0, &NoModels)
+    let models = ModelRegistry::new(None, 0).unwrap();
+    PipelineJob::for_request(&request.into_parts().0, &models, &ModelScope::All)
 }
 
 fn get(uri: &str) -> http::request::Builder {

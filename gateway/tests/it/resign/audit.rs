@@ -6,7 +6,6 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, ensure};
@@ -74,13 +73,6 @@ impl Lab {
         })?;
         let lines = text.lines().map(|line| Ok(serde_json::from_str(line)?));
         lines.collect()
-    }
-
-    fn hang_up(&self) -> Result<()> {
-        let id = self.gateway.id().to_string();
-        let status = Command::new("kill").args(["-HUP", &id]).status()?;
-        ensure!(status.success(), "kill: {status}");
-        Ok(())
     }
 }
 
@@ -217,7 +209,7 @@ fn the_file_is_opened_again_on_sighup_and_complete_at_the_end() -> Result<()> {
     let rotated = path.with_file_name("audit.1");
     fs::rename(&path, &rotated)?;
     read("b")?;
-    lab.hang_up()?;
+    lab.gateway.hang_up()?;
     eventually("the file is created again", LIMIT, || {
         Ok(path.exists().then_some(()))
     })?;

@@ -32,7 +32,9 @@ if docker compose version >/dev/null 2>&1; then
   for profile in minio gateway bench monitoring; do
     docker compose --profile "$profile" config --quiet
     docker compose --file docker/compose.yaml --profile "$profile" config --quiet
-    docker compose --file docker/compose.yaml --file docker/compose.seaweedfs.yaml --profile "$profile" config --quiet
+    for overlay in docker/compose.*.yaml; do
+      docker compose --file docker/compose.yaml --file "$overlay" --profile "$profile" config --quiet
+    done
   done
   echo "lint-docker: $(docker compose version) parses them with each profile"
 fi

@@ -19,6 +19,8 @@ EXPORTED = ROOT / "gateway/src/telemetry/snapshots/pushdown_gateway__telemetry__
 # Added by Prometheus: whether a target answered, and the source of a sample.
 ADDED_METRICS, ADDED_LABELS = {"up"}, {"instance", "job"}
 HARDENED = {"read_only": True, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
+# Where Compose mounts secrets.
+SECRETS = "/run/secrets/"
 # Services that must not share CPUs.
 PINNED = {"store": "STORE_CPUS", "gateway": "GATEWAY_CPUS", "bench": "TRAINER_CPUS"}
 
@@ -30,8 +32,10 @@ def main(files: list[pathlib.Path]) -> list[str]:
     for name, service in services.items():
         wrong += [f"{name}: {fault}" for fault in [*hardening(name, service), *dependencies(service, services), *mounts(service)]]
     for file in files[1:]:
-        overrides = yaml.safe_load(file.read_text())["services"]
-        wrong += [f"{file.name}: {name}: {fault}" for name, service in overrides.items() for fault in mounts(service)]
+        overrides = yaml.safe_load(file.read_text())
+        for name, service in overrides["services"].items():
+            faults = [*mounts(service), *secrets(service, overrides.get("secrets", {}))]
+            wrong += [f"{file.name}: {name}: {fault}" for fault in faults]
     return [*wrong, *shared_cpus(services), *monitoring(services), *dashboards()]
 
 
@@ -86,6 +90,17 @@ def mounts(service: dict) -> Iterator[str]:
         source = volume.partition(":")[0]
         if source.startswith("./") and not (DOCKER / source).exists():
             yield f"{source} does not exist in docker/"
+
+
+def secrets(service: dict, declared: dict) -> Iterator[str]:
+    """The secrets of a service are declared, and the paths in its environment are those of its secrets."""
+    used = service.get("secrets", [])
+    for name in used:
+        if name not in declared:
+            yield f"the secret {name} is not declared"
+    for variable, value in service.get("environment", {}).items():
+        if str(value).startswith(SECRETS) and value.removeprefix(SECRETS) not in used:
+            yield f"{variable}: {value} is not a secret of it"
 
 
 def monitoring(services: dict) -> list[str]:

@@ -247,6 +247,8 @@ mod tests {
     fn origin(requires_signing: bool) -> Origin {
         let config = Config {
             url: Uri::from_static("http://127.0.0.1:1"),
+            style: None,
+            region: String::new(),
             ca: None,
             limits: Limits::default(),
             requires_signing,

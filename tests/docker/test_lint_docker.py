@@ -7,6 +7,7 @@ import lint_docker
 import pytest
 
 COMPOSE = "compose.yaml"
+RESIGN = "compose.resign.yaml"
 DASHBOARD = "grafana/dashboards/pushdown.json"
 SOURCES = "grafana/provisioning/datasources/prometheus.yaml"
 PROVIDERS = "grafana/provisioning/dashboards/pushdown.yaml"
@@ -51,6 +52,9 @@ def test_valid_files_have_no_findings(docker: pathlib.Path, capsys: pytest.Captu
         (COMPOSE, "    healthcheck:\n      test: [CMD, mc, ready, local]\n", "    x-none:\n", "it waits for the health of store, "),
         (COMPOSE, "- ./prometheus.yml:", "- ./prometheus.yaml:", "prometheus: ./prometheus.yaml does not exist in docker/"),
         ("compose.seaweedfs.yaml", "./seaweedfs.sh:", "./weed.sh:", "store: ./weed.sh does not exist in docker/"),
+        (RESIGN, "\n  keys:\n", "\n  other:\n", "compose.resign.yaml: gateway: the secret keys is not declared"),
+        (RESIGN, "/run/secrets/keys", "/run/secrets/other", "PUSHDOWN_RESIGN_KEYS: /run/secrets/other is not a secret of it"),
+        (RESIGN, "${KEYS_FILE:-../keys.toml}", "${KEYS_FILE}", "compose.resign.yaml: found ${KEYS_FILE}, expected a default"),
         ("prometheus.yml", "gateway:9901", "gateway:9902", "gateway:9902 is not a port of a service"),
         ("prometheus.yml", "gateway:9901", "proxy:9901", "proxy:9901 is not a port of a service"),
         (SOURCES, "prometheus:9090", "prometheus:9091", "prometheus:9091 is not a port of a service"),

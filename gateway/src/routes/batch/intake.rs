@@ -1,10 +1,10 @@
 //! Intake of a batch request: reads, inflates, parses and checks it within the memory budget.
 
-use std::{io::Read as _, ops::Deref};
+use std::{io::Read as _, ops::Deref, sync::Arc};
 
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
-use http::{HeaderValue, header, request::Parts};
+use http::{header, request::Parts};
 use pushdown::wire::{BatchRequest, BatchSample};
 
 use super::caller;

@@ -11,7 +11,7 @@ use http::request::Parts;
 use super::endpoint::{Endpoint, bucket_in};
 use super::refusal::{self, Checked, Remedy};
 use super::signer::drop_own_parameters;
-use super::{Signing, StoreIdentity};
+use super::Signing;
 use crate::body::Body;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -101,7 +101,7 @@ impl Attempts {
         let temporary = credentials.filter(|credentials| credentials.session_token().is_some());
         let (Some(refused), Some(identity), true) = (
             temporary,
-            self.signing.store_identity().map(StoreIdentity::clone),
+            self.signing.store_identity().cloned(),
             self.can_replace_credentials,
         ) else {
             return false;

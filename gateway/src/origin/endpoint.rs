@@ -144,7 +144,7 @@ fn without_bucket(target: &PathAndQuery, bucket: &str) -> Result<PathAndQuery> {
 fn default_style(host: &str) -> AddressStyle {
     let host = host.to_ascii_lowercase();
     let is_aws = |domain: &&str| host.strip_suffix(*domain).is_some_and(|rest| rest.ends_with('.'));
-    if AWS_DOMAINS.iter().any(|domain| is_aws(&domain)) {
+    if AWS_DOMAINS.iter().any(is_aws) {
         AddressStyle::VirtualHost
     } else {
         AddressStyle::Path

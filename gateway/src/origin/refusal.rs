@@ -89,7 +89,7 @@ async fn check_refusal(answer: Response<Body>, region: Option<String>, signer: U
         let remedy = region.map(Remedy::Region);
         return Checked {
             answer: Ok(Response::from_parts(parts, body::full(document))),
-            remedy: remedy.or(is_malformed.then_some(Remedy::Credentials)),
+            remedy: remedy.or_else(|| is_malformed.then_some(Remedy::Credentials)),
         };
     }
     let is_encoded = parts.headers.contains_key(CONTENT_ENCODING);

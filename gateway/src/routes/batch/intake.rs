@@ -4,7 +4,7 @@ use std::{io::Read as _, ops::Deref, sync::Arc};
 
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
-use http::{header, request::Parts};
+use http::{HeaderValue, header, request::Parts};
 use pushdown::wire::{BatchRequest, BatchSample};
 
 use super::caller;

@@ -9,7 +9,9 @@ fn job(builder: http::request::Builder) -> Result<PipelineJob> {
     let Ok(request) = builder.body(()) else {
         panic!("the request cannot be built")
     };
-    let models = ModelRegistry::new(None, 0).unwrap();
+    let Ok(models) = ModelRegistry::new(None, 0) else {
+        panic!("no models is a valid folder")
+    };
     PipelineJob::for_request(&request.into_parts().0, &models, &ModelScope::All)
 }
 

@@ -22,7 +22,7 @@ const PUBLIC_HOST: &str = "public.example";
 /// The domain of virtual hosts.
 const DOMAIN: &str = "s3.lab.example";
 /// The time of the verification: 2026-01-01T00:00:00Z.
-const NOW: Duration = Duration::from_secs(1_767_225_600);
+const NOW: Duration = Duration::from_hours(490_896);
 /// Stands for the signature in an input.
 const MARK: u8 = b'$';
 

@@ -187,10 +187,10 @@ fn escape(bytes: &[u8], keeps_slashes: bool) -> String {
     for byte in bytes {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                text.push(char::from(*byte))
+                text.push(char::from(*byte));
             }
             b'/' if keeps_slashes => text.push('/'),
-            _ => text.push_str(&format!("%{byte:02X}")),
+            _ => text.extend(["%", &hex(&[*byte]).to_ascii_uppercase()]),
         }
     }
     text
@@ -219,5 +219,7 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or_default();
+    let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    digits.collect()
 }

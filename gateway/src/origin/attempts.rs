@@ -8,10 +8,10 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use http::Response;
 use http::request::Parts;
 
+use super::Signing;
 use super::endpoint::{Endpoint, bucket_in};
 use super::refusal::{self, Checked, Remedy};
 use super::signer::drop_own_parameters;
-use super::Signing;
 use crate::body::Body;
 use crate::error::{Error, ErrorKind, Result};
 

@@ -132,13 +132,14 @@ impl StoreIdentity {
         if is_other() {
             return true;
         }
+        let refused_at = Instant::now();
         let mut last_fetch = self.0.last_fetch.lock().await;
-        // Another request may have replaced them meanwhile.
-        if is_other() {
-            return true;
+        // Another request may have fetched others meanwhile, or the same ones again.
+        if is_other() || last_fetch.is_some_and(|at| at > refused_at) {
+            return is_other();
         }
-        if last_fetch.is_some_and(|at| at.elapsed() < MIN_FETCH_INTERVAL) {
-            return false;
+        if let Some(at) = *last_fetch {
+            tokio::time::sleep_until(at + MIN_FETCH_INTERVAL).await;
         }
         *last_fetch = Some(Instant::now());
         match self.fetch().await {

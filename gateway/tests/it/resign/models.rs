@@ -132,8 +132,11 @@ fn batch(client: &Client, pipeline: &str, fields: &str) -> Result<Response> {
         .send(client.address)
 }
 
+/// Status, headers and body of an answer.
+type Visible = (u16, Vec<(String, String)>, String);
+
 /// What a caller sees of an answer, without its time and id. `name` is what the caller asked for.
-fn visible(answer: &Response, name: &str) -> Result<(u16, Vec<(String, String)>, String)> {
+fn visible(answer: &Response, name: &str) -> Result<Visible> {
     let id = answer.header("x-amz-request-id").context("no id")?;
     let headers = answer.headers.iter().filter(|(name, _)| {
         let changing = ["date", "x-amz-request-id"];

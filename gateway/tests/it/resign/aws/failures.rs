@@ -116,7 +116,7 @@ fn credentials_of_the_environment_come_first_or_alone() -> Result<()> {
             "{flags:?}"
         );
     }
-    check_no_credentials(&read_with(&lab, &[url.clone()], &[from_environment])?)?;
+    check_no_credentials(&read_with(&lab, std::slice::from_ref(&url), &[from_environment])?)?;
     assert_eq!(lab.front.issued().len(), issued);
     let answer = read_with(&lab, &[url], &["--resign-upstream-credentials=chain"])?;
     assert_eq!(answer.status, 200, "{answer:?}");

@@ -1,4 +1,5 @@
-//! What clients sign: heads that `tests/clients/test_corpus.py` has recorded. Each is accepted at its own time, and refused after any change.
+//! What clients sign: heads that `tests/clients/test_corpus.py` has recorded. Each is accepted at its own time, and refused after
+//! any change.
 
 mod changes;
 mod parts;

@@ -56,7 +56,7 @@ test-features: ## Compile gateway, command line and client without models and ta
 	  $(CARGO) test --locked -p pushdown-client --no-default-features --test it; \
 	fi
 
-test-clients: setup ## Test boto3, aws-cli, s3fs and pyarrow against the gateway in front of two stores
+test-clients: setup ## Test boto3, aws-cli, s3fs, pyarrow, obstore and s3torchconnector against the gateway in front of two stores
 	@$(CARGO) test $(ALL) --no-run --quiet
 	@.venv/bin/python -m pytest -q tests/clients
 

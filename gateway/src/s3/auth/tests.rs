@@ -1,3 +1,4 @@
+mod corpus;
 mod oracle;
 mod refusals;
 mod vectors;

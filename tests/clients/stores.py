@@ -100,22 +100,34 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
             "-s3.port.iceberg=0", "-s3.port.lance=0",
         ],
         folder / "log",
-        # SeaweedFS uses AWS credentials of the environment as those of an administrator.
-        {name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        # SeaweedFS uses AWS credentials of the environment as those of an administrator. By default it creates seven volumes for each
+        # bucket; a suite with hundreds of buckets would run out of them.
+        {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        | {"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"},
     )  # fmt: skip
     weed.wait_until("SeaweedFS stores an object", lambda: _stores_an_object(f"http://127.0.0.1:{s3}"))
     return weed, f"127.0.0.1:{s3}"
 
 
-def keys_file(folder: pathlib.Path) -> pathlib.Path:
-    """A keys file with the accounts of the store, which decides on their requests."""
+# A grant for everything in all buckets.
+FULL_GRANT = """
+[[key.grant]]
+bucket = "*"
+allow = ["list", "read", "write", "delete", "versions", "admin"]
+pipelines = true
+"""
+
+
+def keys_file(folder: pathlib.Path, upstream: str = "self") -> pathlib.Path:
+    """A keys file with the accounts of the store. With `self` the store decides on their requests, with `gateway` they may do all."""
     blocks = [
-        f'[[key]]\naccess-key = "{access}"\nsecret = "{secret}"\nupstream = "self"\n'
+        f'[[key]]\naccess-key = "{access}"\nsecret = "{secret}"\nupstream = "{upstream}"\n'
         for access, secret in ((ACCESS, SECRET), (OTHER_ACCESS, OTHER_SECRET), (LIMITED_ACCESS, LIMITED_SECRET))
     ]
+    grant = FULL_GRANT if upstream == "gateway" else ""
     path = folder / "keys.toml"
     path.touch(0o600)
-    path.write_text("".join(blocks))
+    path.write_text("".join(block + grant for block in blocks))
     return path
 
 

@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e s3-tests fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
@@ -29,8 +29,8 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 
 test: setup test-rust test-clients test-python ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
-test-full: setup ## Run every test: also large models, ten tenants, further stores, all feature sets and the benchmark's harness
-	@$(MAKE) --no-print-directory test-rust test-clients test-python test-python-torch test-e2e FULL=1
+test-full: setup ## Run every test: also large models, ten tenants, further stores and S3 suites, all feature sets and the benchmark's harness
+	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-python test-python-torch test-e2e FULL=1
 
 # The second command only runs what the first one built: benches take no arguments of tests.
 test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
@@ -83,8 +83,9 @@ test-e2e: ## Test the harness of the end-to-end benchmark, and that docs/BENCHMA
 	@$(CARGO) test $(ALL) --no-run --quiet
 	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts:python/bench .venv-e2e/bin/python -m pytest -q bench/e2e/tests python/bench/loaders/tests
 
-s3-tests: ## Run the S3 compatibility tests directly and through the gateway: no test may fail only through it
-	@scripts/s3-tests.sh
+test-suites: setup ## Run S3 suites of others directly and through the gateway: no test may fail only through it (S3_TESTS=DIR: also ceph/s3-tests)
+	@.venv/bin/python -m pytest -q tests/suites
+	@S3_TESTS=$(S3_TESTS) scripts/s3-suites.sh
 
 fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked, MAX_TIME=60 seconds)
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|s3-tests|stores|python|python-torch|wheels|lint]
+# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|python|python-torch|wheels|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -69,9 +69,9 @@ case "$selection" in
     ;;
   writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
   e2e-torch | e2e-tf) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
-  s3-tests)
+  suites)
     venv .venv scripts/requirements/test.txt
-    venv .venv-s3-tests scripts/requirements/s3-tests.txt
+    venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, s3-tests, stores, python, python-torch, wheels, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, python, python-torch, wheels, lint"; exit 2 ;;
 esac

@@ -109,8 +109,10 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
             "-s3.port.iceberg=0", "-s3.port.lance=0",
         ],
         folder / "log",
-        # SeaweedFS uses AWS credentials of the environment as those of an administrator.
-        {name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        # SeaweedFS uses AWS credentials of the environment as those of an administrator. By default it creates seven volumes for each
+        # bucket; a suite with hundreds of buckets would run out of them.
+        {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        | {"WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"},
     )  # fmt: skip
     weed.wait_until("SeaweedFS stores an object", lambda: _stores_an_object(f"http://127.0.0.1:{s3}"))
     return weed, f"127.0.0.1:{s3}"
@@ -133,7 +135,7 @@ def session_environment(credentials_url: str) -> dict[str, str]:
     return environment | {"AWS_CONTAINER_CREDENTIALS_FULL_URI": credentials_url}
 
 
-def keys_file(folder: pathlib.Path, upstream: str) -> pathlib.Path:
+def keys_file(folder: pathlib.Path, upstream: str = "self") -> pathlib.Path:
     """A keys file with the accounts of the store, which decides on their requests if `upstream` is `self`.
 
     If it is `gateway`, grants give them the same rights.

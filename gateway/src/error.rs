@@ -23,6 +23,8 @@ pub enum ErrorKind {
     InvalidRequest,
     /// A header, parameter or field has an invalid value.
     InvalidArgument,
+    /// The name of the bucket breaks the rules of S3.
+    InvalidBucketName,
     /// The request line and the headers together exceed their limit.
     HeadTooLarge,
     /// The request line exceeds the longest URL of S3.

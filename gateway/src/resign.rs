@@ -235,14 +235,17 @@ const fn signed_payload(mode: PayloadMode) -> SignedPayload {
 
 fn refuse(denied: &Denied) -> Error {
     tracing::info!(reason = denied.audit_reason(), "denied");
-    if denied.is_invalid_request() {
-        return Error::new(
+    let error = match denied {
+        Denied::InvalidBucket => {
+            Error::new(ErrorKind::InvalidBucketName, "The specified bucket is not valid.")
+        }
+        Denied::UnsafeKey => Error::new(
             ErrorKind::InvalidRequest,
-            "invalid bucket or key: expected a valid bucket name, and no segment . or .. in the key",
-        )
-        .with_source(denied.clone());
-    }
-    access_denied().with_source(denied.clone())
+            "invalid key: expected one without NUL, and without a segment . or ..",
+        ),
+        Denied::NoAccess | Denied::NoGrant(_) | Denied::NoPipelines | Denied::NoModel(_) => access_denied(),
+    };
+    error.with_source(denied.clone())
 }
 
 fn access_denied() -> Error {

@@ -212,11 +212,6 @@ impl Allowed {
 // === impl Denied ===
 
 impl Denied {
-    /// Whether the request itself is invalid, whoever makes it: `400` rather than `403`.
-    pub const fn is_invalid_request(&self) -> bool {
-        matches!(self, Self::InvalidBucket | Self::UnsafeKey)
-    }
-
     /// The reason, for the audit log.
     pub fn audit_reason(&self) -> String {
         match self {

@@ -101,6 +101,7 @@ fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::BadDigest => ("BadDigest", StatusCode::BAD_REQUEST),
         ErrorKind::InvalidRequest => ("InvalidRequest", StatusCode::BAD_REQUEST),
         ErrorKind::InvalidArgument => ("InvalidArgument", StatusCode::BAD_REQUEST),
+        ErrorKind::InvalidBucketName => ("InvalidBucketName", StatusCode::BAD_REQUEST),
         ErrorKind::RequestTimeout => ("RequestTimeout", StatusCode::BAD_REQUEST),
         ErrorKind::HeadTooLarge => (
             "RequestHeaderSectionTooLarge",

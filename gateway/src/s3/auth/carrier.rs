@@ -207,10 +207,6 @@ fn expires_seconds(text: &str) -> Result<u64, AuthError> {
     }
     // A number that does not fit is too large.
     match text.parse().unwrap_or(u64::MAX) {
-        0 => Err(malformed(
-            Carrier::Query,
-            "X-Amz-Expires must be at least 1 second",
-        )),
         seconds if seconds > clock::MAX_EXPIRES_SECONDS => Err(malformed(
             Carrier::Query,
             "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 \

@@ -46,18 +46,20 @@ pub(super) fn check_header(time: SystemTime, text: &str, now: SystemTime) -> Res
     })
 }
 
-/// Checks the time of a presigned request. There is no grace after its end.
+/// Checks the time of a presigned request. There is no grace after its end, and one of 0 seconds has always expired.
 pub(super) fn check_presigned(
     time: SystemTime,
     expires_seconds: u64,
     now: SystemTime,
 ) -> Result<(), AuthError> {
+    let expired = || AuthError::Expired {
+        expires_seconds,
+        expired_at: display(time + Duration::from_secs(expires_seconds)),
+        server_time: display(now),
+    };
     match now.duration_since(time) {
-        Ok(age) if age > Duration::from_secs(expires_seconds) => Err(AuthError::Expired {
-            expires_seconds,
-            expired_at: display(time + Duration::from_secs(expires_seconds)),
-            server_time: display(now),
-        }),
+        _ if expires_seconds == 0 => Err(expired()),
+        Ok(age) if age > Duration::from_secs(expires_seconds) => Err(expired()),
         Err(ahead) if ahead.duration() > MAX_SKEW => Err(AuthError::NotYetValid),
         _ => Ok(()),
     }
@@ -130,5 +132,9 @@ mod tests {
         );
         assert_eq!(check(time() - MAX_SKEW), Ok(()));
         assert_eq!(check(time() - MAX_SKEW - SECOND), Err(AuthError::NotYetValid));
+        for now in [time() - SECOND, time(), time() + SECOND] {
+            let checked = check_presigned(time(), 0, now);
+            assert!(matches!(checked, Err(AuthError::Expired { .. })), "{checked:?}");
+        }
     }
 }

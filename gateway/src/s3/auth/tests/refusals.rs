@@ -160,7 +160,7 @@ fn malformed_query_signatures_are_refused() {
         let repeated = format!("{name}=1&{name}=");
         assert_malformed(&with_target(&request, &with_equals, &repeated), Carrier::Query);
     }
-    for expires in ["0", "604801", "99999999999999999999", "-1", "+300", "5m", ""] {
+    for expires in ["604801", "99999999999999999999", "-1", "+300", "5m", ""] {
         let expires = format!("X-Amz-Expires={expires}&");
         assert_malformed(
             &with_target(&request, "X-Amz-Expires=300&", &expires),

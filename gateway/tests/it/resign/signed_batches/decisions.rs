@@ -41,7 +41,7 @@ fn each_sample_is_decided_by_the_grants_of_the_key() -> Result<()> {
         ("/photos/2024/../2023/a.jpg", "InvalidRequest"),
         ("/photos/2024/%2E%2E/2023/a.jpg", "InvalidRequest"),
         ("/photos/2024/a%00.jpg", "InvalidRequest"),
-        ("/Photos/2024/a.jpg", "InvalidRequest"),
+        ("/Photos/2024/a.jpg", "InvalidBucketName"),
         ("/photos/2024/%zz", "InvalidURI"),
     ];
     let request = unsigned(RESIZE, &samples.map(|(path, _)| path))?;

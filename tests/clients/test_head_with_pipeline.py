@@ -1,4 +1,4 @@
-"""HEAD with a pipeline: the signature permits no GET, so nothing is computed, but the ETag is returned."""
+"""HEAD with a pipeline returns the ETag. It has a length only in re-sign mode: otherwise its signature permits no GET."""
 
 import http.client
 import urllib.parse
@@ -23,7 +23,8 @@ def test_head_returns_the_etag_of_the_get(store, s3, target):
     assert head["ETag"] == got["ETag"] != s3.head_object(**target)["ETag"]
     head_headers, get_headers = (answer["ResponseMetadata"]["HTTPHeaders"] for answer in (head, got))
     assert head_headers["x-pushdown-source-etag"] == s3.head_object(**target)["ETag"]
-    assert head_headers.get("content-length") in (None, get_headers["content-length"])
+    lengths = (get_headers["content-length"],) if store.name == "resign" else (None, get_headers["content-length"])
+    assert head_headers.get("content-length") in lengths
 
 
 def test_a_matching_etag_is_304(store, target):

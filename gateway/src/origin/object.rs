@@ -86,6 +86,19 @@ impl OriginRequest {
         }
     }
 
+    /// The same request as a GET, if the gateway signs it. A caller's signature is for one method, so that its request stays as
+    /// it is.
+    #[must_use]
+    pub fn into_get(self) -> Self {
+        match &self.signing {
+            Some(_) => Self {
+                method: Method::GET,
+                ..self
+            },
+            None => self,
+        }
+    }
+
     /// Adds an unsigned header, such as Range. Does not replace a header that the caller signed.
     pub fn add(&mut self, name: HeaderName, value: HeaderValue) {
         self.headers.entry(name).or_insert(value);

@@ -1,11 +1,11 @@
 //! A GET or HEAD with a pipeline: parsed, and checked as far as possible before anything is fetched.
 
-use http::{Request, request::Parts};
+use http::{Method, Request, request::Parts};
 
 use super::{Services, job::PipelineJob, prepared::Prepared, scoped_models::model_scope};
 use crate::{
     error::{Error, ErrorKind, Result},
-    origin::OriginRequest,
+    origin::{OriginRequest, Signing},
 };
 
 /// A request for the value of one object.
@@ -38,9 +38,21 @@ impl PipelineRequest {
         Ok(Self { parts, job, known })
     }
 
-    /// The request for the object, with the caller's signature.
+    /// Whether the value is computed, from a GET of the object. The signature of a HEAD authorizes no GET, unless the gateway signs
+    /// for the store. The length of streamed rows is unknown before their end, so that nothing is gained from a scan for a HEAD.
+    pub(super) fn needs_value(&self) -> bool {
+        let is_signed_by_gateway = self.parts.extensions.get::<Signing>().is_some();
+        self.parts.method == Method::GET || is_signed_by_gateway && self.job.scan_stage().is_none()
+    }
+
+    /// The request for the object, or for its head, with the caller's signature or with what signs it again.
     pub(super) fn to_origin(&self) -> OriginRequest {
-        OriginRequest::from_caller(&self.parts)
+        let request = OriginRequest::from_caller(&self.parts);
+        if self.needs_value() {
+            request.into_get()
+        } else {
+            request
+        }
     }
 }
 

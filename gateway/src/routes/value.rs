@@ -30,7 +30,7 @@ use super::{
     table::TableRoute,
 };
 use crate::{
-    body::Body,
+    body::{self, Body},
     error::{Error, ErrorKind, Result},
 };
 use sample::OpenedSample;
@@ -67,7 +67,7 @@ impl ValueRoute {
         let request = PipelineRequest::read(request, services).await?;
         let job = &request.job;
         let answer = async {
-            if request.parts.method == Method::HEAD {
+            if !request.needs_value() {
                 return self.head(&request).await;
             }
             if let Some(answer) = self.table.answer(&request).await? {
@@ -129,10 +129,14 @@ impl ValueRoute {
             services.insert_cpus(answer.headers_mut());
             insert_warnings(answer.headers_mut(), &job.pipeline);
         }
+        // Its head is that of a GET, which may be the store's refusal.
+        if request.parts.method == Method::HEAD {
+            answer = answer.map(|_| body::empty());
+        }
         Ok(answer)
     }
 
-    /// Answers a HEAD from the store's headers alone, because the signature of a HEAD does not authorize a GET.
+    /// Answers a HEAD from the store's headers alone.
     async fn head(&self, request: &PipelineRequest) -> Result<Response<Body>> {
         let answer = self.services.origin.read(request.to_origin()).await?;
         if answer.status != StatusCode::OK {

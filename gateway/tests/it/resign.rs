@@ -7,6 +7,7 @@ mod bulk;
 mod gateway_keys;
 mod grants;
 mod hardening;
+mod head_length;
 mod leaks;
 mod lies;
 mod models;

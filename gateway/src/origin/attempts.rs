@@ -73,6 +73,11 @@ impl Attempts {
     pub(super) async fn evaluate(&mut self, answer: Response<Body>) -> Outcome {
         let Checked { answer, remedy } = refusal::check(answer, self.signing.upstream()).await;
         let has_changed = match remedy {
+            Some(Remedy::Region(region)) if *region == *self.region => false,
+            Some(Remedy::Region(_)) if !self.can_learn_region => {
+                let message = "the store names one region of the bucket after another: try again later";
+                return Outcome::Final(Err(Error::new(ErrorKind::SlowDown, message)));
+            }
             Some(Remedy::Region(region)) => self.learn(&region),
             Some(Remedy::Credentials) => self.replace_credentials().await,
             None => false,
@@ -85,15 +90,15 @@ impl Attempts {
     }
 
     fn learn(&mut self, region: &str) -> bool {
-        let Some(bucket) = self.bucket.as_deref().filter(|_| self.can_learn_region) else {
+        let Some(bucket) = self.bucket.as_deref() else {
             return false;
         };
         self.can_learn_region = false;
-        let is_other = *region != *self.region && self.signing.regions().learn(bucket, region);
-        if is_other {
+        let is_learnt = self.signing.regions().learn(bucket, region);
+        if is_learnt {
             tracing::info!(bucket, region, "the bucket is in another region");
         }
-        is_other
+        is_learnt
     }
 
     async fn replace_credentials(&mut self) -> bool {

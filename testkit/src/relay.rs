@@ -150,8 +150,8 @@ pub(crate) fn read_head(exchange: &Exchange) -> io::Result<Request> {
         request_line.next().unwrap_or_default(),
     );
     for line in lines {
-        let (name, value) = line.split_once(": ").ok_or(io::ErrorKind::InvalidData)?;
-        request = request.header(name, value);
+        let (name, value) = line.split_once(':').ok_or(io::ErrorKind::InvalidData)?;
+        request = request.header(name, value.trim());
     }
     Ok(request)
 }

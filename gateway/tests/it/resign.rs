@@ -9,6 +9,7 @@ mod hardening;
 mod head_length;
 mod leaks;
 mod lies;
+mod max_age;
 mod operations;
 mod own_keys;
 mod pipelines;

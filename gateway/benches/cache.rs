@@ -42,6 +42,7 @@ fn cache(prefixes: &Prefixes, host: &HeaderValue) -> ResultCache {
         scope: Scope::Shared,
         expiry: Duration::from_hours(24),
         auth_ttl: Duration::ZERO,
+        max_age: Duration::ZERO,
         limits: pushdown::Limits::default(),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

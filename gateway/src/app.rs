@@ -5,6 +5,7 @@ mod tracked;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use prometheus_client::registry::Registry;
@@ -112,6 +113,10 @@ impl App {
             scope: config.cache.scope,
             expiry: config.cache.expiry,
             auth_ttl: config.cache.auth_ttl,
+            max_age: config
+                .resign
+                .as_ref()
+                .map_or(Duration::ZERO, |resign| resign.cache_max_age),
             limits: limits.sample_limits(memory.total_bytes()),
         };
         let cache = cache.build(metrics.clone()).await;

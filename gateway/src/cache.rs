@@ -1,4 +1,4 @@
-//! The result cache: values that one request computed, for later requests that the store authorizes (law 6).
+//! The result cache: values that one request computed, for later requests that are authorized (law 6).
 
 mod cell_flights;
 mod cells;
@@ -14,13 +14,14 @@ mod source;
 mod status;
 mod tiers;
 mod value;
+mod writes;
 
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use http::HeaderValue;
+use http::{HeaderValue, request::Parts};
 use parking_lot::Mutex;
 use pushdown::{Sample, pipeline::Digest};
 use tokio::time::Instant;
@@ -48,6 +49,7 @@ pub use source::SourceHead;
 pub use status::CacheStatus;
 use tiers::{Found, Tiers};
 pub use value::{CacheSample, CacheUnit, CachedValue, Candidate};
+pub use writes::PendingWrite;
 
 /// The result cache, or none. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -95,13 +97,14 @@ impl ResultCache {
         self.inner.as_ref()?.objects.get(object)
     }
 
-    /// The authorization of an earlier request with the same signed target, if the operator allows to remember it.
+    /// The authorization by an earlier answer of the store, if the operator allows to remember it: to a request with the same signed
+    /// target, or to the gateway's own identity about an object that grants allow this request to read.
     pub fn recall(&self, request: &OriginRequest) -> Option<Authorization> {
         let remembered = self.inner.as_ref()?.remembered.as_ref()?;
         remembered.get(request, SystemTime::now())
     }
 
-    /// Remembers the authorization of a request, if the operator allows it.
+    /// Remembers the store's answer to a request, if the operator allows it.
     pub fn remember_authorization(&self, request: &OriginRequest, authorization: &Authorization) {
         if let Some(remembered) = self.inner.as_ref().and_then(|inner| inner.remembered.as_ref()) {
             remembered.insert(request, authorization, SystemTime::now());
@@ -119,7 +122,17 @@ impl ResultCache {
     pub fn forget(&self, object: &ObjectId) {
         if let Some(inner) = &self.inner {
             inner.objects.remove(object);
+            if let Some(writes) = inner.remembered.as_ref().and_then(Remembered::writes) {
+                writes.mark(object);
+            }
         }
+    }
+
+    /// The write that a plain request may be, if what is remembered of objects depends on it. It is to be held until the store's
+    /// answer has ended.
+    pub fn begin_write(&self, request: &Parts) -> Option<PendingWrite> {
+        let writes = self.inner.as_ref()?.remembered.as_ref()?.writes()?;
+        writes.begin(&request.method, &request.uri, &request.headers)
     }
 
     /// The value with the most steps that may be cached for the version `etag` of the object, at one of these stages.

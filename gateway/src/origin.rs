@@ -28,8 +28,9 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
-pub use authorization::Authorization;
+pub use authorization::{Authorization, Confirmation};
 pub use frames::{MAX_DRAINED_BYTES, drain, next_bytes, read_to_end};
 pub use headers::{derived_headers, strip_request, strip_response};
 pub use identity::{IdentityRefresher, StoreIdentity};
@@ -186,6 +187,8 @@ impl Origin {
 
     /// Reads an object. A refusal by the store is an answer, and no error.
     pub async fn read(&self, request: OriginRequest) -> Result<OriginObject> {
+        // Before it is sent: the store's answer is about a later time.
+        let asked_at = request.is_of_gateway().then(Instant::now);
         let (parts, body) = self.send_without_body(request.into_request()).await?.into_parts();
         let content_length = parts
             .headers
@@ -197,6 +200,7 @@ impl Origin {
             headers: parts.headers,
             content_length,
             body,
+            asked_at,
             extensions: parts.extensions,
         })
     }

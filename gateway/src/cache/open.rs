@@ -10,7 +10,7 @@ use super::{
     CellFlights, Inner, ResultCache,
     mean_time::HitTimes,
     objects::KnownObjects,
-    remembered::Remembered,
+    remembered::{Remembered, Rules},
     shares::{REALLOCATION_INTERVAL, Shares},
     tiers::Tiers,
 };
@@ -31,8 +31,10 @@ pub struct Config {
     pub scope: Scope,
     /// How long a data set keeps its share unused.
     pub expiry: Duration,
-    /// How long authorizations are remembered.
+    /// How long authorizations of signed targets are remembered.
     pub auth_ttl: Duration,
+    /// How long versions are remembered that the store has confirmed to the gateway's own identity.
+    pub max_age: Duration,
     /// Limits on values: a value that was computed under other limits is a miss.
     pub limits: Limits,
 }
@@ -54,16 +56,17 @@ impl Config {
             .disk
             .as_ref()
             .map(|(folder, bytes)| (folder.as_path(), *bytes));
-        let remembered_bytes = if self.auth_ttl.is_zero() {
-            0
-        } else {
-            self.objects_bytes / 2
+        let rules = Rules {
+            auth_ttl: self.auth_ttl,
+            max_age: self.max_age,
+            scope: self.scope,
         };
+        let remembered_bytes = if rules.is_any() { self.objects_bytes / 2 } else { 0 };
         let inner = Arc::new(Inner {
             tiers: Tiers::open(self.memory_bytes, disk, self.max_disk_entries).await?,
             objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
             cell_flights: CellFlights::default(),
-            remembered: Remembered::new(self.auth_ttl, remembered_bytes),
+            remembered: Remembered::new(rules, remembered_bytes),
             shares: Mutex::new(Shares::new(self.memory_bytes, disk_bytes, self.expiry)),
             scope: self.scope,
             limits: limits_digest(&self.limits),

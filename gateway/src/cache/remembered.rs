@@ -1,4 +1,5 @@
-//! Authorizations that an operator allows the gateway to remember for some seconds (`--auth-cache-ttl`).
+//! What an operator allows the gateway to remember of the store's answers: in forward mode authorizations of signed targets
+//! (`--auth-cache-ttl`), in re-sign mode versions of objects that the gateway's own identity may read (`--resign-cache-max-age`).
 
 use std::time::{Duration, SystemTime};
 
@@ -7,56 +8,138 @@ use foyer::{Cache, CacheBuilder, EvictionConfig, FifoConfig};
 use percent_encoding::percent_decode_str;
 use pushdown::pipeline::Digest;
 use pushdown_s3::presign;
+use tokio::time::Instant;
 
+use super::{key::group_name, writes::Writes};
 use crate::{
-    origin::{Authorization, OriginRequest},
+    compute::Tenant,
+    config::Scope,
+    origin::{Authorization, Confirmation, ObjectId, OriginRequest},
     s3::query,
 };
 
 /// Bytes of an entry in memory.
 const ENTRY_BYTES: usize = 256;
 
-/// The authorizations of signed targets, byte for byte: whoever has these bytes could read the object from the store, too.
-/// Clones share them.
+/// Answers of the store in bounded memory. The oldest are forgotten first. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Remembered {
-    ttl: Duration,
-    table: Cache<Digest, (Authorization, SystemTime)>,
+    rules: Rules,
+    table: Cache<Digest, Answer>,
+    writes: Writes,
+}
+
+/// What may be remembered, and how long.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rules {
+    /// Time for an authorization of a signed target; zero for none.
+    pub(super) auth_ttl: Duration,
+    /// Time for a version that the gateway's own identity may read; zero for none.
+    pub(super) max_age: Duration,
+    /// Who shares confirmed versions: those who share values, so that the time of an answer tells no more.
+    pub(super) scope: Scope,
+}
+
+/// What the store has answered.
+#[derive(Debug, Clone)]
+enum Answer {
+    /// To a signed target, valid until this time: whoever has the bytes of the target could read the object from the store, too.
+    Authorized(Authorization, SystemTime),
+    /// To the gateway's own identity. The grants of a request decide whether it applies.
+    Confirmed(Confirmation),
+}
+
+impl Rules {
+    /// Whether anything may be remembered.
+    pub(super) const fn is_any(&self) -> bool {
+        !self.auth_ttl.is_zero() || !self.max_age.is_zero()
+    }
 }
 
 impl Remembered {
     /// A table of at most `bytes`; `None` if nothing is to be remembered.
-    pub(super) fn new(ttl: Duration, bytes: u64) -> Option<Self> {
+    pub(super) fn new(rules: Rules, bytes: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        (!ttl.is_zero()).then(|| Self {
-            ttl,
+        rules.is_any().then(|| Self {
+            rules,
             table: CacheBuilder::new(bytes)
                 .with_shards(4)
                 .with_eviction_config(EvictionConfig::from(FifoConfig::default()))
-                .with_weighter(|_: &Digest, _: &(Authorization, SystemTime)| ENTRY_BYTES)
+                .with_weighter(|_: &Digest, _: &Answer| ENTRY_BYTES)
                 .build(),
+            writes: Writes::new(),
         })
     }
 
-    /// Remembers the authorization of a request, if its target alone was signed. Never longer than its signature is valid.
+    /// Writes through the gateway, which end what was confirmed before. `None` if nothing is confirmed.
+    pub(super) fn writes(&self) -> Option<&Writes> {
+        (!self.rules.max_age.is_zero()).then_some(&self.writes)
+    }
+
+    /// Remembers the store's answer to a request: its authorization, if its target alone was signed, and never longer than its
+    /// signature is valid; or the version, if the gateway's own identity signed.
     pub(super) fn insert(&self, request: &OriginRequest, authorization: &Authorization, now: SystemTime) {
-        if let Some(expiry) = signature_expiry(request) {
-            let until = expiry.min(now + self.ttl);
-            self.table.insert(key(request), (authorization.clone(), until));
+        if let Some(signing) = request.signing() {
+            self.insert_confirmation(signing.allowed().key().tenant(), authorization);
+        } else if let Some(expiry) = signature_expiry(request) {
+            let until = expiry.min(now + self.rules.auth_ttl);
+            let answer = Answer::Authorized(authorization.clone(), until);
+            self.table.insert(target_key(request), answer);
         }
     }
 
-    /// The authorization of an earlier request with the same target and the same headers.
+    /// The authorization of a request by an earlier answer: to the same target with the same headers, or about the version of an
+    /// object that grants allow the request to read.
     pub(super) fn get(&self, request: &OriginRequest, now: SystemTime) -> Option<Authorization> {
+        if let Some(signing) = request.signing() {
+            let tenant = signing.allowed().key().tenant();
+            let confirmation = self.confirmation(tenant, &request.object_id(), Instant::now());
+            return signing.authorization(&confirmation.filter(|_| request.is_plain())?);
+        }
         signature_expiry(request)?;
-        let entry = self.table.get(&key(request))?;
-        let (authorization, until) = entry.value();
-        (now < *until).then(|| authorization.clone())
+        let entry = self.table.get(&target_key(request))?;
+        match entry.value() {
+            Answer::Authorized(authorization, until) if now < *until => Some(authorization.clone()),
+            _ => None,
+        }
+    }
+
+    /// Remembers a version, if the gateway's own identity asked for it, and not about an earlier time than is known.
+    fn insert_confirmation(&self, tenant: &str, authorization: &Authorization) {
+        let confirmation = authorization.confirmation();
+        let Some(confirmation) = confirmation.filter(|_| !self.rules.max_age.is_zero()) else {
+            return;
+        };
+        let key = self.object_key(tenant, confirmation.object());
+        let is_overtaken = self.table.get(&key).is_some_and(|entry| {
+            matches!(entry.value(), Answer::Confirmed(later) if later.asked_at() > confirmation.asked_at())
+        });
+        if !is_overtaken {
+            self.table.insert(key, Answer::Confirmed(confirmation));
+        }
+    }
+
+    /// The version that was confirmed within the last `max_age`, and not written through the gateway since.
+    fn confirmation(&self, tenant: &str, object: &ObjectId, now: Instant) -> Option<Confirmation> {
+        let entry = self.table.get(&self.object_key(tenant, object))?;
+        let Answer::Confirmed(confirmation) = entry.value() else {
+            return None;
+        };
+        let asked_at = confirmation.asked_at();
+        let is_recent = now.saturating_duration_since(asked_at) < self.rules.max_age;
+        let is_current = is_recent && !self.writes.is_written_since(object, asked_at);
+        is_current.then(|| confirmation.clone())
+    }
+
+    fn object_key(&self, tenant: &str, object: &ObjectId) -> Digest {
+        let tenant = Tenant::from_access_key(Some(tenant));
+        let group = group_name(self.rules.scope, &tenant);
+        Digest::from_parts([object.digest().as_bytes().as_slice(), group.as_bytes()])
     }
 }
 
 /// Digest of everything that the store would see: policies may ask for any header.
-fn key(request: &OriginRequest) -> Digest {
+fn target_key(request: &OriginRequest) -> Digest {
     let target = request.target().to_string();
     let headers = request.headers().iter();
     let headers = headers.flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
@@ -82,71 +165,4 @@ fn signature_expiry(request: &OriginRequest) -> Option<SystemTime> {
 }
 
 #[cfg(test)]
-mod tests {
-    use http::{HeaderMap, HeaderValue, StatusCode, header};
-
-    use super::*;
-    use crate::origin::OriginObject;
-
-    const SIGNED: &str = "/b/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a%2F20260101%2Fr%2Fs3%2Faws4_request\
-        &X-Amz-Date=20260101T000000Z&X-Amz-Expires=900&X-Amz-SignedHeaders=host&X-Amz-Signature=00";
-
-    fn request(target: &str) -> OriginRequest {
-        OriginRequest::for_sample(HeaderValue::from_static("store"), target.parse().unwrap())
-    }
-
-    fn authorization(request: &OriginRequest) -> Authorization {
-        let headers = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"e\""))]);
-        let answer = OriginObject::for_test(StatusCode::OK, headers);
-        Authorization::from_answer(request.object_id(), &answer).unwrap()
-    }
-
-    /// Seconds after the time of the signature.
-    fn at(seconds: u64) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_225_600 + seconds)
-    }
-
-    #[test]
-    fn only_the_same_bytes_are_recalled() {
-        let remembered = Remembered::new(Duration::from_mins(1), 1 << 20).unwrap();
-        let request = request(SIGNED);
-        remembered.insert(&request, &authorization(&request), at(0));
-        assert_eq!(remembered.get(&request, at(59)), Some(authorization(&request)));
-        assert_eq!(remembered.get(&request, at(60)), None, "after the ttl");
-        let others = [
-            SIGNED.replace("Signature=00", "Signature=01"),
-            SIGNED.replace("/b/k", "/b/%6B"),
-            format!("{SIGNED}&x=y"),
-        ];
-        for other in others {
-            assert_eq!(remembered.get(&self::request(&other), at(1)), None, "{other}");
-        }
-        let other_host =
-            OriginRequest::for_sample(HeaderValue::from_static("other"), SIGNED.parse().unwrap());
-        assert_eq!(remembered.get(&other_host, at(1)), None);
-    }
-
-    #[test]
-    fn nothing_is_remembered_beyond_its_signature() {
-        let remembered = Remembered::new(Duration::from_mins(1), 1 << 20).unwrap();
-        let request = request(SIGNED);
-        remembered.insert(&request, &authorization(&request), at(890));
-        assert!(remembered.get(&request, at(899)).is_some());
-        assert_eq!(remembered.get(&request, at(900)), None);
-    }
-
-    #[test]
-    fn requests_whose_target_does_not_say_all_are_not_remembered() {
-        for target in [
-            "/b/k".to_owned(),
-            SIGNED.replace("SignedHeaders=host", "SignedHeaders=host%3Brange"),
-            SIGNED.replace("X-Amz-Expires=900", "X-Amz-Expires=soon"),
-            SIGNED.replace("X-Amz-Date=20260101T000000Z", "X-Amz-Date=today"),
-            SIGNED.replace("&X-Amz-Signature=00", ""),
-            format!("{SIGNED}&X-Amz-Expires=900000"),
-        ] {
-            assert_eq!(signature_expiry(&request(&target)), None, "{target}");
-        }
-        assert!(Remembered::new(Duration::ZERO, 1 << 20).is_none());
-    }
-}
+mod tests;

@@ -1,16 +1,19 @@
 //! Configuration of re-sign mode.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::values::Text;
+use super::values::{Text, duration};
 use super::{Audit, Faults, path};
 use crate::s3::address::AddressStyle;
 
 /// Region of signatures if none is configured: that of most stores other than AWS.
 const DEFAULT_REGION: &str = "us-east-1";
+/// Longest time that a version of an object may be taken for the current one without asking the store (law 6).
+const MAX_CACHE_MAX_AGE: Duration = Duration::from_hours(1);
 
 /// The `[resign]` table as given, not validated.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Deserialize)]
@@ -91,6 +94,16 @@ pub struct ResignSettings {
         value_name = "POLICY"
     )]
     pub audit_overflow: Option<Text>,
+    /// Time for which hits of the result cache need no request to the store, once it has confirmed the object to the gateway's
+    /// own identity, at most 1h: within it, an object that was replaced past this gateway does not show; only for keys with
+    /// `upstream = "gateway"` [default: 0s]
+    #[arg(
+        id = "resign_cache_max_age",
+        long = "resign-cache-max-age",
+        env = "PUSHDOWN_RESIGN_CACHE_MAX_AGE",
+        value_name = "TIME"
+    )]
+    pub cache_max_age: Option<Text>,
 }
 
 /// Re-sign mode: the gateway verifies callers by keys of its own, and signs again for the store.
@@ -114,6 +127,9 @@ pub struct Resign {
     pub upstream_credentials: CredentialSource,
     /// The audit log. Default: none.
     pub audit: Option<Audit>,
+    /// Time for which hits of the result cache need no request to the store, for keys whose grants decide.
+    #[serde(serialize_with = "duration")]
+    pub cache_max_age: Duration,
 }
 
 /// Where the gateway's own credentials for the store come from.
@@ -140,6 +156,7 @@ impl ResignSettings {
             upstream_credentials: self.upstream_credentials.or(fallback.upstream_credentials),
             audit: self.audit.or(fallback.audit),
             audit_overflow: self.audit_overflow.or(fallback.audit_overflow),
+            cache_max_age: self.cache_max_age.or(fallback.cache_max_age),
         }
     }
 }
@@ -156,6 +173,7 @@ impl Resign {
             ("resign-upstream-credentials", &settings.upstream_credentials),
             ("audit-log", &settings.audit),
             ("audit-overflow", &settings.audit_overflow),
+            ("resign-cache-max-age", &settings.cache_max_age),
         ];
         let Some(keys) = &settings.keys else {
             for (name, _) in others.iter().filter(|(_, value)| value.is_some()) {
@@ -197,6 +215,12 @@ impl Resign {
                 },
             ),
             audit: Audit::validate(settings.audit.as_ref(), settings.audit_overflow.as_ref(), faults),
+            cache_max_age: faults.duration_within(
+                "resign-cache-max-age",
+                settings.cache_max_age.as_ref(),
+                Duration::ZERO,
+                Duration::ZERO..=MAX_CACHE_MAX_AGE,
+            ),
         })
     }
 }
@@ -248,10 +272,11 @@ mod tests {
         let (_, faults) = validate(&ResignSettings {
             region: Some("eu-central-1".into()),
             audit: Some("audit.jsonl".into()),
+            cache_max_age: Some("30s".into()),
             ..ResignSettings::default()
         });
         let faults = faults.unwrap();
-        for setting in ["resign-region", "audit-log"] {
+        for setting in ["resign-region", "audit-log", "resign-cache-max-age"] {
             let fault = format!("{setting}: requires resign-keys");
             assert!(faults.contains(&fault), "{faults}");
         }
@@ -283,6 +308,25 @@ mod tests {
             faults.contains("resign-upstream-credentials: expected chain or env, found `imds`"),
             "{faults}"
         );
+    }
+
+    #[test]
+    fn the_store_is_always_asked_by_default_and_once_an_hour_at_least() {
+        let max_age = |text: Option<&str>| {
+            let (resign, faults) = validate(&ResignSettings {
+                keys: Some("keys.toml".into()),
+                cache_max_age: text.map(Text::from),
+                ..ResignSettings::default()
+            });
+            faults.map_or_else(|| Ok(resign.unwrap().cache_max_age), Err)
+        };
+        assert_eq!(max_age(None), Ok(Duration::ZERO));
+        assert_eq!(max_age(Some("0s")), Ok(Duration::ZERO));
+        assert_eq!(max_age(Some("1h")), Ok(Duration::from_hours(1)));
+        for wrong in ["61m", "30", "-1s"] {
+            let fault = max_age(Some(wrong)).unwrap_err();
+            assert!(fault.contains("resign-cache-max-age: expected"), "{fault}");
+        }
     }
 
     #[test]

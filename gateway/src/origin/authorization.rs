@@ -1,18 +1,35 @@
-//! The store's permission to read one version of an object, for one request (law 6).
+//! The permission to read one version of an object, for one request (law 6).
 
 use http::{HeaderValue, StatusCode, header};
+use tokio::time::Instant;
 
 use super::{ObjectId, OriginObject};
+use crate::access::{Access, Action, Allowed, Keys, Target, Upstream};
 
-/// Proof that the store has authorized a request to read one version of an object.
+/// Proof that a request may read one version of an object.
 ///
-/// The only constructor reads the store's answer to the caller's own signed request. Whoever hands out a byte that was
-/// derived from an object earlier, or for another request, asks for this proof.
+/// There are two constructors. One reads the store's answer to the request itself. The other is for keys with
+/// `upstream = "gateway"`, whose grants decide: it takes a request that they allow, and a version that the store has confirmed
+/// to the gateway's identity before. Whoever hands out a byte that was derived from an object earlier, or for another request,
+/// asks for this proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorization {
     object: ObjectId,
     etag: HeaderValue,
+    /// When the gateway asked the store with its own identity; `None` for a caller's identity, and without a question.
+    asked_at: Option<Instant>,
 }
+
+/// A version of an object that the store has confirmed to the gateway's own identity: the object had this version at some time
+/// after the gateway asked. Only [`Authorization::confirmation`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmation {
+    object: ObjectId,
+    etag: HeaderValue,
+    asked_at: Instant,
+}
+
+// === impl Authorization ===
 
 impl Authorization {
     /// The authorization in the store's answer to a request for `object`. `None` for a refusal, and for an answer that does
@@ -27,12 +44,59 @@ impl Authorization {
             object,
             // A copy: the value shares the buffer that the answer was read into.
             etag: HeaderValue::from_bytes(etag.as_bytes()).ok()?,
+            asked_at: answer.asked_at,
+        })
+    }
+
+    /// The authorization of a request that may do nothing but read the object of `confirmation`, by grants alone. `None` unless the
+    /// gateway's identity stands for the key at the store, and `keys` still allow the request.
+    pub fn from_grant(allowed: &Allowed, keys: &Keys, confirmation: &Confirmation) -> Option<Self> {
+        let Confirmation { object, etag, .. } = confirmation;
+        let is_read = |access: &Access| match access.target() {
+            Target::Object { bucket, key } => {
+                matches!(access.action(), Action::Read | Action::Versions) && object.is_at(bucket, key)
+            }
+            _ => false,
+        };
+        let accesses = allowed.accesses();
+        let is_allowed = allowed.key().upstream() == Upstream::Gateway
+            && accesses.iter().any(|access| access.action() == Action::Read)
+            && accesses.iter().all(is_read)
+            && allowed.is_still_valid(keys);
+        is_allowed.then(|| Self {
+            object: *object,
+            etag: etag.clone(),
+            asked_at: None,
         })
     }
 
     /// Whether it covers this version of this object.
     pub fn covers(&self, object: &ObjectId, etag: &HeaderValue) -> bool {
         self.object == *object && self.etag == *etag
+    }
+
+    /// What the store has confirmed to the gateway's identity. `None` if the store was asked with a caller's identity, or not at
+    /// all: then others learn nothing from it, and an earlier confirmation gets no longer.
+    pub fn confirmation(&self) -> Option<Confirmation> {
+        Some(Confirmation {
+            object: self.object,
+            etag: self.etag.clone(),
+            asked_at: self.asked_at?,
+        })
+    }
+}
+
+// === impl Confirmation ===
+
+impl Confirmation {
+    /// The object.
+    pub const fn object(&self) -> &ObjectId {
+        &self.object
+    }
+
+    /// When the gateway asked.
+    pub const fn asked_at(&self) -> Instant {
+        self.asked_at
     }
 }
 
@@ -41,6 +105,7 @@ mod tests {
     use http::{HeaderMap, Uri};
 
     use super::*;
+    use crate::access::{Grants, Needs};
 
     fn answer(status: u16, etag: Option<&'static str>) -> OriginObject {
         let etag = etag.map(|etag| (header::ETAG, HeaderValue::from_static(etag)));
@@ -63,6 +128,73 @@ mod tests {
             assert_eq!(
                 Authorization::from_answer(object, &answer(status, Some("\"1\""))),
                 None
+            );
+        }
+    }
+    const GRANT: &str =
+        "[[key.grant]]\nbucket = \"b\"\nallow = [\"read\", \"versions\", \"admin\"]\npipelines = true\n";
+
+    fn keys(upstream: &str, grants: &str) -> Keys {
+        let text = format!(
+            "[[key]]\naccess-key = \"TESTTRAINER00001\"\nsecret = \"a-secret-of-a-test\"\nupstream = \"{upstream}\"\n{grants}"
+        );
+        Keys::from_text(&text).unwrap()
+    }
+
+    fn allowed(keys: &Keys, accesses: &[Access]) -> Allowed {
+        let needs = Needs {
+            pipelines: true,
+            models: Vec::new(),
+        };
+        Grants::decide(&keys.get("TESTTRAINER00001").unwrap(), accesses, &needs).unwrap()
+    }
+
+    fn confirmation(path: &'static str) -> Confirmation {
+        let answer = answer(304, Some("\"1\"")).with_asked_at(Instant::now());
+        let object = ObjectId::new(None, &Uri::from_static(path));
+        let authorization = Authorization::from_answer(object, &answer).unwrap();
+        authorization.confirmation().unwrap()
+    }
+
+    #[test]
+    fn grants_authorize_reads_of_a_confirmed_version() {
+        let keys = keys("gateway", GRANT);
+        let read = Access::object(Action::Read, "b", "k 1");
+        let confirmed = confirmation("/b/k%201");
+        let authorization = Authorization::from_grant(&allowed(&keys, &[read]), &keys, &confirmed).unwrap();
+        assert!(authorization.covers(confirmed.object(), &HeaderValue::from_static("\"1\"")));
+        // It proves nothing to others: no confirmation outlives its time by being used.
+        assert_eq!(authorization.confirmation(), None);
+    }
+
+    #[test]
+    fn grants_authorize_nothing_else() {
+        let keys_in_use = keys("gateway", GRANT);
+        let read = |key: &str| Access::object(Action::Read, "b", key);
+        let confirmed = confirmation("/b/k");
+        let authorize = |keys: &Keys, accesses: &[Access]| {
+            Authorization::from_grant(&allowed(keys, accesses), keys, &confirmed)
+        };
+        assert!(authorize(&keys_in_use, &[read("k")]).is_some());
+        for accesses in [
+            vec![read("l")],
+            vec![read("k"), read("l")],
+            vec![read("k"), Access::object(Action::Admin, "b", "k")],
+            vec![read("k"), Access::bucket(Action::Versions, "b")],
+        ] {
+            assert_eq!(authorize(&keys_in_use, &accesses), None, "{accesses:?}");
+        }
+        // The store decides for a key that it knows, with grants or without.
+        for grants in [GRANT, ""] {
+            assert_eq!(authorize(&keys("self", grants), &[read("k")]), None, "{grants}");
+        }
+        // The keys in use do not have the grant any more, or not the key.
+        let before = allowed(&keys_in_use, &[read("k")]);
+        for later in [keys("gateway", ""), keys("self", GRANT), Keys::for_test(&[])] {
+            assert_eq!(
+                Authorization::from_grant(&before, &later, &confirmed),
+                None,
+                "{later:?}"
             );
         }
     }

@@ -9,8 +9,10 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 
 use pushdown::wire::header::PREFIX;
+use tokio::time::Instant;
 
 use super::{ObjectId, Signing, headers::strip_framing};
+use crate::access::Upstream;
 use crate::body::Body;
 use crate::s3::sign::Signature;
 
@@ -27,6 +29,9 @@ const DERIVED_ANSWER_HEADERS: [HeaderName; 7] = [
 
 /// Prefix of the headers with a customer's key (SSE-C).
 const CUSTOMER_KEY_PREFIX: &str = "x-amz-server-side-encryption-customer-";
+
+/// `x-amz-*` headers on which the permission to read does not depend.
+const NEUTRAL_AMZ_HEADERS: [&str; 3] = ["x-amz-checksum-mode", "x-amz-te", "x-amz-user-agent"];
 
 /// A GET or HEAD to send to the store.
 #[derive(Debug, Clone)]
@@ -49,6 +54,8 @@ pub struct OriginObject {
     pub content_length: Option<u64>,
     /// The streamed bytes. Errors are boxed [`crate::error::Error`]s.
     pub body: Body,
+    /// When the gateway asked, if its own identity signed the request.
+    pub(super) asked_at: Option<Instant>,
     pub(super) extensions: http::Extensions,
 }
 
@@ -119,6 +126,25 @@ impl OriginRequest {
         self.headers.contains_key(AUTHORIZATION)
     }
 
+    /// What signs it, in re-sign mode.
+    pub const fn signing(&self) -> Option<&Signing> {
+        self.signing.as_ref()
+    }
+
+    /// Whether the gateway's own identity signs it.
+    pub(super) fn is_of_gateway(&self) -> bool {
+        self.signing
+            .as_ref()
+            .is_some_and(|signing| signing.upstream() == Upstream::Gateway)
+    }
+
+    /// Whether nothing in it but the object can make the store refuse it: not, for example, the owner of the bucket that the caller
+    /// expects. The store alone can decide on other requests.
+    pub fn is_plain(&self) -> bool {
+        let mut names = self.headers.keys().map(HeaderName::as_str);
+        names.all(|name| !name.starts_with("x-amz-") || NEUTRAL_AMZ_HEADERS.contains(&name))
+    }
+
     /// The object that it reads.
     pub fn object_id(&self) -> ObjectId {
         ObjectId::new(self.headers.get(HOST), &self.target)
@@ -175,7 +201,17 @@ impl OriginObject {
             headers,
             content_length: None,
             body: crate::body::empty(),
+            asked_at: None,
             extensions: http::Extensions::new(),
+        }
+    }
+
+    /// The same answer, to a request of the gateway's own identity at this time.
+    #[cfg(test)]
+    pub fn with_asked_at(self, time: Instant) -> Self {
+        Self {
+            asked_at: Some(time),
+            ..self
         }
     }
 
@@ -221,6 +257,31 @@ mod tests {
         assert!(request.headers().contains_key("x-pushdown-pipeline"));
         for gone in ["x-pushdown-split", "accept", "if-none-match"] {
             assert!(!request.headers().contains_key(gone), "{gone}");
+        }
+    }
+    #[test]
+    fn a_request_with_demands_of_its_own_is_not_plain() {
+        let is_plain = |name: &'static str| {
+            let mut request =
+                OriginRequest::presigned(HeaderValue::from_static("h"), "/b/k".parse().unwrap());
+            request.add(HeaderName::from_static(name), HeaderValue::from_static("1"));
+            request.is_plain()
+        };
+        for name in [
+            "accept-encoding",
+            "user-agent",
+            "x-amz-checksum-mode",
+            "x-amz-user-agent",
+        ] {
+            assert!(is_plain(name), "{name}");
+        }
+        for name in [
+            "x-amz-expected-bucket-owner",
+            "x-amz-request-payer",
+            "x-amz-server-side-encryption-customer-key",
+            "x-amz-unknown",
+        ] {
+            assert!(!is_plain(name), "{name}");
         }
     }
 }

@@ -45,6 +45,11 @@ impl ObjectId {
         }
     }
 
+    /// Whether it is an object with this name, in any version.
+    pub fn is_at(&self, bucket: &[u8], key: &[u8]) -> bool {
+        Digest::new(&[b"/", bucket, b"/", key].concat()).first_u64() == self.path_hash
+    }
+
     /// Digest of host, path and version.
     pub fn digest(&self) -> &Digest {
         &self.digest
@@ -114,5 +119,7 @@ mod tests {
     fn the_path_hash_is_that_of_the_decoded_path() {
         let id = id("store", "/photos/cat%201.jpg?versionId=7");
         assert_eq!(id.path_hash(), Digest::new(b"/photos/cat 1.jpg").first_u64());
+        assert!(id.is_at(b"photos", b"cat 1.jpg"));
+        assert!(!id.is_at(b"photos", b"cat%201.jpg") && !id.is_at(b"photo", b"cat 1.jpg"));
     }
 }

@@ -14,7 +14,7 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts};
 use pushdown::wire::header::PREFIX;
 
-use super::{StoreIdentity, regions::Regions};
+use super::{Authorization, Confirmation, StoreIdentity, regions::Regions};
 use crate::{
     access::{Allowed, Keys, Secret, Upstream},
     error::{Error, ErrorKind, Result},
@@ -92,6 +92,11 @@ impl Signing {
     /// The decision.
     pub fn allowed(&self) -> &Allowed {
         &self.0.allowed
+    }
+
+    /// The authorization by grants alone, for a version that the store has confirmed.
+    pub fn authorization(&self, confirmation: &Confirmation) -> Option<Authorization> {
+        Authorization::from_grant(&self.0.allowed, &self.0.signer.0.keys, confirmation)
     }
 
     /// Who signs at the store.

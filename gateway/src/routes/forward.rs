@@ -9,6 +9,7 @@
 mod deletion;
 mod hold;
 mod upload;
+mod write_answer;
 
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ use crate::resign::{BodyCheck, BucketFilter, Deletion};
 use crate::s3::auth::stream::VerifyingBody;
 use hold::Hold;
 use upload::Upload;
+use write_answer::WriteAnswer;
 
 /// Forwards plain S3 requests.
 #[derive(Debug, Clone)]
@@ -48,6 +50,7 @@ impl ForwardRoute {
         strip_request(&mut parts.headers, parts.uri.query());
         let deletion = parts.extensions.remove::<Deletion>();
         let filter = parts.extensions.remove::<BucketFilter>();
+        let write = self.services.cache.begin_write(&parts);
         let answer = match (parts.extensions.remove::<BodyCheck>(), deletion) {
             (None, _) if body.is_end_stream() => self.send_without_body(parts).await,
             (None, _) => self.send(parts, body).await,
@@ -55,6 +58,10 @@ impl ForwardRoute {
             // Boxed: rare, and larger than the others.
             (Some(check), Some(deletion)) => Box::pin(self.delete(parts, body, check, deletion)).await,
         }?;
+        let answer = match write {
+            Some(write) => WriteAnswer::watch(answer, write),
+            None => answer,
+        };
         match filter {
             Some(filter) => filter.apply(answer).await,
             None => Ok(answer),

@@ -10,6 +10,7 @@ mod hardening;
 mod head_length;
 mod leaks;
 mod lies;
+mod max_age;
 mod models;
 mod operations;
 mod own_keys;

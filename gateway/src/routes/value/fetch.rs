@@ -167,6 +167,9 @@ impl FetchedSample {
         let answer = services.origin.read(request.if_none_match(&etag)).await?;
         services.metrics.count_revalidation(answer.status);
         let authorization = sharing.authorization_for(&answer, &etag);
+        if let Some(authorization) = &authorization {
+            services.cache.remember_authorization(request, authorization);
+        }
         let member = authorization.and_then(|authorization| {
             let member = follower.join(&sharing.object(), &authorization, job.position.tenant())?;
             Some((member, authorization))

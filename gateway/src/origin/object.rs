@@ -263,7 +263,7 @@ mod tests {
     fn a_request_with_demands_of_its_own_is_not_plain() {
         let is_plain = |name: &'static str| {
             let mut request =
-                OriginRequest::presigned(HeaderValue::from_static("h"), "/b/k".parse().unwrap());
+                OriginRequest::for_sample(HeaderValue::from_static("h"), "/b/k".parse().unwrap());
             request.add(HeaderName::from_static(name), HeaderValue::from_static("1"));
             request.is_plain()
         };

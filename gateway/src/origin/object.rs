@@ -208,6 +208,7 @@ impl OriginObject {
 
     /// The same answer, to a request of the gateway's own identity at this time.
     #[cfg(test)]
+    #[must_use]
     pub fn with_asked_at(self, time: Instant) -> Self {
         Self {
             asked_at: Some(time),

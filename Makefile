@@ -29,7 +29,7 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 
 test: setup test-rust test-clients test-python ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
-test-full: setup ## Run every test: also large models, ten tenants, further stores and S3 suites, all feature sets and the benchmark's harness
+test-full: setup ## Run every test: also large models, ten tenants, further stores and third-party S3 test suites, all feature sets and the benchmark's harness
 	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-python test-python-torch test-e2e FULL=1
 
 # The second command only runs what the first one built: benches take no arguments of tests.
@@ -83,7 +83,7 @@ test-e2e: ## Test the harness of the end-to-end benchmark, and that docs/BENCHMA
 	@$(CARGO) test $(ALL) --no-run --quiet
 	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts:python/bench .venv-e2e/bin/python -m pytest -q bench/e2e/tests python/bench/loaders/tests
 
-test-suites: setup ## Run S3 suites of others directly and through the gateway: no test may fail only through it (S3_TESTS=DIR: also ceph/s3-tests)
+test-suites: setup ## Run third-party S3 test suites directly and through the gateway: no test may fail only through it (S3_TESTS=DIR: also ceph/s3-tests)
 	@.venv/bin/python -m pytest -q tests/suites
 	@S3_TESTS=$(S3_TESTS) scripts/s3-suites.sh
 

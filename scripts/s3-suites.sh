@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs S3 suites of others on SeaweedFS, directly and through the gateway. Usage: s3-suites.sh [OPTION...], see `s3-suites.sh --help`.
+# Runs third-party S3 test suites on SeaweedFS, directly and through the gateway. Usage: s3-suites.sh [OPTION...], see `s3-suites.sh --help`.
 # S3_TESTS=DIR adds a checkout of ceph/s3-tests, which no package registry has.
 set -euo pipefail
 cd "$(dirname "$0")/.."

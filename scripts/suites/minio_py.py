@@ -22,8 +22,8 @@ class MinioPy:
     def __init__(self, python: pathlib.Path, tests: pathlib.Path):
         self._python, self._tests = python, tests
 
-    def run(self, address: str, folder: pathlib.Path, word: str = "", tests: list[str] | None = None) -> Results:
-        """Runs the tests whose names contain `word`, or only `tests`. Their log goes to `folder`."""
+    def run(self, address: str, folder: pathlib.Path, name_filter: str = "", tests: list[str] | None = None) -> Results:
+        """Runs the tests whose names contain `name_filter`, or only `tests`. Their log goes to `folder`."""
         environment = {
             "PATH": "/usr/bin:/bin",
             "HOME": str(folder),
@@ -33,7 +33,7 @@ class MinioPy:
             "ENABLE_HTTPS": "0",
             "MINT_MODE": "full",
         }
-        command = [str(self._python), str(DRIVER), str(self._tests), f"--word={word}", *(tests or [])]
+        command = [str(self._python), str(DRIVER), str(self._tests), f"--filter={name_filter}", *(tests or [])]
         log = folder / "tests.log"
         with log.open("wb") as output:
             ended = subprocess.run(

@@ -11,7 +11,7 @@ import importlib.util
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file", help="tests/functional/tests.py in the source of minio-py")
-    parser.add_argument("--word", default="", help="run the tests whose names contain it")
+    parser.add_argument("--filter", default="", help="run the tests whose names contain it")
     parser.add_argument("tests", nargs="*", help="names of tests, default: all")
     arguments = parser.parse_args()
     spec = importlib.util.spec_from_file_location("functional", arguments.file)
@@ -20,7 +20,7 @@ def main() -> None:
     call_test = suite._call_test
 
     def call_selected(test, *args, **kwargs) -> None:
-        if arguments.word not in test.__name__ or (arguments.tests and test.__name__ not in arguments.tests):
+        if arguments.filter not in test.__name__ or (arguments.tests and test.__name__ not in arguments.tests):
             return
         # A test that failed has printed its line.
         with contextlib.suppress(suite.TestFailed):

@@ -31,6 +31,13 @@ def passed(results: Results) -> set[str]:
     return {test for test, reason in results.items() if reason is None}
 
 
+def require_passed(suite: str, direct: Results) -> None:
+    """Checks that a run can show losses. Raises `ValueError` if no test passed directly."""
+    if not passed(direct):
+        expected = f"expected at least 1 of {len(direct)}"
+        raise ValueError(f"{suite}: no test passed directly: {expected}; see the logs in .cache/suites, and check --suite and --filter")
+
+
 def compare(direct: Results, through: Results, expected: Iterable[str]) -> Comparison:
     """Compares two runs. `expected` are the names of expected losses."""
     names = set(expected)

@@ -74,8 +74,8 @@ class S3Tests:
         """Whether the ledger is about all tests of this suite: a checkout may be older or newer than the ledger."""
         return self.name == self.ledger
 
-    def run(self, address: str, folder: pathlib.Path, word: str = "", tests: list[str] | None = None) -> Results:
-        """Runs the tests whose names contain `word`, or only `tests`. Their log goes to `folder`."""
+    def run(self, address: str, folder: pathlib.Path, name_filter: str = "", tests: list[str] | None = None) -> Results:
+        """Runs the tests whose names contain `name_filter`, or only `tests`. Their log goes to `folder`."""
         host, port = address.split(":")
         configuration, report = folder / "s3tests.conf", folder / "report.xml"
         sections = [
@@ -87,7 +87,7 @@ class S3Tests:
         command = [str(self._python), "-m", "pytest", "--quiet", "--tb=short", "--disable-warnings", "-p", "no:cacheprovider"]
         command += ["--timeout=60", "-n4", f"--junitxml={report}"]
         command += [option.format(configuration=configuration) for option in self._options]
-        command += ["-k", word] if word else []
+        command += ["-k", name_filter] if name_filter else []
         command += [str(self._folder / test) for test in tests or self._files]
         environment = {
             "PATH": "/usr/bin:/bin",

@@ -4,8 +4,8 @@
 //!   a bucket gets 301 `PermanentRedirect` with the endpoint, as AWS answers requests that another endpoint should get. AWS still
 //!   serves path-style addresses of old buckets; the front is stricter, so that no test passes by them.
 //! - Requests are signed in the header, with credentials of a session that the front has issued, for the region of the host.
-//! - A bucket of another region gets [`MovedAnswer`], and a young bucket 307 `TemporaryRedirect`. The `Location` of both is the
-//!   address of a listener that counts its visitors.
+//! - A bucket of another region gets [`MovedAnswer`], and a newly created bucket 307 `TemporaryRedirect`. The `Location` of both is
+//!   the address of a listener that counts its visitors.
 //! - `HEAD` gets the status and the headers of a refusal, and no document.
 //! - All other requests are signed again for the store, in path style. Bodies flow, and are not collected.
 
@@ -42,7 +42,7 @@ pub use sessions::CredentialsAnswer;
 pub struct AwsFront {
     origin: ScriptedOrigin,
     credentials: ScriptedOrigin,
-    elsewhere: ScriptedOrigin,
+    redirect_target: ScriptedOrigin,
     front: Arc<Front>,
 }
 
@@ -85,21 +85,21 @@ impl AwsFront {
     /// Starts a front of a store that knows `keys`. Buckets are in `region` until they are moved, and sessions end after
     /// `lifetime`, at a whole second.
     pub fn start(store: SocketAddr, keys: &Keys, region: &str, lifetime: Duration) -> Result<Self> {
-        let elsewhere = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "elsewhere"))?;
+        let redirect_target = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "redirected"))?;
         let front = Arc::new(Front {
             store: Store {
                 address: store,
                 keys: keys.clone(),
             },
             sessions: Sessions::new(lifetime),
-            rules: Mutex::new(Rules::new(region, elsewhere.address())),
+            rules: Mutex::new(Rules::new(region, redirect_target.address())),
             record: Mutex::default(),
         });
-        let (at_origin, at_credentials) = (Arc::clone(&front), Arc::clone(&front));
+        let (origin_front, credentials_front) = (Arc::clone(&front), Arc::clone(&front));
         Ok(Self {
-            origin: ScriptedOrigin::start(move |exchange| at_origin.answer(exchange))?,
-            credentials: ScriptedOrigin::start(move |exchange| at_credentials.sessions.answer(exchange))?,
-            elsewhere,
+            origin: ScriptedOrigin::start(move |exchange| origin_front.answer(exchange))?,
+            credentials: ScriptedOrigin::start(move |exchange| credentials_front.sessions.answer(exchange))?,
+            redirect_target,
             front,
         })
     }
@@ -155,9 +155,12 @@ impl AwsFront {
         self.front.rules.lock().moved_answer = answer;
     }
 
-    /// Sets whether a bucket is so young that requests for it are redirected.
-    pub fn set_young(&self, bucket: &str, is_young: bool) {
-        self.front.rules.lock().set_young(bucket, is_young);
+    /// Sets whether a bucket counts as newly created: requests for it are redirected.
+    pub fn set_newly_created(&self, bucket: &str, is_newly_created: bool) {
+        self.front
+            .rules
+            .lock()
+            .set_newly_created(bucket, is_newly_created);
     }
 
     /// What it has received and answered so far.
@@ -172,12 +175,12 @@ impl AwsFront {
 
     /// The number of connections to the addresses that redirections name.
     pub fn redirected_connections(&self) -> usize {
-        self.elsewhere.connections()
+        self.redirect_target.connections()
     }
 
     /// Where redirections lead.
-    pub fn redirection_target(&self) -> SocketAddr {
-        self.elsewhere.address()
+    pub fn redirect_target(&self) -> SocketAddr {
+        self.redirect_target.address()
     }
 }
 

@@ -130,7 +130,7 @@ def a_session_token_is_added(head: Head) -> Iterator[Head]:
 # When it is signed.
 
 
-def at(head: Head, timestamp: str) -> Head:
+def signed_at(head: Head, timestamp: str) -> Head:
     """The head with another time of signing, and the date of that time in its scope."""
     access_key, _, scope = head.claim().credential.split("/", 2)
     return head.with_claim(timestamp=timestamp, credential=f"{access_key}/{timestamp[:8]}/{scope}")
@@ -141,7 +141,7 @@ def another_time(head: Head) -> Iterator[Head]:
     now = datetime.datetime.now(datetime.timezone.utc)
     # A presigned request is valid for a week at most.
     for minutes in (16, 24 * 60, -8 * 24 * 60):
-        yield at(head, (now + datetime.timedelta(minutes=minutes)).strftime(TIME))
+        yield signed_at(head, (now + datetime.timedelta(minutes=minutes)).strftime(TIME))
 
 
 @refused_with(MISMATCH)
@@ -155,7 +155,7 @@ def another_day_in_one_place(head: Head) -> Iterator[Head]:
     claim = head.claim()
     day = datetime.datetime.strptime(claim.timestamp, TIME) + datetime.timedelta(days=1)
     yield head.with_claim(timestamp=day.strftime(TIME))
-    yield head.with_claim(credential=at(head, day.strftime(TIME)).claim().credential)
+    yield head.with_claim(credential=signed_at(head, day.strftime(TIME)).claim().credential)
 
 
 @refused_with(MISMATCH)

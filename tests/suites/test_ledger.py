@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from suites import s3_tests
 from suites.ledger import Ledger
-from suites.results import compare
+from suites.results import compare, require_passed
 
 LEDGER = pathlib.Path(__file__).parent / "ledger.toml"
 ENTRY = '[[lost]]\nsuite = "minio-py"\nmodes = ["self"]\nreason = "forms"\ntests = ["test_post"]\n'
@@ -54,6 +54,13 @@ def test_only_tests_that_pass_directly_are_lost() -> None:
     assert found.expected == {"a.py::A::test_form"}
     assert found.gained == {"a.py::A::test_never"}
     assert found.stale == {"test_kept", "test_gone"}
+
+
+@pytest.mark.parametrize("direct", [{}, {"a.py::test_lost": "failure"}])
+def test_a_suite_without_a_passed_test_is_an_error(direct: dict[str, str | None]) -> None:
+    with pytest.raises(ValueError, match="minio-py: no test passed directly"):
+        require_passed("minio-py", direct)
+    require_passed("minio-py", direct | {"a.py::test_kept": None})
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ impl BatchSigner {
                 let signature = presigner.signature(&path);
                 BatchSample::new(path, signature)
             }
-            Self::Request(_) => BatchSample::unsigned(path),
+            Self::Request(_) => BatchSample::for_signed_batch(path),
         }
     }
 
@@ -64,7 +64,7 @@ impl BatchSigner {
     pub(crate) fn request(&self, pipeline: Pipeline, samples: Vec<BatchSample>) -> BatchRequest {
         match self {
             Self::Samples(presigner) => BatchRequest::new(pipeline, presigner.query(), samples),
-            Self::Request(_) => BatchRequest::unsigned(pipeline, samples),
+            Self::Request(_) => BatchRequest::for_signed_batch(pipeline, samples),
         }
     }
 

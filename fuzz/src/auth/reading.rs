@@ -42,7 +42,7 @@ struct Claim {
 
 impl Reading {
     /// Reads a head. `None` if it has no signature, or one that lacks a part.
-    pub(super) fn of(parts: &Parts) -> Option<Self> {
+    pub(super) fn parse(parts: &Parts) -> Option<Self> {
         let path = unescape(parts.uri.path())?;
         let mut parameters = Vec::new();
         for pair in parts.uri.query().unwrap_or_default().split('&') {
@@ -52,7 +52,7 @@ impl Reading {
             }
         }
         parameters.sort();
-        let claim = Claim::of(parts, &parameters)?;
+        let claim = Claim::parse(parts, &parameters)?;
         let host = parts.headers.get("host")?.as_bytes();
         let encoded = escape(&path, true);
         let canonical = |host: &[u8], path: &str| canonical_request(parts, &parameters, &claim, host, path);
@@ -114,7 +114,7 @@ impl Reading {
 }
 
 impl Claim {
-    fn of(parts: &Parts, parameters: &[(String, String)]) -> Option<Self> {
+    fn parse(parts: &Parts, parameters: &[(String, String)]) -> Option<Self> {
         let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
         let parameter = |name: &str| {
             let (_, value) = parameters.iter().find(|(found, _)| found == name)?;

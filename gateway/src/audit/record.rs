@@ -38,7 +38,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct Facts {
-    /// The key whose signature is valid. An unsigned batch has that of its samples.
+    /// The key whose signature is valid. A batch of presigned samples has that of its samples.
     caller: Option<Arc<Key>>,
     operation: Option<&'static str>,
     action: Option<Action>,

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::access::Denied;
 use crate::error::{Error, ErrorKind};
+use crate::origin::DeniedByStore;
 use crate::s3::auth::AuthError;
 use crate::s3::auth::stream::StreamError;
 use crate::s3::errors::{ACCESS_DENIED, ErrorAnswer};
@@ -34,7 +35,8 @@ pub(super) fn denial(error: &Error) -> Option<String> {
     if let Some(denied) = causes(error).find_map(|cause| cause.downcast_ref::<Denied>()) {
         return Some(denied.audit_reason());
     }
-    causes(error).any(is_denial).then(|| code(error).to_owned())
+    let is_of_store = causes(error).any(<dyn StdError>::is::<DeniedByStore>);
+    (!is_of_store && causes(error).any(is_denial)).then(|| code(error).to_owned())
 }
 
 /// The S3 code of the answer to an error.

@@ -61,7 +61,11 @@ impl Config {
             max_age: self.max_age,
             scope: self.scope,
         };
-        let remembered_bytes = if rules.is_any() { self.objects_bytes / 2 } else { 0 };
+        let remembered_bytes = if rules.is_enabled() {
+            self.objects_bytes / 2
+        } else {
+            0
+        };
         let inner = Arc::new(Inner {
             tiers: Tiers::open(self.memory_bytes, disk, self.max_disk_entries).await?,
             objects: KnownObjects::new(self.objects_bytes - remembered_bytes),

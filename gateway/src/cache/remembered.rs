@@ -51,7 +51,7 @@ enum Answer {
 
 impl Rules {
     /// Whether anything may be remembered.
-    pub(super) const fn is_any(&self) -> bool {
+    pub(super) const fn is_enabled(&self) -> bool {
         !self.auth_ttl.is_zero() || !self.max_age.is_zero()
     }
 }
@@ -60,7 +60,7 @@ impl Remembered {
     /// A table of at most `bytes`; `None` if nothing is to be remembered.
     pub(super) fn new(rules: Rules, bytes: u64) -> Option<Self> {
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        rules.is_any().then(|| Self {
+        rules.is_enabled().then(|| Self {
             rules,
             table: CacheBuilder::new(bytes)
                 .with_shards(4)

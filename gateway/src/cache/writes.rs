@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use crate::origin::ObjectId;
 
-/// Objects that are told apart: 128 KiB. Objects with the same slot only cost each other requests to the store.
+/// Number of hash slots for objects: 128 KiB. Objects with the same slot only cost each other requests to the store.
 const OBJECT_SLOTS: usize = 16_384;
-/// Buckets that are told apart: 8 KiB.
+/// Number of hash slots for buckets: 8 KiB.
 const BUCKET_SLOTS: usize = 1_024;
 
 /// The times of the last writes, in fixed memory, so that none is ever forgotten. Clones share them.
@@ -35,7 +35,7 @@ pub struct PendingWrite {
     writes: Writes,
     object: ObjectId,
     /// Whether any object of the bucket may be written.
-    is_of_bucket: bool,
+    is_bucket_wide: bool,
 }
 
 // === impl Writes ===
@@ -58,7 +58,7 @@ impl Writes {
         let write = PendingWrite {
             writes: self.clone(),
             object: ObjectId::new(headers.get(header::HOST), target),
-            is_of_bucket: !Address::from_path(target.path()).is_some_and(|address| address.is_object()),
+            is_bucket_wide: !Address::from_path(target.path()).is_some_and(|address| address.is_object()),
         };
         write.forget();
         Some(write)
@@ -100,7 +100,7 @@ fn slot(slots: &[AtomicU64], hash: u64) -> Option<&AtomicU64> {
 impl PendingWrite {
     /// Ends what is confirmed so far. To be called before any part of the answer leaves.
     pub fn forget(&self) {
-        if self.is_of_bucket {
+        if self.is_bucket_wide {
             self.writes.set(&self.writes.0.buckets, self.object.container());
         } else {
             self.writes.mark(&self.object);

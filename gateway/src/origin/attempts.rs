@@ -10,7 +10,7 @@ use http::request::Parts;
 
 use super::Signing;
 use super::endpoint::{Endpoint, bucket_in};
-use super::refusal::{self, Checked, Remedy};
+use super::refusal::{self, CheckedAnswer, Remedy};
 use super::signer::drop_own_parameters;
 use crate::body::Body;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,11 +32,11 @@ pub(super) struct Attempts {
 
 /// What follows from an answer.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum AttemptResult {
     /// It is for the caller.
     Final(Result<Response<Body>>),
-    /// The request is to be sent again.
-    Again,
+    /// The request is sent again.
+    Retry,
 }
 
 impl Attempts {
@@ -70,22 +70,30 @@ impl Attempts {
     }
 
     /// Decides on the answer to the last attempt. Answers about the gateway's own signature are not for the caller.
-    pub(super) async fn evaluate(&mut self, answer: Response<Body>) -> Outcome {
-        let Checked { answer, remedy } = refusal::check(answer, self.signing.upstream()).await;
+    pub(super) async fn evaluate(&mut self, answer: Response<Body>) -> AttemptResult {
+        let CheckedAnswer { answer, remedy } = refusal::check(answer, self.signing.upstream()).await;
         let has_changed = match remedy {
             Some(Remedy::Region(region)) if *region == *self.region => false,
             Some(Remedy::Region(_)) if !self.can_learn_region => {
                 let message = "the store names one region of the bucket after another: try again later";
-                return Outcome::Final(Err(Error::new(ErrorKind::SlowDown, message)));
+                return AttemptResult::Final(Err(Error::new(ErrorKind::SlowDown, message)));
             }
             Some(Remedy::Region(region)) => self.learn(&region),
-            Some(Remedy::Credentials) => self.replace_credentials().await,
+            Some(Remedy::Credentials) => self.replace_credentials(false).await,
+            Some(Remedy::PerhapsCredentials) => self.replace_credentials(true).await,
             None => false,
         };
         if has_changed {
-            Outcome::Again
+            AttemptResult::Retry
         } else {
-            Outcome::Final(answer)
+            AttemptResult::Final(answer)
+        }
+    }
+
+    /// Forgets the region of the last attempt, which ended without an answer.
+    pub(super) fn forget_region(&self) {
+        if let Some(bucket) = &self.bucket {
+            self.signing.regions().forget(bucket);
         }
     }
 
@@ -101,7 +109,7 @@ impl Attempts {
         is_learnt
     }
 
-    async fn replace_credentials(&mut self) -> bool {
+    async fn replace_credentials(&mut self, is_guess: bool) -> bool {
         let credentials = self.identity.as_ref().and_then(Identity::data::<Credentials>);
         let temporary = credentials.filter(|credentials| credentials.session_token().is_some());
         let (Some(refused), Some(identity), true) = (
@@ -111,9 +119,11 @@ impl Attempts {
         ) else {
             return false;
         };
-        let has_changed = identity.replace(refused.access_key_id()).await;
         self.can_replace_credentials = false;
-        has_changed
+        if is_guess && !identity.may_guess() {
+            return false;
+        }
+        identity.replace(refused.access_key_id()).await
     }
 }
 

@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn only_answers_that_name_a_version_authorize() {
-        let object = ObjectId::new(None, &Uri::from_static("/b/k"));
-        let other = ObjectId::new(None, &Uri::from_static("/b/l"));
+        let object = ObjectId::new(None, &Uri::from_static("/bkt/k"));
+        let other = ObjectId::new(None, &Uri::from_static("/bkt/l"));
         let etag = HeaderValue::from_static("\"1\"");
         for status in [200, 206, 304] {
             let authorization = Authorization::from_answer(object, &answer(status, Some("\"1\""))).unwrap();
@@ -132,7 +132,7 @@ mod tests {
         }
     }
     const GRANT: &str =
-        "[[key.grant]]\nbucket = \"b\"\nallow = [\"read\", \"versions\", \"admin\"]\npipelines = true\n";
+        "[[key.grant]]\nbucket = \"bkt\"\nallow = [\"read\", \"versions\", \"admin\"]\npipelines = true\n";
 
     fn keys(upstream: &str, grants: &str) -> Keys {
         let text = format!(
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn grants_authorize_reads_of_a_confirmed_version() {
         let keys = keys("gateway", GRANT);
-        let read = Access::object(Action::Read, "b", "k 1");
-        let confirmed = confirmation("/b/k%201");
+        let read = Access::object(Action::Read, "bkt", "k 1");
+        let confirmed = confirmation("/bkt/k%201");
         let authorization = Authorization::from_grant(&allowed(&keys, &[read]), &keys, &confirmed).unwrap();
         assert!(authorization.covers(confirmed.object(), &HeaderValue::from_static("\"1\"")));
         // It proves nothing to others: no confirmation outlives its time by being used.
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn grants_authorize_nothing_else() {
         let keys_in_use = keys("gateway", GRANT);
-        let read = |key: &str| Access::object(Action::Read, "b", key);
-        let confirmed = confirmation("/b/k");
+        let read = |key: &str| Access::object(Action::Read, "bkt", key);
+        let confirmed = confirmation("/bkt/k");
         let authorize = |keys: &Keys, accesses: &[Access]| {
             Authorization::from_grant(&allowed(keys, accesses), keys, &confirmed)
         };
@@ -179,8 +179,8 @@ mod tests {
         for accesses in [
             vec![read("l")],
             vec![read("k"), read("l")],
-            vec![read("k"), Access::object(Action::Admin, "b", "k")],
-            vec![read("k"), Access::bucket(Action::Versions, "b")],
+            vec![read("k"), Access::object(Action::Admin, "bkt", "k")],
+            vec![read("k"), Access::bucket(Action::Versions, "bkt")],
         ] {
             assert_eq!(authorize(&keys_in_use, &accesses), None, "{accesses:?}");
         }

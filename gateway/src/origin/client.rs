@@ -16,7 +16,7 @@ use pushdown::wire::header;
 
 use super::headers::strip_framing;
 use super::progress::{Progress, StallTimeouts};
-use super::resolver::Resolver;
+use super::resolver::DnsResolver;
 use crate::body::{self, BUFFER, Body};
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::auth::stream::StreamError;
@@ -40,14 +40,14 @@ pub(super) struct Config {
 /// An HTTP client of the store. It sends addressed requests.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
-    pool: Pool<HttpsConnector<HttpConnector<Resolver>>, Body>,
+    pool: Pool<HttpsConnector<HttpConnector<DnsResolver>>, Body>,
     stall_timeouts: StallTimeouts,
 }
 
 impl Config {
     /// Builds the pool. Does not connect.
     pub(super) fn build(self) -> io::Result<Client> {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver::new());
+        let mut tcp = HttpConnector::new_with_resolver(DnsResolver::new());
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(self.connect_timeout));
         tcp.set_keepalive(Some(Duration::from_mins(1)));

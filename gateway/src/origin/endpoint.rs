@@ -70,22 +70,22 @@ impl Endpoint {
     pub(super) fn address_signed(&self, parts: &mut Parts, region: &str) -> Result<HeaderValue> {
         let target = target(parts);
         let regional = self.regional(region)?;
-        let (authority, target) = match bucket_in(target.path()) {
+        let (host, target) = match bucket_in(target.path()) {
             Some(bucket) if self.style == AddressStyle::VirtualHost && is_label(bucket) => {
-                let authority = parse_authority(&format!("{bucket}.{regional}"))?;
-                (authority, without_bucket(&target, bucket)?)
+                (format!("{bucket}.{regional}"), without_bucket(&target, bucket)?)
             }
-            _ => (regional, target),
+            _ => (regional.to_string(), target),
         };
-        let host = HeaderValue::from_str(authority.as_str())
+        let host = HeaderValue::from_str(&host)
             .map_err(|error| internal("invalid host of the store").with_source(error))?;
-        self.set_uri(parts, authority, target)?;
+        // Connections are to the host of the region: callers choose buckets, and would choose the number of connections.
+        self.set_uri(parts, regional, target)?;
         Ok(host)
     }
 
-    /// The authority for a region: the configured one, with the other region in place of its own.
+    /// The authority for a region: with virtual hosts the configured one, with the other region in place of its own after `s3`.
     fn regional(&self, region: &str) -> Result<Authority> {
-        if region == self.region || !is_label(region) {
+        if region == self.region || self.style == AddressStyle::Path {
             return Ok(self.authority.clone());
         }
         let text = self.authority.as_str();
@@ -93,9 +93,12 @@ impl Endpoint {
         if text.eq_ignore_ascii_case(&global) {
             return parse_authority(&format!("s3.{region}.{}", AWS_DOMAINS[0]));
         }
-        let replace = |label| if label == self.region { region } else { label };
-        let labels: Vec<&str> = text.split('.').map(replace).collect();
-        parse_authority(&labels.join("."))
+        for service in ["s3", "s3.dualstack"] {
+            if let Some(rest) = text.strip_prefix(&format!("{service}.{}.", self.region)) {
+                return parse_authority(&format!("{service}.{region}.{rest}"));
+            }
+        }
+        Ok(self.authority.clone())
     }
 
     fn set_uri(&self, parts: &mut Parts, authority: Authority, target: PathAndQuery) -> Result<()> {
@@ -121,7 +124,7 @@ pub(super) fn bucket_in(path: &str) -> Option<&str> {
 }
 
 /// Whether a text is one label of a host name, in lower case.
-pub(super) fn is_label(text: &str) -> bool {
+fn is_label(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&text.len())
         && text.bytes().all(is_inner)
@@ -165,94 +168,4 @@ fn internal(message: &'static str) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use http::Request;
-
-    use super::*;
-
-    const FRANKFURT: &str = "eu-central-1";
-
-    fn endpoint(url: &'static str, style: Option<AddressStyle>) -> Endpoint {
-        Endpoint::new(Uri::from_static(url), style, FRANKFURT).unwrap()
-    }
-
-    fn addressed(endpoint: &Endpoint, target: &str, region: &str) -> (String, String) {
-        let mut parts = Request::get(target).body(()).unwrap().into_parts().0;
-        let host = endpoint.address_signed(&mut parts, region).unwrap();
-        (parts.uri.to_string(), host.to_str().unwrap().to_owned())
-    }
-
-    #[test]
-    fn a_bucket_is_the_first_label_of_the_host_at_aws() {
-        let aws = endpoint("https://s3.eu-central-1.amazonaws.com", None);
-        for (target, region, host, path) in [
-            (
-                "/photos/a%20b/c?x-id=G",
-                FRANKFURT,
-                "photos.s3.eu-central-1.amazonaws.com",
-                "/a%20b/c?x-id=G",
-            ),
-            (
-                "/photos?list-type=2",
-                FRANKFURT,
-                "photos.s3.eu-central-1.amazonaws.com",
-                "/?list-type=2",
-            ),
-            (
-                "/photos/k",
-                "us-west-2",
-                "photos.s3.us-west-2.amazonaws.com",
-                "/k",
-            ),
-            (
-                "/my.photos/k",
-                "us-west-2",
-                "s3.us-west-2.amazonaws.com",
-                "/my.photos/k",
-            ),
-            ("/", FRANKFURT, "s3.eu-central-1.amazonaws.com", "/"),
-        ] {
-            let expected = (format!("https://{host}{path}"), host.to_owned());
-            assert_eq!(addressed(&aws, target, region), expected, "{target}");
-        }
-    }
-
-    #[test]
-    fn other_stores_have_the_bucket_in_the_path() {
-        let store = endpoint("http://store:8333", None);
-        let expected = ("http://store:8333/photos/k".to_owned(), "store:8333".to_owned());
-        assert_eq!(addressed(&store, "/photos/k", FRANKFURT), expected);
-        // Its host names no region, so another one changes signatures alone.
-        assert_eq!(addressed(&store, "/photos/k", "us-west-2"), expected);
-        let store = endpoint("http://s3.localhost:8333", Some(AddressStyle::VirtualHost));
-        assert_eq!(
-            addressed(&store, "/photos/k", FRANKFURT).1,
-            "photos.s3.localhost:8333"
-        );
-    }
-
-    #[test]
-    fn a_region_of_an_answer_is_one_label_or_ignored() {
-        let aws = endpoint("https://s3.amazonaws.com", None);
-        assert_eq!(
-            addressed(&aws, "/b-1/k", "us-west-2").1,
-            "b-1.s3.us-west-2.amazonaws.com"
-        );
-        for region in ["evil.example/", "a.b", "", "-a", "A"] {
-            assert_eq!(
-                addressed(&aws, "/b-1/k", region).1,
-                "b-1.s3.amazonaws.com",
-                "{region}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_ip_address_has_no_virtual_hosts() {
-        for url in ["http://127.0.0.1:1", "http://[::1]:1"] {
-            let error =
-                Endpoint::new(Uri::from_static(url), Some(AddressStyle::VirtualHost), "r").unwrap_err();
-            assert!(error.to_string().contains("found an IP address"), "{error}");
-        }
-    }
-}
+mod tests;

@@ -3,18 +3,15 @@
 //! A request never waits for a refresh. Credentials are fetched again when half of their life is over. If that fails, they stay
 //! in use until they expire, and the source is asked again after a pause. A failure is never stored.
 
-use std::fmt;
+mod chain;
+mod credentials;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
-use aws_config::Region;
-use aws_config::default_provider::credentials::DefaultCredentialsChain;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
-use aws_config::provider_config::ProviderConfig;
-use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use aws_smithy_runtime_api::client::identity::Identity;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
@@ -22,13 +19,20 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::CredentialSource;
 use crate::error::{Error, ErrorKind, Result};
+use credentials::{CurrentCredentials, FetchFailure};
 
 /// Longest time for one fetch. The chain asks several sources in turn.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time that the start of the gateway is delayed.
 const FIRST_FETCH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pauses after failed fetches: the first one, and the longest. Each is twice the one before.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// Pause after the first failed fetch. Each is twice the one before.
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Longest pause after a failed fetch.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
+/// Shortest time between two fetches after refusals without a reason.
+const MIN_GUESS_INTERVAL: Duration = Duration::from_secs(30);
+/// Longest sleep before the time of the next refresh is computed again.
+const MAX_SLEEP: Duration = Duration::from_mins(1);
 /// Shortest time between two fetches, however short the credentials live or however often the store refuses them.
 const MIN_FETCH_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -39,18 +43,13 @@ pub struct StoreIdentity(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     provider: SharedCredentialsProvider,
-    current: ArcSwapOption<Fetched>,
+    current: ArcSwapOption<CurrentCredentials>,
     /// When the source was asked last. Held during a fetch, so that there is one at a time.
     last_fetch: Mutex<Option<Instant>>,
+    /// When a refusal without a reason was taken for one of the credentials last.
+    last_guess: parking_lot::Mutex<Option<Instant>>,
     /// A request needs credentials.
     needed: Notify,
-}
-
-/// Credentials, and when they were fetched.
-struct Fetched {
-    identity: Identity,
-    credentials: Credentials,
-    at: SystemTime,
 }
 
 /// Refreshes an identity until it is dropped.
@@ -67,7 +66,7 @@ impl StoreIdentity {
         match source {
             CredentialSource::Environment => Self::from_environment(),
             CredentialSource::Chain => {
-                Self::with_provider(SharedCredentialsProvider::new(chain(region).await))
+                Self::with_provider(SharedCredentialsProvider::new(chain::chain(region).await))
             }
         }
     }
@@ -84,6 +83,7 @@ impl StoreIdentity {
             provider,
             current: ArcSwapOption::empty(),
             last_fetch: Mutex::default(),
+            last_guess: parking_lot::Mutex::default(),
             needed: Notify::new(),
         }))
     }
@@ -126,6 +126,16 @@ impl StoreIdentity {
             .map(|fetched| fetched.credentials.access_key_id().to_owned())
     }
 
+    /// Whether a refusal without a reason may be taken for one of the credentials. Callers can provoke such refusals, so few are.
+    pub(super) fn may_guess(&self) -> bool {
+        let mut last_guess = self.0.last_guess.lock();
+        let may = last_guess.is_none_or(|at| at.elapsed() >= MIN_GUESS_INTERVAL);
+        if may {
+            *last_guess = Some(Instant::now());
+        }
+        may
+    }
+
     /// Replaces credentials that the store refused as expired. Returns whether there are others now.
     pub(super) async fn replace(&self, refused: &str) -> bool {
         let is_other = || self.access_key().is_none_or(|access_key| access_key != refused);
@@ -166,18 +176,18 @@ impl StoreIdentity {
             Ok(Err(error)) => return Err(FetchFailure::Source(error.to_string())),
             Err(_elapsed) => return Err(FetchFailure::Timeout),
         };
-        let at = SystemTime::now();
+        let fetched_at = SystemTime::now();
         let life = match credentials.expiry() {
             None => None,
-            Some(expiry) => match expiry.duration_since(at) {
+            Some(expiry) => match expiry.duration_since(fetched_at) {
                 Ok(life) => Some(life),
                 Err(_expired) => return Err(FetchFailure::Expired),
             },
         };
-        let fetched = Fetched {
+        let fetched = CurrentCredentials {
             identity: credentials.clone().into(),
             credentials,
-            at,
+            fetched_at,
         };
         self.0.current.store(Some(Arc::new(fetched)));
         Ok(life)
@@ -187,67 +197,36 @@ impl StoreIdentity {
     fn time_to_refresh(&self) -> Option<Duration> {
         let current = self.0.current.load();
         let fetched = current.as_deref()?;
-        let life = fetched.credentials.expiry()?.duration_since(fetched.at).ok()?;
-        let half_life = fetched.at + life / 2;
+        let life = fetched
+            .credentials
+            .expiry()?
+            .duration_since(fetched.fetched_at)
+            .ok()?;
+        let half_life = fetched.fetched_at + life / 2;
         Some(half_life.duration_since(SystemTime::now()).unwrap_or_default())
-    }
-}
-
-impl Fetched {
-    fn has_expired(&self, now: SystemTime) -> bool {
-        self.credentials.expiry().is_some_and(|expiry| expiry <= now)
-    }
-}
-
-impl fmt::Debug for Fetched {
-    /// Without the credentials.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetched")
-            .field("at", &self.at)
-            .finish_non_exhaustive()
     }
 }
 
 async fn refresh_forever(identity: StoreIdentity) {
     loop {
+        // The clock of the system can jump, and other credentials can come meanwhile: a long sleep could end too late.
         match identity.time_to_refresh() {
+            Some(pause) if pause > MAX_SLEEP => {
+                tokio::select! {
+                    () = tokio::time::sleep(MAX_SLEEP) => continue,
+                    () = identity.0.needed.notified() => {}
+                }
+            }
             Some(pause) => tokio::time::sleep(pause.max(MIN_FETCH_INTERVAL)).await,
             None => identity.0.needed.notified().await,
         }
-        let mut pause = PAUSES.0;
+        let mut pause = FIRST_RETRY_DELAY;
         while let Err(reason) = identity.refresh().await {
             tracing::error!(%reason, "cannot fetch the gateway's credentials for the store");
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSES.1);
+            pause = (pause * 2).min(MAX_RETRY_DELAY);
         }
     }
-}
-
-/// The default chain of AWS: environment, profile, web identity, container, instance.
-async fn chain(region: &str) -> DefaultCredentialsChain {
-    let http = aws_smithy_http_client::Builder::new()
-        .tls_provider(Provider::Rustls(CryptoMode::Ring))
-        .build_https();
-    let region = Region::new(region.to_owned());
-    let config = ProviderConfig::without_region()
-        .with_http_client(http)
-        .with_region(Some(region.clone()));
-    DefaultCredentialsChain::builder()
-        .region(region)
-        .configure(config)
-        .build()
-        .await
-}
-
-/// Why there are no new credentials. It is for the log.
-#[derive(Debug, thiserror::Error)]
-enum FetchFailure {
-    #[error("{0}")]
-    Source(String),
-    #[error("no answer within {} s", FETCH_TIMEOUT.as_secs())]
-    Timeout,
-    #[error("the source's credentials have expired")]
-    Expired,
 }
 
 #[cfg(test)]

@@ -15,15 +15,15 @@ use tower_service::Service;
 
 /// The system's resolver, with loopback addresses for `*.localhost`.
 #[derive(Debug, Clone)]
-pub(super) struct Resolver(GaiResolver);
+pub(super) struct DnsResolver(GaiResolver);
 
-impl Resolver {
+impl DnsResolver {
     pub(super) fn new() -> Self {
         Self(GaiResolver::new())
     }
 }
 
-impl Service<Name> for Resolver {
+impl Service<Name> for DnsResolver {
     type Response = vec::IntoIter<SocketAddr>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
@@ -57,14 +57,19 @@ mod tests {
     #[tokio::test]
     async fn names_below_localhost_are_loopback_addresses() {
         let name = Name::from_str("photos.s3.eu-central-1.LocalHost").unwrap();
-        let addresses: Vec<_> = Resolver::new().call(name).await.unwrap().collect();
+        let addresses: Vec<_> = DnsResolver::new().call(name).await.unwrap().collect();
         assert!(addresses.iter().all(|address| address.ip().is_loopback()));
         assert_eq!(addresses.len(), 2);
     }
 
     #[test]
     fn other_names_are_not() {
-        for name in ["localhost.example", "xlocalhost", "s3.eu-central-1.amazonaws.com"] {
+        for name in [
+            "localhost",
+            "localhost.example",
+            "xlocalhost",
+            "s3.eu-central-1.amazonaws.com",
+        ] {
             assert!(!is_loopback(name), "{name}");
         }
     }

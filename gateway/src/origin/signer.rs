@@ -14,7 +14,7 @@ use aws_smithy_runtime_api::client::identity::Identity;
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts};
 use pushdown::wire::header::PREFIX;
 
-use super::{Authorization, Confirmation, StoreIdentity, regions::Regions};
+use super::{Authorization, Confirmation, SignedPayload, StoreIdentity, regions::Regions};
 use crate::{
     access::{Allowed, Keys, Secret, Upstream},
     error::{Error, ErrorKind, Result},
@@ -23,8 +23,6 @@ use crate::{
 
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
-/// The hash of no bytes.
-const EMPTY_HASH: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// Signs for the store. Clones share the keys.
 #[derive(Debug, Clone)]
@@ -48,19 +46,6 @@ struct Decision {
     allowed: Allowed,
     secret: Secret,
     payload: SignedPayload,
-}
-
-/// What a signature for the store says about the body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignedPayload {
-    /// There is none.
-    Empty,
-    /// Its SHA-256.
-    Hash([u8; 32]),
-    /// Nothing.
-    Unsigned,
-    /// Nothing; it has unsigned chunks and a trailer.
-    UnsignedTrailer,
 }
 
 // === impl Signer ===
@@ -173,17 +158,6 @@ impl Signing {
                 Ok(Credentials::new(key.access_key(), secret, None, None, "keys file").into())
             }
             Upstream::Gateway => self.0.signer.0.identity.current(),
-        }
-    }
-}
-
-impl SignedPayload {
-    fn to_text(self) -> String {
-        match self {
-            Self::Empty => EMPTY_HASH.to_owned(),
-            Self::Hash(hash) => hex::encode(hash),
-            Self::Unsigned => "UNSIGNED-PAYLOAD".to_owned(),
-            Self::UnsignedTrailer => "STREAMING-UNSIGNED-PAYLOAD-TRAILER".to_owned(),
         }
     }
 }

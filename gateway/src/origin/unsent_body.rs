@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use crate::body::{Body, BoxError};
 
 /// A body, handed out to one request at a time.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct UnsentBody(Arc<Mutex<State>>);
 
 #[derive(Debug)]

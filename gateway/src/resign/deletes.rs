@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{answers, refuse};
 use crate::{
-    access::{Access, Denied, Grants, Key, Needs, Secret},
+    access::{Access, Denied, Grants, Key, Needs, Secret, Upstream},
     audit::AuditRecord,
     body::{self, Body},
     error::{Error, ErrorKind, Result},
@@ -46,11 +46,18 @@ pub struct Deletion {
 pub struct DecidedDeletion {
     body: Option<Bytes>,
     denied: Vec<ListedObject>,
+    /// Who signs at the store.
+    upstream: Upstream,
 }
 
 // === impl Deletion ===
 
 impl Deletion {
+    /// The account of the key that signed.
+    pub fn tenant(&self) -> &str {
+        self.key.tenant()
+    }
+
     /// Decides on the head of a request. `accesses` are what it needs besides those of each object.
     pub(super) fn new(signer: &Signer, verified: &Verified, accesses: &[Access]) -> Result<Self> {
         let key = verified.key();
@@ -96,8 +103,13 @@ impl Deletion {
         if !denied.is_empty() {
             tracing::info!(objects = denied.len(), "denied in a list of objects to delete");
         }
+        let upstream = self.key.upstream();
         if allowed.is_empty() {
-            return Ok(DecidedDeletion { body: None, denied });
+            return Ok(DecidedDeletion {
+                body: None,
+                denied,
+                upstream,
+            });
         }
         let list = DeleteList {
             is_quiet: list.is_quiet,
@@ -114,6 +126,7 @@ impl Deletion {
         Ok(DecidedDeletion {
             body: Some(body),
             denied,
+            upstream,
         })
     }
 }
@@ -137,18 +150,25 @@ impl DecidedDeletion {
         answer
     }
 
-    /// Adds an error for each denied object to the store's answer. A refusal of the whole request passes unchanged.
+    /// Adds an error for each denied object to the store's answer, and takes out what the store says of the gateway's identity.
+    /// A refusal of the whole request passes unchanged.
     ///
     /// # Errors
     /// [`ErrorKind::OriginUnavailable`] for an answer that is no result of a deletion.
     pub async fn complete(&self, answer: Response<Body>) -> Result<Response<Body>> {
-        if self.denied.is_empty() || answer.status() != StatusCode::OK {
+        let is_unchanged = self.denied.is_empty() && self.upstream == Upstream::Caller;
+        if is_unchanged || answer.status() != StatusCode::OK {
             return Ok(answer);
         }
         let (parts, body) = answer.into_parts();
-        let document = answers::read_document(&parts.headers, body).await?;
-        let document = result::insert_errors(&document, &self.denied)
-            .ok_or_else(|| answers::invalid("a DeleteResult"))?;
+        let mut document = answers::read_document(&parts.headers, body).await?;
+        if self.upstream == Upstream::Gateway {
+            document = result::mask_denials(&document);
+        }
+        if !self.denied.is_empty() {
+            document = result::insert_errors(&document, &self.denied)
+                .ok_or_else(|| answers::invalid("a DeleteResult"))?;
+        }
         Ok(answers::replace_document(parts, document))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use http::{HeaderMap, request::Parts};
+use http::{HeaderMap, header, request::Parts};
 use pushdown::{Pipeline, Step};
 use sha2::{Digest as _, Sha256};
 
@@ -43,13 +43,15 @@ impl Resign {
         };
         AuditRecord::set_caller(&parts, verified.key());
         let connection = parts.extensions.get::<Connection>();
+        // A presigned request without a hash would be a key for any batch, for as long as it is valid.
+        let is_in_header = parts.headers.contains_key(header::AUTHORIZATION);
         let body_hash = match verified.payload() {
             PayloadMode::Hash(hash) => Some(hash),
-            PayloadMode::Unsigned if connection.is_some_and(Connection::is_encrypted) => None,
+            PayloadMode::Unsigned if is_in_header && connection.is_some_and(Connection::is_encrypted) => None,
             PayloadMode::Unsigned => {
                 return Err(invalid(
-                    "the body of the batch is not signed: expected its SHA-256 in x-amz-content-sha256, or a TLS connection to \
-                     the gateway",
+                    "the body of the batch is not signed: expected its SHA-256 in x-amz-content-sha256, or a signature in \
+                     the Authorization header over TLS",
                 ));
             }
             PayloadMode::UnsignedTrailer | PayloadMode::SignedChunks | PayloadMode::SignedChunksTrailer => {

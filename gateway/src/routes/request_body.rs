@@ -31,12 +31,23 @@ pub(super) struct BodyLimits {
 ///
 /// Unlike other requests, this one waits for more memory while it has some. This cannot deadlock: its reservation is
 /// small, and each wait is bounded.
-#[derive(Debug, Default)]
-pub(super) struct BodyPermits(Vec<Permit>);
+#[derive(Debug)]
+pub(super) struct BodyPermits {
+    permits: Vec<Permit>,
+    tenant: Tenant,
+}
 
 impl BodyPermits {
+    /// No memory yet, for a tenant: the default one as long as the caller is not verified.
+    const fn new(tenant: Tenant) -> Self {
+        Self {
+            permits: Vec::new(),
+            tenant,
+        }
+    }
+
     fn bytes(&self) -> u64 {
-        self.0.iter().map(Permit::bytes).sum()
+        self.permits.iter().map(Permit::bytes).sum()
     }
 
     /// Waits for `bytes` more.
@@ -48,7 +59,7 @@ impl BodyPermits {
         if all > memory.total_bytes() {
             return Err(too_large(memory.total_bytes()));
         }
-        self.0.push(memory.acquire(&Tenant::default(), bytes).await?);
+        self.permits.push(memory.acquire(&self.tenant, bytes).await?);
         Ok(())
     }
 
@@ -66,7 +77,7 @@ impl BodyPermits {
 
     fn shrink_to(&mut self, bytes: u64) {
         let mut rest = bytes;
-        self.0.retain_mut(|permit| {
+        self.permits.retain_mut(|permit| {
             let kept = permit.bytes().min(rest);
             permit.shrink_to(kept);
             rest -= kept;
@@ -81,7 +92,12 @@ impl BodyPermits {
 /// [`ErrorKind::EntityTooLarge`] above the limit, before the first byte if the length is declared;
 /// [`ErrorKind::RequestTimeout`] if the client stalls, is too slow or disconnects; [`ErrorKind::SlowDown`] while the
 /// memory budget is exhausted.
-pub(super) async fn read_body<B>(memory: &Memory, body: B, limits: BodyLimits) -> Result<(Bytes, BodyPermits)>
+pub(super) async fn read_body<B>(
+    memory: &Memory,
+    tenant: Tenant,
+    body: B,
+    limits: BodyLimits,
+) -> Result<(Bytes, BodyPermits)>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
     B::Error: Into<BoxError>,
@@ -91,7 +107,7 @@ where
         return Err(too_large(limits.max_bytes));
     }
     let first = expected.unwrap_or(limits.max_bytes).min(RESERVATION_BYTES);
-    let mut permits = BodyPermits::default();
+    let mut permits = BodyPermits::new(tenant);
     permits.acquire(memory, first).await?;
     let read = read_frames(memory, body, permits, limits);
     let result = timeout(limits.total_timeout, read).await;
@@ -203,24 +219,37 @@ mod tests {
         memory: &Memory,
         body: impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin,
     ) -> ErrorKind {
-        read_body(memory, body, LIMITS).await.unwrap_err().kind()
+        read_body(memory, Tenant::default(), body, LIMITS)
+            .await
+            .unwrap_err()
+            .kind()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_is_read_under_a_permit_of_its_size() {
         let memory = memory(16 << 20);
-        let (bytes, mut permits) = read_body(&memory, pieces(100_000, 30, Duration::ZERO), LIMITS)
-            .await
-            .unwrap();
+        let (bytes, mut permits) = read_body(
+            &memory,
+            Tenant::default(),
+            pieces(100_000, 30, Duration::ZERO),
+            LIMITS,
+        )
+        .await
+        .unwrap();
         assert_eq!(bytes.len(), 3_000_000);
         assert!(permits.bytes() >= 3_000_000 && permits.bytes() < 3_000_000 + RESERVATION_BYTES);
         for bytes in [300 << 10, 400 << 10, 0] {
             permits.resize(&memory, bytes).await.unwrap();
             assert_eq!(permits.bytes(), bytes);
         }
-        let (bytes, permits) = read_body(&memory, Full::new(Bytes::from_static(b"{}")), LIMITS)
-            .await
-            .unwrap();
+        let (bytes, permits) = read_body(
+            &memory,
+            Tenant::default(),
+            Full::new(Bytes::from_static(b"{}")),
+            LIMITS,
+        )
+        .await
+        .unwrap();
         assert_eq!((bytes.as_ref(), permits.bytes()), (b"{}".as_slice(), 1024));
     }
 

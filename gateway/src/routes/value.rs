@@ -129,7 +129,7 @@ impl ValueRoute {
             services.insert_cpus(answer.headers_mut());
             insert_warnings(answer.headers_mut(), &job.pipeline);
         }
-        // Its head is that of a GET, which may be the store's refusal.
+        // HEAD: the head of the GET without its body, refusals included.
         if request.parts.method == Method::HEAD {
             answer = answer.map(|_| body::empty());
         }

@@ -8,6 +8,7 @@ mod gateway_keys;
 mod grants;
 mod hardening;
 mod head_length;
+mod keys_file;
 mod leaks;
 mod lies;
 mod max_age;
@@ -22,18 +23,15 @@ mod scans;
 mod signed_batches;
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use pushdown_testkit::{Exchange, Gateway, Keys, Payload, Request, Response};
-use tempfile::TempDir;
 
 use super::binary;
+use keys_file::{Grant, KeysFile, key_block, key_block_with_models, wait_for_reload};
 
 const BUCKET: &str = "/photos";
 /// The domain of virtual hosts.
@@ -73,86 +71,6 @@ fn launch(store: SocketAddr, identity: &Keys, keys_file: &KeysFile, flags: &[&st
     ];
     let flags = own.iter().map(String::as_str).chain(flags.iter().copied());
     Gateway::launch_with(binary(), flags, &environment)
-}
-
-/// A keys file that can be replaced.
-struct KeysFile {
-    folder: TempDir,
-}
-
-impl KeysFile {
-    fn new(blocks: &[String]) -> Result<Self> {
-        let file = Self {
-            folder: tempfile::tempdir()?,
-        };
-        file.write(&blocks.concat())?;
-        Ok(file)
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("keys.toml")
-    }
-
-    /// Replaces the file as a whole, so that no reload reads a part of it.
-    fn write(&self, text: &str) -> Result<()> {
-        let draft = self.folder.path().join("draft");
-        let mut file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&draft)?;
-        file.write_all(text.as_bytes())?;
-        fs::rename(draft, self.path())?;
-        Ok(())
-    }
-}
-
-/// A `[[key.grant]]` of the keys file.
-#[derive(Debug, Clone, Copy)]
-struct Grant {
-    bucket: &'static str,
-    prefix: &'static str,
-    allow: &'static [&'static str],
-    pipelines: bool,
-}
-
-impl Grant {
-    const fn new(bucket: &'static str, prefix: &'static str, allow: &'static [&'static str]) -> Self {
-        Self {
-            bucket,
-            prefix,
-            allow,
-            pipelines: false,
-        }
-    }
-
-    const fn with_pipelines(self) -> Self {
-        Self {
-            pipelines: true,
-            ..self
-        }
-    }
-
-    fn block(&self) -> String {
-        let Self {
-            bucket,
-            prefix,
-            allow,
-            pipelines,
-        } = self;
-        format!(
-            "[[key.grant]]\nbucket = {bucket:?}\nprefix = {prefix:?}\nallow = {allow:?}\npipelines = {pipelines}\n\n"
-        )
-    }
-}
-
-/// A `[[key]]` of the keys file, with its grants.
-fn key_block(keys: &Keys, upstream: &str, grants: &[Grant]) -> String {
-    let Keys { access, secret, .. } = keys;
-    let key = format!("[[key]]\naccess-key = {access:?}\nsecret = {secret:?}\nupstream = {upstream:?}\n\n");
-    let grants: Vec<_> = grants.iter().map(Grant::block).collect();
-    key + &grants.concat()
 }
 
 /// Sends signed requests to a store or a gateway.

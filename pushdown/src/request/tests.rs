@@ -95,12 +95,12 @@ fn a_signed_batch_has_no_signatures_in_its_body() {
     let request = BatchRequest::parse(json.as_bytes(), 2, &NoModels).unwrap();
     let version = BatchSample {
         version: Some("v1".to_owned()),
-        ..BatchSample::unsigned("/b/k")
+        ..BatchSample::for_signed_batch("/b/k")
     };
-    let samples = vec![version, BatchSample::unsigned("/b/l")];
+    let samples = vec![version, BatchSample::for_signed_batch("/b/l")];
     assert_eq!(
         request,
-        BatchRequest::unsigned(Pipeline::parse("decode").unwrap(), samples)
+        BatchRequest::for_signed_batch(Pipeline::parse("decode").unwrap(), samples)
     );
     assert_eq!(String::from_utf8(request.to_json().unwrap()).unwrap(), json);
 }

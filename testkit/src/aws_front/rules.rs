@@ -30,9 +30,9 @@ pub(super) struct Rules {
     home: String,
     /// Regions of the buckets outside `home`.
     regions: HashMap<String, String>,
-    young: HashSet<String>,
+    newly_created: HashSet<String>,
     /// Where redirections lead.
-    elsewhere: SocketAddr,
+    redirect_target: SocketAddr,
     pub(super) moved_answer: MovedAnswer,
     pub(super) accepts_store_keys: bool,
 }
@@ -40,12 +40,12 @@ pub(super) struct Rules {
 // === impl Rules ===
 
 impl Rules {
-    pub(super) fn new(home: &str, elsewhere: SocketAddr) -> Self {
+    pub(super) fn new(home: &str, redirect_target: SocketAddr) -> Self {
         Self {
             home: home.to_owned(),
             regions: HashMap::new(),
-            young: HashSet::new(),
-            elsewhere,
+            newly_created: HashSet::new(),
+            redirect_target,
             moved_answer: MovedAnswer::default(),
             accepts_store_keys: false,
         }
@@ -60,11 +60,11 @@ impl Rules {
         self.regions.insert(bucket.to_owned(), region.to_owned());
     }
 
-    pub(super) fn set_young(&mut self, bucket: &str, is_young: bool) {
-        if is_young {
-            self.young.insert(bucket.to_owned());
+    pub(super) fn set_newly_created(&mut self, bucket: &str, is_newly_created: bool) {
+        if is_newly_created {
+            self.newly_created.insert(bucket.to_owned());
         } else {
-            self.young.remove(bucket);
+            self.newly_created.remove(bucket);
         }
     }
 
@@ -77,7 +77,7 @@ impl Rules {
         store_keys: &Keys,
     ) -> Result<(), Refusal> {
         let denied = |message: &str| Refusal::new("403 Forbidden", "AccessDenied", message);
-        let authorization = Authorization::of(request).ok_or_else(|| denied("Access Denied"))?;
+        let authorization = Authorization::parse(request).ok_or_else(|| denied("Access Denied"))?;
         let time = signing_time(request)
             .ok_or_else(|| denied("AWS authentication requires a valid Date or x-amz-date header"))?;
         if request.header_value(CONTENT_SHA256).is_none() {
@@ -125,7 +125,7 @@ impl Rules {
         };
         let place = self.regions.get(bucket).map_or(&*self.home, String::as_str);
         let host = request.header_value("host").unwrap_or_default();
-        let location = format!("http://{}{}", self.elsewhere, address.target);
+        let location = format!("http://{}{}", self.redirect_target, address.target);
         if *place != address.region {
             let endpoint = host.replacen(&address.region, place, 1);
             return Err(match self.moved_answer {
@@ -138,12 +138,12 @@ impl Rules {
                 MovedAnswer::Malformed => Refusal::wrong_region(&address.region, place),
             });
         }
-        if self.young.contains(bucket) {
+        if self.newly_created.contains(bucket) {
             let message = "Please re-send this request to the specified temporary endpoint. \
                            Continue to use the original request endpoint for future requests.";
             return Err(
                 Refusal::new("307 Temporary Redirect", "TemporaryRedirect", message)
-                    .element("Endpoint", self.elsewhere.to_string())
+                    .element("Endpoint", self.redirect_target.to_string())
                     .element("Bucket", bucket)
                     .header("x-amz-bucket-region", place)
                     .header("Location", location),

@@ -30,7 +30,7 @@ pub(crate) struct Authorization {
 
 impl Authorization {
     /// Reads the header of a request. `None` without one of version 4 for S3.
-    pub(crate) fn of(request: &Request) -> Option<Self> {
+    pub(crate) fn parse(request: &Request) -> Option<Self> {
         let fields = request
             .header_value("authorization")?
             .strip_prefix("AWS4-HMAC-SHA256 ")?;
@@ -80,7 +80,7 @@ impl Keys {
     /// # Errors
     /// For a request without the headers of a signature.
     pub(crate) fn has_signed(&self, request: &Request) -> Result<bool> {
-        let claimed = Authorization::of(request).context("no signature")?;
+        let claimed = Authorization::parse(request).context("no signature")?;
         let content_sha256 = request
             .header_value(CONTENT_SHA256)
             .context("no x-amz-content-sha256")?;
@@ -145,7 +145,7 @@ mod tests {
         // Headers that are not signed may be added.
         let other = signed.clone().header("Range", "bytes=0-1");
         assert!(keys().has_signed(&other).unwrap());
-        let authorization = Authorization::of(&signed).unwrap();
+        let authorization = Authorization::parse(&signed).unwrap();
         assert_eq!(
             (authorization.access_key.as_str(), authorization.region.as_str()),
             ("ASIATEST", "us-east-1")
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_request_without_a_signature_is_an_error() {
         let request = Request::new("GET", "/").header("Host", "store");
-        assert_eq!(Authorization::of(&request), None);
+        assert_eq!(Authorization::parse(&request), None);
         assert!(keys().has_signed(&request).is_err());
         let presigned = keys().presign(request, Duration::from_mins(1)).unwrap();
         assert!(keys().has_signed(&presigned).is_err());

@@ -1,10 +1,11 @@
 use std::collections::VecDeque;
 
+use aws_credential_types::Credentials;
 use aws_credential_types::provider::{self, error::CredentialsError, future};
 
 use super::*;
 
-/// A source that gives what it was told to, in order, and then fails.
+/// A source that returns scripted results in order, and then fails.
 #[derive(Debug)]
 struct Script(parking_lot::Mutex<VecDeque<Option<Credentials>>>);
 

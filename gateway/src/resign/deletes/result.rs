@@ -27,6 +27,26 @@ pub(super) fn insert_errors(answer: &str, denied: &[ListedObject]) -> Option<Str
     is_root(name).then(|| format!("{before}<{start}>{errors}</{name}>"))
 }
 
+/// The store's answer with the same message for each denial: its own can name the gateway's identity.
+pub(super) fn mask_denials(answer: &str) -> String {
+    const CODE: &str = "<Code>AccessDenied</Code>";
+    const START: &str = "<Message>";
+    let (mut masked, mut rest) = (String::with_capacity(answer.len()), answer);
+    while let Some(end) = rest.find("</Error>") {
+        let (error, after) = rest.split_at(end);
+        let message = error.find(START).map(|start| start + START.len());
+        let message = message.and_then(|start| Some(start..start + error[start..].find("</Message>")?));
+        match message.filter(|_| error.contains(CODE)) {
+            Some(message) => masked.extend([&error[..message.start], ACCESS_DENIED, &error[message.end..]]),
+            None => masked.push_str(error),
+        }
+        let (tag, after) = after.split_at("</Error>".len());
+        masked.push_str(tag);
+        rest = after;
+    }
+    masked + rest
+}
+
 fn errors(denied: &[ListedObject]) -> String {
     let mut xml = String::new();
     for object in denied {
@@ -55,6 +75,28 @@ mod tests {
         let list = "<Delete><Object><Key>a&amp;b</Key></Object>\
             <Object><Key>c</Key><VersionId>1</VersionId></Object></Delete>";
         DeleteList::parse(list).unwrap().objects
+    }
+
+    #[test]
+    fn denials_do_not_name_the_identity() {
+        let error = |code: &str, message: &str| {
+            format!("<Error><Key>a</Key><Code>{code}</Code><Message>{message}</Message></Error>")
+        };
+        let arn = "User: arn:aws:iam::1:user/g is not authorized";
+        let slow = error("SlowDown", "Please reduce your request rate.");
+        let answer = format!(
+            "<DeleteResult>{}{slow}{}</DeleteResult>",
+            error("AccessDenied", arn),
+            error("AccessDenied", arn)
+        );
+        let denial = error("AccessDenied", ACCESS_DENIED);
+        assert_eq!(
+            mask_denials(&answer),
+            format!("<DeleteResult>{denial}{slow}{denial}</DeleteResult>")
+        );
+        for unchanged in ["<DeleteResult/>", "<Error><Message>x", "<Error></Error>"] {
+            assert_eq!(mask_denials(unchanged), unchanged);
+        }
     }
 
     #[test]

@@ -146,6 +146,6 @@ fn what_is_no_list_is_refused() {
     assert_eq!(refused("photos", b"\xff", &mut parts), ErrorKind::MalformedXml);
     assert_eq!(
         refused("Photos", list(&["2024/a"]).as_bytes(), &mut parts),
-        ErrorKind::InvalidRequest
+        ErrorKind::InvalidBucketName
     );
 }

@@ -1,5 +1,5 @@
-//! The caller of an unsigned batch in re-sign mode: whoever signed one of its first samples. Until it is verified, nothing of the
-//! request is resolved.
+//! The caller of a batch of presigned samples in re-sign mode: whoever signed one of the first ones. Until it is verified, nothing
+//! of the request is resolved.
 
 use std::{fmt, sync::Arc};
 

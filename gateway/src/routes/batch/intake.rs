@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Bytes of a read of a sample in memory, apart from its address: headers, and what signs it.
-const READ_BYTES: usize = 1024;
+const STORE_REQUEST_BYTES: usize = 1024;
 
 /// A batch request with the memory reservation for its own bytes.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl ReservedRequest {
                 )));
             }
         };
-        let (bytes, mut permits) = read_body(&services.memory, body, limits).await?;
+        let (bytes, mut permits) = read_body(&services.memory, verified_tenant(parts), body, limits).await?;
         services.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
         if let Some(audit) = parts.extensions.get::<AuditRecord>() {
             audit.add_bytes_in(bytes.len());
@@ -83,7 +83,7 @@ impl ReservedRequest {
             (scope, request) = parse(services, parts, bytes, gzip).await?;
         }
         if let (Err(_), ModelScope::Key(key)) = (&request, &scope) {
-            // No sample will say who the caller is.
+            // A rejected request reads no sample, so the caller is recorded here.
             AuditRecord::set_caller(parts, key);
         }
         let request = request?;
@@ -110,6 +110,12 @@ impl ReservedRequest {
             _permits: permits,
         })
     }
+}
+
+/// The account of the key that signed the request: the default one for presigned samples, which are not verified yet.
+fn verified_tenant(parts: &Parts) -> Tenant {
+    let signed = parts.extensions.get::<SignedBatch>();
+    Tenant::from_access_key(signed.map(SignedBatch::tenant))
 }
 
 /// Refuses samples without signatures, unless the request has one of its own.
@@ -155,7 +161,10 @@ async fn parse(
         let request = request.and_then(|request| check_signatures(request, signed.is_some()));
         Ok((scope, request))
     };
-    services.cpu.run(&Tenant::default().position_now(), parse).await?
+    services
+        .cpu
+        .run(&verified_tenant(parts).position_now(), parse)
+        .await?
 }
 
 /// The memory of a parsed request, in bytes. A table keeps the reads of all samples, too.
@@ -174,7 +183,7 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
         let optional = [signature, member, version, etag];
         let optional = optional.into_iter().flatten().map(String::len);
         let read = match request.table {
-            Some(_) => READ_BYTES + 2 * path.len() + presign,
+            Some(_) => STORE_REQUEST_BYTES + 2 * path.len() + presign,
             None => 0,
         };
         size_of::<BatchSample>() + path.len() + optional.sum::<usize>() + read

@@ -7,6 +7,7 @@ use hyper::body::Incoming;
 use super::ForwardRoute;
 use crate::audit::AuditRecord;
 use crate::body::{self, Body};
+use crate::compute::Tenant;
 use crate::error::Result;
 use crate::origin::Progress;
 use crate::resign::{BodyCheck, Deletion, MAX_DELETION_BYTES};
@@ -30,7 +31,13 @@ impl ForwardRoute {
         };
         let mode = check.mode;
         let body = VerifyingBody::new(body, mode, check.seed, &check.headers)?;
-        let (body, _permits) = read_body(&services.memory, body, limits).await?;
+        let (body, _permits) = read_body(
+            &services.memory,
+            Tenant::from_access_key(Some(deletion.tenant())),
+            body,
+            limits,
+        )
+        .await?;
         services.metrics.bytes_from_clients.inc_by(body.len() as u64);
         if let Some(audit) = parts.extensions.get::<AuditRecord>() {
             audit.add_bytes_in(body.len());

@@ -1,4 +1,4 @@
-//! The store's answer to a write, before each part of which the gateway forgets what was confirmed of the object.
+//! The store's answer to a write. Before each part of it, the confirmation of the object is invalidated.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

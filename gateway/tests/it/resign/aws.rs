@@ -1,8 +1,9 @@
-//! Re-sign mode in front of a store that addresses and refuses as AWS does: virtual hosts, regions, young buckets, and credentials
-//! that end.
+//! Re-sign mode in front of a store that addresses and refuses as AWS does: virtual hosts, regions, newly created buckets, and
+//! credentials that end.
 
 mod failures;
 mod leaks;
+mod newly_created;
 mod operations;
 mod own_keys;
 mod pipelines;
@@ -10,7 +11,6 @@ mod regions;
 mod scripted;
 mod sessions;
 mod uploads;
-mod young;
 
 use std::ffi::OsStr;
 use std::time::Duration;

@@ -1,19 +1,19 @@
 //! HEAD with a pipeline in re-sign mode: the gateway signs a GET for the store, so the answer has the head of that GET, with its
 //! length.
 
+mod audit_log;
+mod cached_values;
+mod conditions;
+mod failures;
 mod store;
 
 use std::fs;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{
-    Backend, Gateway, Keys, Response, Store, eventually, model_folder, onnxruntime, photos,
-};
-use serde_json::Value;
+use pushdown_testkit::{Backend, Gateway, Keys, Response, Store, model_folder, onnxruntime, photos};
 
 use super::{
-    BUCKET, Client, EVERYTHING, Grant, KeysFile, audit, binary, error_of, key_block, launch, trainer,
+    BUCKET, Client, Grant, KeysFile, audit, binary, key_block, key_block_with_models, launch, trainer,
 };
 
 const RESIZE: &str = "decode | resize(8, 8)";
@@ -50,9 +50,8 @@ impl Lab {
             return Ok(None);
         }
         let store = Backend::Embedded.start(binary())?;
-        let trainer_block = key_block(&trainer(), "gateway", &[EVERYTHING]);
         let keys_file = KeysFile::new(&[
-            trainer_block.replacen("upstream", "models = [\"*\"]\nupstream", 1),
+            key_block_with_models(&trainer(), &["*"]),
             key_block(&reader(), "gateway", &[Grant::new("*", "", &["read"])]),
         ])?;
         let log = format!("--audit-log={}", audit::audit_log(&keys_file).display());
@@ -181,94 +180,6 @@ fn head_has_the_length_of_features() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn conditions_and_ranges_apply_as_in_a_get() -> Result<()> {
-    let Some(lab) = Lab::start(&[])? else {
-        return Ok(());
-    };
-    let raw = ("accept", "application/octet-stream");
-    let get = check(&lab.client, RESIZE, &[raw])?;
-    let etag = get.header("etag").context("no ETag")?;
-    for (condition, status, length) in [
-        (("if-none-match", etag), 304, None),
-        (("if-match", "\"other\""), 412, None),
-        (("if-match", etag), 200, Some("192")),
-        (("range", "bytes=10-19"), 206, Some("10")),
-        (("range", "bytes=-5"), 206, Some("5")),
-    ] {
-        let head = ask(&lab.client, "HEAD", PHOTO, RESIZE, &[raw, condition])?;
-        assert_eq!(head.status, status, "{condition:?}");
-        if status < 400 {
-            check(&lab.client, RESIZE, &[raw, condition])?;
-            assert_eq!(head.header("content-length"), length, "{condition:?}");
-        }
-    }
-    let beyond = ask(
-        &lab.client,
-        "HEAD",
-        PHOTO,
-        RESIZE,
-        &[raw, ("range", "bytes=500-")],
-    )?;
-    assert_eq!((beyond.status, beyond.body.len()), (416, 0));
-    Ok(())
-}
-
-#[test]
-fn head_and_get_share_cached_values() -> Result<()> {
-    for methods in [["GET", "HEAD"], ["HEAD", "GET"]] {
-        let Some(lab) = Lab::start(&["--cache-memory=64MiB"])? else {
-            return Ok(());
-        };
-        let origin = |method: &str| -> Result<Option<String>> {
-            let answer = ask(&lab.client, method, PHOTO, RESIZE, &[])?;
-            ensure!(answer.status == 200, "{method}: {answer:?}");
-            Ok(answer.header("x-pushdown-cache").map(str::to_owned))
-        };
-        let [first, second] = methods;
-        // A data set is worth it once it is read repeatedly.
-        let mut origins = (0..5).map(|_| origin(first));
-        ensure!(
-            origins.any(|origin| matches!(origin, Ok(Some(name)) if name == "memory")),
-            "the value is not cached by {first}"
-        );
-        let computed = lab.computed()?;
-        assert_eq!(origin(second)?.as_deref(), Some("memory"), "{methods:?}");
-        check(&lab.client, RESIZE, &[])?;
-        assert_eq!(lab.computed()?.total_cmp(&computed), std::cmp::Ordering::Equal);
-    }
-    Ok(())
-}
-
-#[test]
-fn failures_have_the_status_of_the_get() -> Result<()> {
-    let Some(lab) = Lab::start(&[])? else {
-        return Ok(());
-    };
-    for (key, pipeline, status) in [
-        (BROKEN, RESIZE, 422),
-        (TABLE, RESIZE, 422),
-        ("2024/none.jpg", RESIZE, 404),
-        (PHOTO, "dekode", 400),
-    ] {
-        let get = ask(&lab.client, "GET", key, pipeline, &[])?;
-        let head = ask(&lab.client, "HEAD", key, pipeline, &[])?;
-        assert_eq!((head.status, get.status), (status, status), "{key} {pipeline}");
-        ensure!(head.body.is_empty(), "{head:?}");
-    }
-    let stranger = Client::new(&reader(), lab.client.address);
-    for client in [stranger.presigned(), stranger] {
-        for key in [PHOTO, BROKEN, "2024/none.jpg"] {
-            let answer = ask(&client, "HEAD", key, RESIZE, &[])?;
-            assert_eq!(error_of(&answer), (403, String::new()), "{key}");
-            for name in ["etag", "x-pushdown-source-etag", "x-pushdown-cache"] {
-                ensure!(answer.header(name).is_none(), "{key}: {name}");
-            }
-        }
-    }
-    Ok(())
-}
-
 /// The length of streamed rows is unknown before their end.
 #[test]
 fn rows_have_no_length() -> Result<()> {
@@ -290,28 +201,5 @@ fn rows_have_no_length() -> Result<()> {
             assert_eq!(head.header(name), get.header(name), "{name}");
         }
     }
-    Ok(())
-}
-
-#[test]
-fn the_audit_log_has_the_operation_of_the_caller() -> Result<()> {
-    let Some(lab) = Lab::start(&[])? else {
-        return Ok(());
-    };
-    assert_eq!(ask(&lab.client, "HEAD", PHOTO, RESIZE, &[])?.status, 200);
-    let path = audit::audit_log(&lab.keys_file);
-    let line = eventually("the line is written", Duration::from_secs(10), || {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        Ok(text.lines().next().map(str::to_owned))
-    })?;
-    let line: Value = serde_json::from_str(&line)?;
-    for (name, value) in [
-        ("operation", "HeadObject"),
-        ("action", "read"),
-        ("verdict", "allowed"),
-    ] {
-        ensure!(line[name] == value, "{name}: {line}");
-    }
-    ensure!(line["status"] == 200 && line["bytes_out"] == 0, "{line}");
     Ok(())
 }

@@ -11,9 +11,9 @@ use table::{LIES, Lie};
 
 const OLD: &[u8] = b"the old object";
 /// Length of the bodies: nine chunks, the last one of 0x1171 bytes.
-const LENGTH: usize = 70_001;
+const BODY_BYTES: usize = 70_001;
 /// Length of a body whose beginning the stores have on disk before its end arrives: they store parts of 4 to 8 MiB.
-const LONG: usize = (17 << 20) + 1;
+const LONG_BODY_BYTES: usize = (17 << 20) + 1;
 
 /// What a store does with a checksum in a trailer.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,7 +58,7 @@ fn check(store: RealStore, trailers: Trailers) -> Result<()> {
         for old in [Some(OLD), None] {
             let target = format!("{BUCKET}/{index}/{}", old.is_some());
             let place = format!("{}, {:?}, {target}", lie.name, lie.payload);
-            let answer = send(&lab, lie, LENGTH, &target, old).context(place.clone())?;
+            let answer = send(&lab, lie, BODY_BYTES, &target, old).context(place.clone())?;
             ensure!(
                 is_expected(lie, &answer),
                 "{place}: expected {} {:?}, found {} {}",
@@ -71,7 +71,7 @@ fn check(store: RealStore, trailers: Trailers) -> Result<()> {
         }
     }
     let target = format!("{BUCKET}/long");
-    let answer = send(&lab, &LIES[0], LONG, &target, Some(OLD))?;
+    let answer = send(&lab, &LIES[0], LONG_BODY_BYTES, &target, Some(OLD))?;
     ensure!(is_expected(&LIES[0], &answer), "a long body: {}", answer.text());
     targets.push((target, Some(OLD)));
     let target = format!("{BUCKET}/short");
@@ -111,25 +111,25 @@ fn is_expected(lie: &Lie, answer: &Response) -> bool {
 fn check_trailers(lab: &Lab, trailers: Trailers) -> Result<()> {
     let target = format!("{BUCKET}/trailer");
     let answer = lab
-        .upload(&target, Payload::Trailer, LENGTH)?
+        .upload(&target, Payload::Trailer, BODY_BYTES)?
         .send(lab.through.address)?;
     let expected = if trailers == Trailers::Refused { 400 } else { 200 };
     ensure!(
         answer.status == expected,
         "a trailer as signed: expected {expected}, found {answer:?}"
     );
-    let stored = bytes(LENGTH);
+    let stored = bytes(BODY_BYTES);
     lab.check_object(&target, Some(&stored[..]).filter(|_| expected == 200))
 }
 
 /// The signed hash is that of a longer body, whose beginning is sent with the right length.
 fn check_short_body(lab: &Lab, target: &str) -> Result<()> {
-    let length = LENGTH - 1;
+    let length = BODY_BYTES - 1;
     let mut request = lab
         .through
         .request("PUT", target)
         .header("Content-Length", &length.to_string());
-    request.body = bytes(LENGTH);
+    request.body = bytes(BODY_BYTES);
     let mut request = lab.through.keys.sign(request, Payload::Signed)?;
     request.body.truncate(length);
     let answer = request.send(lab.through.address)?;

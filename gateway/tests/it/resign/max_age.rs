@@ -5,10 +5,11 @@ mod writes;
 
 use std::time::SystemTime;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CacheHints, CacheStatus, Row};
 use pushdown_testkit::{Backend, Gateway, Keys, Request, Response, StoreRelay, photos};
 
+use super::result_cache::{origin, read_until_cached};
 use super::{
     BUCKET, Client, EVERYTHING, Grant, KeysFile, VALID, binary, caller, error_of, key_block, launch, trainer,
 };
@@ -101,19 +102,8 @@ fn request(client: &Client, method: &str) -> Request {
         .header("x-pushdown-pipeline", PIPELINE)
 }
 
-fn origin(answer: &Response) -> Result<&str> {
-    answer.header("x-pushdown-cache").with_context(|| answer.text())
-}
-
-/// Asks until the value is cached: a data set is worth it once it is read repeatedly.
 fn warm(client: &Client) -> Result<Response> {
-    for _ in 0..5 {
-        let answer = ask(client, "GET")?;
-        if origin(&answer)? == "memory" {
-            return Ok(answer);
-        }
-    }
-    bail!("the value is not cached")
+    read_until_cached(|| ask(client, "GET"))
 }
 
 /// The row of a batch with the photo alone.

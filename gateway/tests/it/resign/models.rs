@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::audit::audit_log;
-use super::{BUCKET, Client, EVERYTHING, KeysFile, VALID, binary, key_block, launch};
+use super::{BUCKET, Client, KeysFile, VALID, binary, key_block_with_models, launch};
 
 const MODELS: &str = "/_pushdown/v1/models";
 /// The steps before a model.
@@ -49,9 +49,9 @@ impl Lab {
             model_folder(&["tiny/digits", "tiny/external"])?,
         );
         let keys_file = KeysFile::new(&[
-            block(&all(), &["*"]),
-            block(&vision(), &[GRANTED]),
-            block(&nobody(), &[]),
+            key_block_with_models(&all(), &["*"]),
+            key_block_with_models(&vision(), &[GRANTED]),
+            key_block_with_models(&nobody(), &[]),
         ])?;
         let flags = [
             format!("--models={}", models.path().display()),
@@ -102,12 +102,6 @@ fn all() -> Keys {
 
 fn nobody() -> Keys {
     Keys::new("TESTNOMODELS0001", "secret-of-no-models")
-}
-
-/// A `[[key]]` with all rights on objects, and with some models.
-fn block(keys: &Keys, models: &[&str]) -> String {
-    let block = key_block(keys, "gateway", &[EVERYTHING]);
-    block.replacen("\n\n", &format!("\nmodels = {models:?}\n\n"), 1)
 }
 
 fn get(client: &Client, pipeline: &str) -> Result<Response> {

@@ -51,9 +51,7 @@ impl Lab {
             _keys_file: keys_file,
         };
         lab.forward.store(BUCKET, "")?;
-        for (key, photo) in KEYS.iter().zip(photos()?.into_values()) {
-            lab.forward.store(&format!("{BUCKET}/{key}"), photo)?;
-        }
+        store_photos(&lab.forward)?;
         Ok(Some(lab))
     }
 
@@ -66,6 +64,14 @@ impl Lab {
     pub(super) fn reader(&self) -> Client {
         Client::new(&reader(), self.resign.address)
     }
+}
+
+/// Stores a photo for each key.
+pub(super) fn store_photos(client: &Client) -> Result<()> {
+    for (key, photo) in KEYS.iter().zip(photos()?.into_values()) {
+        client.store(&format!("{BUCKET}/{key}"), photo)?;
+    }
+    Ok(())
 }
 
 /// A GET with a pipeline.

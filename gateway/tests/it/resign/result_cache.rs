@@ -18,14 +18,14 @@ fn get(client: &Client) -> Result<Response> {
 }
 
 /// Where the value of an answer came from.
-fn origin(answer: &Response) -> Result<&str> {
+pub(super) fn origin(answer: &Response) -> Result<&str> {
     answer.header("x-pushdown-cache").with_context(|| answer.text())
 }
 
-/// Asks until the value is cached: a data set is worth it once it is read repeatedly.
-fn warm(client: &Client) -> Result<Response> {
+/// Reads until the value is cached: a data set is worth it once it is read repeatedly.
+pub(super) fn read_until_cached(read: impl Fn() -> Result<Response>) -> Result<Response> {
     for _ in 0..5 {
-        let answer = get(client)?;
+        let answer = read()?;
         if origin(&answer)? == "memory" {
             return Ok(answer);
         }
@@ -70,7 +70,7 @@ fn a_cached_value_needs_a_grant() -> Result<()> {
     let client = Client::new(&trainer(), gateway.listen());
     client_setup(&Client::new(&store.keys, store.address))?;
 
-    let value = warm(&client)?;
+    let value = read_until_cached(|| get(&client))?;
     for (keys, grants) in &refused {
         let path = Client::new(keys, gateway.listen());
         for client in [path.presigned(), path.with_virtual_host(), path] {
@@ -118,7 +118,7 @@ fn a_hit_is_confirmed_by_the_store() -> Result<()> {
         Client::new(&trainer(), gateway.listen()),
     );
     client_setup(&direct)?;
-    let value = warm(&client)?;
+    let value = read_until_cached(|| get(&client))?;
     let target = format!("{BUCKET}/{KEY}");
     let other = photos()?.into_values().nth(1).context("one photo")?;
     direct.store(&target, other)?;

@@ -10,7 +10,10 @@ use pushdown_testkit::{Gateway, Keys, Parquet, Raw, Request, ScriptedOrigin, Thr
 use serde_json::Value;
 
 use super::audit::audit_log;
-use super::{BUCKET, Client, EVERYTHING, KeysFile, VALID, error_of, identity, key_block, launch, trainer};
+use super::{
+    BUCKET, Client, EVERYTHING, KeysFile, VALID, error_of, identity, key_block, launch, trainer,
+    wait_for_reload,
+};
 
 /// Twenty row groups of 1.6 MB each: more than the gateway and the sockets hold.
 const DEEP: Parquet = Parquet {
@@ -18,7 +21,7 @@ const DEEP: Parquet = Parquet {
     noise: 8,
     row_group: 20_000,
 };
-/// Longest wait for a reload of the keys, and for a line of the audit log.
+/// Longest wait for a line of the audit log.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// A store with a table, and a gateway with a key.
@@ -110,9 +113,7 @@ fn check_withdrawn(pipeline: &str) -> Result<()> {
     let other = Keys::new("TESTOTHERKEY0001", "secret-of-another-key");
     lab.keys_file.write(&block(&other))?;
     lab.gateway.hang_up()?;
-    eventually("the keys are replaced", LIMIT, || {
-        Ok(lab.gateway.log()?.contains("keys file reloaded").then_some(()))
-    })?;
+    wait_for_reload(&lab.gateway)?;
     let reads = lab.reads.lock().len();
     // The status is sent already: the answer is cut, so that it does not look complete.
     let end = answer.finish();

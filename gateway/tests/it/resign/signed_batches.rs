@@ -24,8 +24,8 @@ const BATCH: &str = "/_pushdown/v1/batch";
 
 /// The body of a signed batch: samples with these paths, and without signatures.
 fn unsigned(pipeline: &str, paths: &[&str]) -> Result<BatchRequest> {
-    let samples = paths.iter().map(|path| BatchSample::unsigned(*path));
-    let mut request = BatchRequest::unsigned(pipeline.parse()?, samples.collect());
+    let samples = paths.iter().map(|path| BatchSample::for_signed_batch(*path));
+    let mut request = BatchRequest::for_signed_batch(pipeline.parse()?, samples.collect());
     (request.seed, request.epoch) = (Some(7), Some(0));
     Ok(request)
 }

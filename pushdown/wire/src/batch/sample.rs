@@ -85,12 +85,12 @@ impl BatchSample {
     pub fn new(path: impl Into<String>, signature: impl Into<String>) -> Self {
         Self {
             signature: Some(signature.into()),
-            ..Self::unsigned(path)
+            ..Self::for_signed_batch(path)
         }
     }
 
     /// The same without a signature, for a signed batch.
-    pub fn unsigned(path: impl Into<String>) -> Self {
+    pub fn for_signed_batch(path: impl Into<String>) -> Self {
         Self {
             path: path.into(),
             signature: None,

@@ -182,7 +182,7 @@ mod tests {
                 .target(Some(PRESIGN))
                 .contains("&versionId=abc.1&X-Amz-Signature=")
         );
-        let mut unsigned = BatchSample::unsigned("/bucket/k");
+        let mut unsigned = BatchSample::for_signed_batch("/bucket/k");
         assert_eq!(unsigned.target(None), "/bucket/k");
         unsigned.version = Some("abc.1".to_owned());
         assert_eq!(unsigned.target(None), "/bucket/k?versionId=abc.1");
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn samples_are_checked() {
         sample().check().unwrap();
-        BatchSample::unsigned("/bucket/k").check().unwrap();
+        BatchSample::for_signed_batch("/bucket/k").check().unwrap();
         let listed = BatchSample {
             etag: Some("\"0f-2\"".to_owned()),
             ..sample()

@@ -104,12 +104,12 @@ fn buckets_that_can_be_labels_need_virtual_hosts() -> Result<()> {
 }
 
 #[test]
-fn other_regions_and_young_buckets_are_elsewhere() -> Result<()> {
+fn other_regions_and_newly_created_buckets_are_redirected() -> Result<()> {
     let lab = Lab::start()?;
     assert_eq!(lab.put("/k", b"body")?.status, 200);
-    let target = lab.front.redirection_target().to_string();
+    let target = lab.front.redirect_target().to_string();
 
-    lab.front.set_young("photos", true);
+    lab.front.set_newly_created("photos", true);
     let answer = lab.call("GET", "/k")?;
     check(&answer, 307, "TemporaryRedirect")?;
     ensure!(
@@ -118,7 +118,7 @@ fn other_regions_and_young_buckets_are_elsewhere() -> Result<()> {
             .is_some_and(|location| location.contains(&target)),
         "{answer:?}"
     );
-    lab.front.set_young("photos", false);
+    lab.front.set_newly_created("photos", false);
 
     lab.front.move_bucket("photos", "eu-central-1");
     let answer = lab.call("GET", "/k")?;
@@ -150,8 +150,10 @@ fn other_regions_and_young_buckets_are_elsewhere() -> Result<()> {
         region: "eu-central-1".to_owned(),
         ..lab.session.clone()
     };
-    let there = Request::new("GET", "/k").header("Host", "photos.s3.eu-central-1.localhost");
-    let answer = keys.sign(there, Payload::Unsigned)?.send(lab.front.address())?;
+    let moved_request = Request::new("GET", "/k").header("Host", "photos.s3.eu-central-1.localhost");
+    let answer = keys
+        .sign(moved_request, Payload::Unsigned)?
+        .send(lab.front.address())?;
     assert_eq!((answer.status, answer.text().as_str()), (200, "body"));
     assert_eq!(lab.front.redirected_connections(), 0);
     Ok(())

@@ -72,9 +72,9 @@ impl Run {
             self.lab.create_elsewhere(&bucket)?;
             self.requests(&bucket)?;
         }
-        self.lab.front.set_young("photos", true);
+        self.lab.front.set_newly_created("photos", true);
         self.requests(BUCKET)?;
-        self.lab.front.set_young("photos", false);
+        self.lab.front.set_newly_created("photos", false);
         self.lab.front.revoke_sessions();
         self.requests(BUCKET)?;
         for answer in [CredentialsAnswer::Html, CredentialsAnswer::Failure] {
@@ -129,9 +129,9 @@ fn nothing_of_a_session_is_shown() -> Result<()> {
     shown.extend([log, audit]);
     let answers = run.answers.iter();
     shown.extend(answers.map(|answer| format!("{:?} {}", answer.headers, answer.text())));
-    let elsewhere = run.lab.front.redirection_target().to_string();
+    let redirect_target = run.lab.front.redirect_target().to_string();
     for text in &shown {
-        for hidden in hidden.iter().chain([&elsewhere.as_str()]) {
+        for hidden in hidden.iter().chain([&redirect_target.as_str()]) {
             ensure!(!text.contains(hidden), "{hidden} is in {text}");
         }
     }

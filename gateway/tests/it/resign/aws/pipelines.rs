@@ -1,20 +1,17 @@
 //! Pipelines and batches, with the values of forward mode.
 
 use anyhow::{Result, ensure};
-use pushdown_testkit::photos;
 
 use super::{BUCKET_HOST, Lab, OTHER_REGION};
 use crate::it::resign::BUCKET;
-use crate::it::resign::pipelines::{KEYS, RANDOM, RESIZE, batch_request, get, send_batch};
+use crate::it::resign::pipelines::{KEYS, RANDOM, RESIZE, batch_request, get, send_batch, store_photos};
 
 /// A store with photos. `None` if it is disabled.
 fn start() -> Result<Option<Lab>> {
     let Some(lab) = Lab::start()? else {
         return Ok(None);
     };
-    for (key, photo) in KEYS.iter().zip(photos()?.into_values()) {
-        lab.direct.store(&format!("{BUCKET}/{key}"), photo)?;
-    }
+    store_photos(&lab.direct)?;
     Ok(Some(lab))
 }
 

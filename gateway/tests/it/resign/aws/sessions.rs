@@ -4,21 +4,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{Backend, Raw, Response, photos};
+use pushdown_testkit::{Backend, Raw, Response};
 
 use super::{BUCKET_HOST, Lab, check_slow_down};
 use crate::it::resign::BUCKET;
-use crate::it::resign::pipelines::{KEYS, RESIZE, batch_request, get, send_batch};
+use crate::it::resign::pipelines::{KEYS, RESIZE, batch_request, get, send_batch, store_photos};
 
 /// Of sessions that end within the test, at a whole second.
 const SHORT_LIFETIME: Duration = Duration::from_secs(4);
-
-fn store_photos(lab: &Lab) -> Result<()> {
-    for (key, photo) in KEYS.iter().zip(photos()?.into_values()) {
-        lab.direct.store(&format!("{BUCKET}/{key}"), photo)?;
-    }
-    Ok(())
-}
 
 fn read(lab: &Lab) -> Result<Response> {
     lab.through.call("GET", &format!("{BUCKET}/{}", KEYS[0]))
@@ -37,7 +30,7 @@ fn requests_over_several_lifetimes_all_succeed() -> Result<()> {
     let Some(lab) = Lab::start_with(Backend::Embedded, SHORT_LIFETIME, &[])? else {
         return Ok(());
     };
-    store_photos(&lab)?;
+    store_photos(&lab.direct)?;
     let start = Instant::now();
     let mut round = 0;
     while start.elapsed() < SHORT_LIFETIME * 3 {
@@ -70,7 +63,7 @@ fn a_refused_token_is_replaced_once() -> Result<()> {
     let Some(lab) = Lab::start()? else {
         return Ok(());
     };
-    store_photos(&lab)?;
+    store_photos(&lab.direct)?;
     let target = format!("{BUCKET}/{}", KEYS[0]);
     let operations: [(&str, &dyn Fn() -> Result<()>); 5] = [
         ("GET", &|| check_ok(&read(&lab)?)),
@@ -128,7 +121,7 @@ fn concurrent_requests_share_one_renewal() -> Result<()> {
     let Some(lab) = Lab::start()? else {
         return Ok(());
     };
-    store_photos(&lab)?;
+    store_photos(&lab.direct)?;
     check_ok(&read(&lab)?)?;
     let issued = lab.front.issued().len();
     lab.front.revoke_sessions();

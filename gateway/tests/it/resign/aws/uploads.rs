@@ -9,7 +9,7 @@ use crate::it::resign::{
     bodies::{PAYLOADS, bytes, upload},
 };
 
-const LENGTH: usize = 70_001;
+const BODY_BYTES: usize = 70_001;
 
 /// The store refuses before it asks for the body, so the gateway still has all of it.
 #[test]
@@ -21,7 +21,7 @@ fn an_upload_that_waits_is_retried() -> Result<()> {
         let bucket = format!("/waits-{number}");
         lab.create_elsewhere(&bucket)?;
         let target = format!("{bucket}/new");
-        let request = upload(&lab.through, &target, payload, LENGTH)?.header("Expect", "100-continue");
+        let request = upload(&lab.through, &target, payload, BODY_BYTES)?.header("Expect", "100-continue");
         let mut raw = Raw::connect(lab.through.address)?;
         raw.write(&request.head())?;
         let head = raw.head()?;
@@ -29,7 +29,7 @@ fn an_upload_that_waits_is_retried() -> Result<()> {
         raw.write(&request.body)?;
         let answer = raw.read("PUT")?;
         ensure!(answer.status == 200, "{payload:?}: {}", answer.text());
-        lab.check_object(&target, &bytes(LENGTH))
+        lab.check_object(&target, &bytes(BODY_BYTES))
             .with_context(|| format!("{payload:?}"))?;
         assert_eq!(refusals(&lab.front.record()), number + 1, "{payload:?}");
     }
@@ -47,12 +47,12 @@ fn an_upload_that_does_not_wait_succeeds_at_the_second_attempt() -> Result<()> {
         let bucket = format!("/hurries-{number}");
         lab.create_elsewhere(&bucket)?;
         let target = format!("{bucket}/new");
-        let first = upload(&lab.through, &target, payload, LENGTH)?.send(lab.through.address)?;
+        let first = upload(&lab.through, &target, payload, BODY_BYTES)?.send(lab.through.address)?;
         check_slow_down(&first).with_context(|| format!("{payload:?}"))?;
         assert_eq!(lab.direct.call("GET", &target)?.status, 404, "{payload:?}");
-        let second = upload(&lab.through, &target, payload, LENGTH)?.send(lab.through.address)?;
+        let second = upload(&lab.through, &target, payload, BODY_BYTES)?.send(lab.through.address)?;
         ensure!(second.status == 200, "{payload:?}: {}", second.text());
-        lab.check_object(&target, &bytes(LENGTH))
+        lab.check_object(&target, &bytes(BODY_BYTES))
             .with_context(|| format!("{payload:?}"))?;
     }
     assert_eq!(lab.front.redirected_connections(), 0);

@@ -6,7 +6,8 @@ use pushdown_testkit::{Backend, Keys, ScriptedOrigin, model_folder, onnxruntime,
 use super::{BATCH, codes, post, rows, unsigned};
 use crate::it::resign::pipelines::{Lab, RESIZE};
 use crate::it::resign::{
-    Client, EVERYTHING, Grant, KeysFile, accept, binary, error_of, identity, key_block, launch, trainer,
+    Client, EVERYTHING, Grant, KeysFile, accept, binary, error_of, identity, key_block,
+    key_block_with_models, launch, trainer,
 };
 
 /// May read objects of 2024 for pipelines.
@@ -113,9 +114,8 @@ fn pipelines_need_a_grant_that_allows_them() -> Result<()> {
 fn models_need_the_right_of_the_key() -> Result<()> {
     let origin = ScriptedOrigin::start(accept)?;
     let allowed = Keys::new("TESTMODELS000001", "secret-with-a-model");
-    let block = key_block(&allowed, "gateway", &[EVERYTHING]);
     let blocks = [
-        block.replace("upstream =", "models = [\"squeezenet\"]\nupstream ="),
+        key_block_with_models(&allowed, &["squeezenet"]),
         key_block(&trainer(), "gateway", &[EVERYTHING]),
     ];
     let (keys_file, folder) = (KeysFile::new(&blocks)?, model_folder(&["squeezenet"])?);

@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use pushdown::{MergeRule, SchemaRule, wire::BatchRequest};
-use pushdown_testkit::{Exchange, Gateway, Keys, Parquet, Request, Response, ScriptedOrigin, eventually};
-use pushdown_testkit::{photos, ranged};
+use pushdown_testkit::{Exchange, Gateway, Keys, Parquet, Raw, Response, ScriptedOrigin};
+use pushdown_testkit::{eventually, photos, ranged};
 
 use super::{codes, post, sha256, unsigned};
 use crate::it::resign::pipelines::RESIZE;
-use crate::it::resign::{Client, EVERYTHING, KeysFile, error_of, identity, key_block, launch, trainer};
+use crate::it::resign::{
+    Client, EVERYTHING, KeysFile, error_of, identity, key_block, launch, trainer, wait_for_reload,
+};
 
-/// Longest wait for a reload of the keys file.
+/// Longest wait for a request to the store.
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn photo() -> Result<Vec<u8>> {
@@ -86,24 +88,29 @@ impl Lab {
         Client::new(&trainer(), self.gateway.listen())
     }
 
-    /// Sends a request, and withdraws the key while the store waits with its answer to the request number `requests`.
-    fn send(&self, request: &Request, requests: usize) -> Result<Result<Response>> {
-        let address = self.gateway.listen();
+    /// Calls `send`, and withdraws the key while the store delays its answer to the request number `requests`.
+    fn withdraw_during<T: Send>(&self, requests: usize, send: impl FnOnce() -> T + Send) -> Result<T> {
         thread::scope(|scope| {
-            let answer = scope.spawn(|| request.send(address));
+            let answer = scope.spawn(send);
             eventually("the store is asked", LIMIT, || {
                 Ok((self.origin.requests().len() >= requests).then_some(()))
             })?;
             let other = Keys::new("TESTOTHERKEY0001", "secret-of-another-key");
             self.keys_file
                 .write(&key_block(&other, "gateway", &[EVERYTHING]))?;
-            eventually("the key is withdrawn", LIMIT, || {
-                Ok(self.gateway.log()?.contains("keys file reloaded").then_some(()))
-            })?;
+            wait_for_reload(&self.gateway)?;
             self.is_withdrawn.store(true, Ordering::Release);
             answer.join().ok().context("the client panicked")
         })
     }
+}
+
+/// Whether an error is that of a body without its end, and not a timeout.
+fn is_truncation(error: &anyhow::Error) -> bool {
+    let is_reset = error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::ConnectionReset);
+    is_reset || error.to_string().starts_with("truncated body")
 }
 
 #[test]
@@ -113,7 +120,7 @@ fn a_withdrawn_key_ends_its_batches() -> Result<()> {
     let client = lab.client();
     let request = client.sign(post(&client, &repeated("/photos/a.jpg", RESIZE, 5)?)?)?;
     // The second sample was allowed before.
-    let answer = lab.send(&request, 2)??;
+    let answer = lab.withdraw_during(2, || request.send(client.address))??;
     let denied = "AccessDenied";
     assert_eq!(codes(answer)?, ["", "", denied, denied, denied]);
     assert_eq!(lab.origin.requests().len(), 2);
@@ -135,9 +142,18 @@ fn a_withdrawn_key_ends_its_scans() -> Result<()> {
     let lab = Lab::start(3, move |exchange| ranged(exchange, &object, "one"))?;
     let client = lab.client();
     let request = client.sign(post(&client, &table()?)?)?;
-    // An answer without its end, if it had begun.
-    if let Ok(answer) = lab.send(&request, 4)? {
-        assert_eq!(error_of(&answer), (403, "AccessDenied".to_owned()));
+    let (head, answer) = lab.withdraw_during(4, || -> Result<_> {
+        let mut raw = Raw::connect(client.address)?;
+        raw.write(&[request.head(), request.body.clone()].concat())?;
+        let incoming = raw.begin("POST")?;
+        Ok((incoming.head.clone(), incoming.finish()))
+    })??;
+    // The answer is truncated if its head had been sent, and a refusal otherwise.
+    if head.status == 200 {
+        let error = answer.err().context("the scan is complete")?;
+        ensure!(is_truncation(&error), "{error:?}");
+    } else {
+        assert_eq!(error_of(&answer?), (403, "AccessDenied".to_owned()));
     }
     let requests = lab.origin.requests().len();
     ensure!(requests < ROW_GROUPS / 2, "{requests} requests");

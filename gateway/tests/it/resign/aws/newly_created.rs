@@ -1,23 +1,21 @@
-//! A bucket that is so young that the store redirects to another address for a while.
+//! A newly created bucket: the store redirects requests for it to another address for a while.
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{Raw, photos};
+use pushdown_testkit::Raw;
 
 use super::{Lab, check_slow_down};
 use crate::it::resign::BUCKET;
-use crate::it::resign::pipelines::{KEYS, RESIZE, batch_request, get, send_batch};
+use crate::it::resign::pipelines::{KEYS, RESIZE, batch_request, get, send_batch, store_photos};
 
 #[test]
-fn a_young_bucket_is_slow_and_works_later() -> Result<()> {
+fn a_newly_created_bucket_is_slow_and_works_later() -> Result<()> {
     let Some(lab) = Lab::start()? else {
         return Ok(());
     };
-    for (key, photo) in KEYS.iter().zip(photos()?.into_values()) {
-        lab.direct.store(&format!("{BUCKET}/{key}"), photo)?;
-    }
+    store_photos(&lab.direct)?;
     let target = format!("{BUCKET}/{}", KEYS[0]);
-    let elsewhere = lab.front.redirection_target().to_string();
-    lab.front.set_young("photos", true);
+    let redirect_target = lab.front.redirect_target().to_string();
+    lab.front.set_newly_created("photos", true);
     for (style, client) in lab.clients() {
         let requests = [
             client.request("GET", &target),
@@ -35,15 +33,15 @@ fn a_young_bucket_is_slow_and_works_later() -> Result<()> {
             let answer = client.send(request)?;
             check_slow_down(&answer).with_context(|| name.clone())?;
             let shown = format!("{:?} {}", answer.headers, answer.text());
-            ensure!(!shown.contains(&elsewhere), "{name}: {shown}");
+            ensure!(!shown.contains(&redirect_target), "{name}: {shown}");
         }
     }
     for row in send_batch(&lab.through, &batch_request(&lab.through, RESIZE)?)? {
-        let error = row.err().context("a value of a young bucket")?;
+        let error = row.err().context("a value of a newly created bucket")?;
         ensure!(error.code == "SlowDown", "{error}");
-        ensure!(!error.to_string().contains(&elsewhere), "{error}");
+        ensure!(!error.to_string().contains(&redirect_target), "{error}");
     }
-    lab.front.set_young("photos", false);
+    lab.front.set_newly_created("photos", false);
     assert_eq!(lab.through.call("GET", &target)?.status, 200);
     assert_eq!(get(&lab.through, KEYS[0], RESIZE, "0")?.status, 200);
     assert_eq!(lab.direct.call("GET", &format!("{BUCKET}/new"))?.status, 404);
@@ -57,7 +55,7 @@ fn an_upload_that_waits_is_refused_without_its_body() -> Result<()> {
     let Some(lab) = Lab::start()? else {
         return Ok(());
     };
-    lab.front.set_young("photos", true);
+    lab.front.set_newly_created("photos", true);
     let upload = lab
         .through
         .request("PUT", &format!("{BUCKET}/new"))

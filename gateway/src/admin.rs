@@ -1,5 +1,6 @@
 //! Health, metrics and status on a separate port.
 
+mod access;
 mod status;
 
 use std::io;
@@ -23,11 +24,12 @@ use tower_service::Service as _;
 
 use crate::body::Body;
 use crate::cache::ResultCache;
-use crate::config;
+use crate::config::{self, Secret};
 use crate::models::ModelRegistry;
 use crate::origin::Origin;
 use crate::server::{self, Handler, Server};
 use crate::telemetry::{self, Metrics};
+use access::PageAccess;
 
 /// Content type of the metrics page.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -49,6 +51,10 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Config {
     /// Address to listen on; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// What readers of the pages send, except for those about health. Default: none.
+    pub token: Option<Secret>,
+    /// Whether only a loopback address may do without a token.
+    pub requires_token: bool,
 }
 
 /// The data that the pages show.
@@ -72,7 +78,10 @@ pub struct PageSources {
 
 /// A bound admin port, not serving yet.
 #[derive(Debug)]
-pub struct Admin(Server);
+pub struct Admin {
+    server: Server,
+    access: PageAccess,
+}
 
 #[derive(Debug)]
 struct PageState {
@@ -84,6 +93,11 @@ struct PageState {
 impl Config {
     /// Binds the port.
     pub async fn build(self) -> io::Result<Admin> {
+        let access = match self.token {
+            Some(token) => PageAccess::Token(token),
+            None if self.requires_token && !self.listen.ip().is_loopback() => PageAccess::Nobody,
+            None => PageAccess::Everyone,
+        };
         let server = server::Config {
             listen: self.listen,
             tls: None,
@@ -96,7 +110,8 @@ impl Config {
             },
         };
         // Separate metrics: the gauge of connections counts S3 clients only.
-        server.build(&Metrics::default()).await.map(Admin)
+        let server = server.build(&Metrics::default()).await?;
+        Ok(Admin { server, access })
     }
 }
 
@@ -105,7 +120,7 @@ impl Config {
 impl Admin {
     /// The bound address.
     pub fn address(&self) -> SocketAddr {
-        self.0.address()
+        self.server.address()
     }
 
     /// Serves until the process ends, also while the gateway drains, so that monitors see the end of the drain.
@@ -122,18 +137,26 @@ impl Admin {
             .route("/metrics", get(metrics))
             .route("/status.json", get(status))
             .with_state(pages);
-        self.0
-            .serve(Arc::new(PageRouter(router)), CancellationToken::new())
-            .await;
+        let pages = PageRouter {
+            router,
+            access: self.access,
+        };
+        self.server.serve(Arc::new(pages), CancellationToken::new()).await;
     }
 }
 
 /// The router of all pages.
-struct PageRouter(Router);
+struct PageRouter {
+    router: Router,
+    access: PageAccess,
+}
 
 impl Handler for PageRouter {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        match self.0.clone().call(request).await {
+        if let Some(refusal) = self.access.refusal(request.uri().path(), request.headers()) {
+            return refusal;
+        }
+        match self.router.clone().call(request).await {
             Ok(answer) => answer.map(|body| body.map_err(Into::into).boxed_unsync()),
             Err(never) => match never {},
         }

@@ -88,6 +88,8 @@ impl App {
             .with_context(|| format!("listen {}", config.listen))?;
         let admin = admin::Config {
             listen: config.admin_listen,
+            token: config.admin_token.clone(),
+            requires_token: config.resign.is_some(),
         }
         .build()
         .await;

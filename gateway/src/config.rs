@@ -30,6 +30,7 @@ pub use settings::Settings;
 pub use store::{Store, StoreFolder};
 
 use crate::telemetry::logs::{self, LogFormat};
+pub use values::Secret;
 use values::{Text, duration, size};
 
 /// A validated configuration.
@@ -45,6 +46,9 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Listen address for health, metrics and status.
     pub admin_listen: SocketAddr,
+    /// What readers of metrics and status send. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub admin_token: Option<Secret>,
     /// Certificate and key, to serve S3 over TLS.
     pub tls: Option<Tls>,
     /// File to write the bound addresses to when everything is served.
@@ -79,6 +83,9 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
+/// Shortest token of the admin port.
+const MIN_ADMIN_TOKEN_BYTES: usize = 16;
+
 // === impl Config ===
 
 const fn loopback(port: u16) -> SocketAddr {
@@ -101,6 +108,7 @@ impl Config {
             models: Models::validate(settings, &mut faults),
             listen: faults.address("listen", settings.listen.as_ref(), loopback(9900)),
             admin_listen: faults.address("admin-listen", settings.admin_listen.as_ref(), loopback(9901)),
+            admin_token: admin_token(settings, &mut faults),
             tls: tls(settings, &mut faults),
             ready_file: settings.ready_file.as_ref().map(path),
             memory_budget,
@@ -142,6 +150,14 @@ impl Config {
         }
         faults.into_result(config)
     }
+}
+
+fn admin_token(settings: &Settings, faults: &mut Faults) -> Option<Secret> {
+    let Text(token) = settings.admin_token.as_ref()?;
+    if token.len() < MIN_ADMIN_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        faults.add("admin-token: expected 16 or more characters of visible ASCII");
+    }
+    Some(Secret::new(token.clone()))
 }
 
 fn tls(settings: &Settings, faults: &mut Faults) -> Option<Tls> {

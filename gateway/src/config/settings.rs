@@ -90,6 +90,15 @@ pub struct Settings {
         help_heading = "Addresses"
     )]
     pub admin_listen: Option<Text>,
+    /// Token for metrics and status, sent as `Authorization: Bearer TOKEN`; set it in the environment rather than as a flag. In
+    /// re-sign mode these pages need it, unless the address is loopback
+    #[arg(
+        long,
+        env = "PUSHDOWN_ADMIN_TOKEN",
+        value_name = "TOKEN",
+        help_heading = "Addresses"
+    )]
+    pub admin_token: Option<Text>,
     /// PEM file of the certificate chain, to serve S3 over TLS
     #[arg(
         long,
@@ -237,7 +246,7 @@ impl Settings {
         merge!(
             settings, fallback,
             upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
-            execution_provider, listen, admin_listen, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads,
+            execution_provider, listen, admin_listen, admin_token, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads,
             drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; resign, limits
         )
     }

@@ -190,3 +190,19 @@ fn the_effective_configuration_masks_secrets() {
     };
     insta::assert_snapshot!(serde_json::to_string(&Config::validate(&typed).unwrap()).unwrap());
 }
+
+#[test]
+fn an_admin_token_is_long_and_masked() {
+    let settings = |token: &str| Settings {
+        upstream: Some("http://store:9000".into()),
+        admin_token: Some(token.into()),
+        ..Settings::default()
+    };
+    let config = Config::validate(&settings("sixteen-letters!")).unwrap();
+    let shown = format!("{config:?} {}", serde_json::to_string(&config).unwrap());
+    assert!(shown.contains("***") && !shown.contains("sixteen"), "{shown}");
+    for wrong in ["fifteen-letters", "sixteen letters!!", "sixteen-letters\u{e9}"] {
+        let faults = Config::validate(&settings(wrong)).unwrap_err().to_string();
+        assert!(faults.contains("admin-token: expected 16 or more"), "{faults}");
+    }
+}

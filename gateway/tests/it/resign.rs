@@ -19,6 +19,7 @@ mod pipelines;
 mod refusals;
 mod reload;
 mod result_cache;
+mod routes;
 mod scans;
 mod signed_batches;
 

@@ -1,0 +1,88 @@
+//! Every route needs a verified key, and the admin port a token.
+
+use anyhow::{Result, bail, ensure};
+use pushdown_gateway::routes::Route;
+use pushdown_testkit::{Request, ScriptedOrigin};
+
+use super::{EVERYTHING, KeysFile, accept, error_of, identity, key_block, launch, trainer};
+
+/// Requests of a route, unsigned. A new route fails here until it has some.
+fn requests(route: &str) -> Result<Vec<Request>> {
+    let batch = r#"{"pipeline": "decode", "samples": [{"path": "/photos/a.jpg"}]}"#;
+    let requests = match route {
+        "forward" => vec![
+            Request::new("GET", "/"),
+            Request::new("GET", "/photos/a.jpg"),
+            Request::new("HEAD", "/photos/a.jpg"),
+            Request::new("PUT", "/photos/a.jpg").body("x"),
+            Request::new("POST", "/photos?delete").body("<Delete/>"),
+            Request::new("DELETE", "/photos/a.jpg"),
+            Request::new("OPTIONS", "/photos/a.jpg"),
+        ],
+        "pipeline" => vec![
+            Request::new("GET", "/photos/a.jpg?x-pushdown-pipeline=decode"),
+            Request::new("HEAD", "/photos/a.jpg").header("x-pushdown-pipeline", "decode"),
+        ],
+        "batch" => vec![Request::new("POST", "/_pushdown/v1/batch").body(batch)],
+        "models" => vec![
+            Request::new("GET", "/_pushdown/v1/models"),
+            Request::new("GET", &format!("/_pushdown/v1/models/{}", "0".repeat(64))),
+        ],
+        other => bail!("the route {other} has no requests in this test"),
+    };
+    Ok(requests)
+}
+
+#[test]
+fn every_route_needs_a_verified_key() -> Result<()> {
+    let origin = ScriptedOrigin::start(accept)?;
+    let keys_file = KeysFile::new(&[key_block(&trainer(), "gateway", &[EVERYTHING])])?;
+    let gateway = launch(origin.address(), &identity(), &keys_file, &[])?;
+    for route in Route::NAMES {
+        for request in requests(route)? {
+            let answer = request
+                .clone()
+                .header("Host", &gateway.listen().to_string())
+                .send(gateway.listen())?;
+            let (status, code) = error_of(&answer);
+            let is_denied = status == 403 && (code == "AccessDenied" || request.method == "HEAD");
+            ensure!(
+                is_denied,
+                "{route}: {} {}: {answer:?}",
+                request.method,
+                request.target
+            );
+        }
+    }
+    assert_eq!(origin.connections(), 0, "the store was asked");
+    Ok(())
+}
+
+#[test]
+fn the_admin_port_needs_a_token_beyond_loopback() -> Result<()> {
+    const TOKEN: &str = "--admin-token=a-token-of-this-test";
+    let origin = ScriptedOrigin::start(accept)?;
+    let keys_file = KeysFile::new(&[key_block(&trainer(), "gateway", &[EVERYTHING])])?;
+    let everywhere = "--admin-listen=0.0.0.0:0";
+    for (flags, plain, with_token) in [
+        (vec![], 200, 200),
+        (vec![everywhere], 403, 403),
+        (vec![TOKEN], 401, 200),
+        (vec![everywhere, TOKEN], 401, 200),
+    ] {
+        let gateway = launch(origin.address(), &identity(), &keys_file, &flags)?;
+        for page in ["/", "/metrics", "/status.json"] {
+            assert_eq!(gateway.page(page)?.status, plain, "{flags:?}: {page}");
+            let request = Request::new("GET", page)
+                .header("Host", "gateway")
+                .header("Authorization", "Bearer a-token-of-this-test");
+            assert_eq!(
+                request.send(gateway.admin())?.status,
+                with_token,
+                "{flags:?}: {page}"
+            );
+        }
+        assert_eq!(gateway.page("/healthz")?.status, 200);
+    }
+    Ok(())
+}

@@ -214,7 +214,8 @@ fn a_scan_of_a_minute_outlives_its_signature_of_seconds() -> Result<()> {
         row_group: 2000,
     };
     let object = parquet.write()?;
-    let pause = Duration::from_secs(1);
+    // Some row groups are read at the same time.
+    let pause = Duration::from_secs(8);
     let (origin, _keys_file, gateway) = slow(pause, move |exchange| ranged(exchange, &object, "one"))?;
     let client = Client::new(&trainer(), gateway.listen());
     let started = Instant::now();
@@ -222,7 +223,7 @@ fn a_scan_of_a_minute_outlives_its_signature_of_seconds() -> Result<()> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.text().lines().count(), 2000 * ROW_GROUPS + 1);
     ensure!(
-        started.elapsed() > Duration::from_secs(30),
+        started.elapsed() > Duration::from_mins(1),
         "{:?}, {} requests",
         started.elapsed(),
         origin.requests().len()

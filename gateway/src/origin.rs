@@ -130,7 +130,7 @@ impl Origin {
         loop {
             let request = Request::from_parts(attempts.next(&self.endpoint)?, ());
             let answer = self.client.send_without_body(request).await;
-            let answer = answer.inspect_err(|_| attempts.forget_region())?;
+            let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
             if let AttemptResult::Final(answer) = attempts.evaluate(self.forward(answer, ())).await {
                 return answer;
             }
@@ -169,7 +169,7 @@ impl Origin {
             };
             let request = Request::from_parts(head, body.boxed_unsync());
             let answer = self.client.send(request, progress).await;
-            let answer = answer.inspect_err(|_| attempts.forget_region())?;
+            let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
             let answer = self.forward(answer, Arc::clone(&guard));
             if let AttemptResult::Final(answer) = attempts.evaluate(answer).await {
                 return answer;

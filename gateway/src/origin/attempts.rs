@@ -90,9 +90,13 @@ impl Attempts {
         }
     }
 
-    /// Forgets the region of the last attempt, which ended without an answer.
-    pub(super) fn forget_region(&self) {
-        if let Some(bucket) = &self.bucket {
+    /// Forgets the region of the last attempt if the store could not be reached: its host may not exist.
+    pub(super) fn forget_region(&self, error: &Error) {
+        if let Some(bucket) = self
+            .bucket
+            .as_ref()
+            .filter(|_| error.kind() == ErrorKind::OriginUnavailable)
+        {
             self.signing.regions().forget(bucket);
         }
     }

@@ -10,7 +10,7 @@ use http::{HeaderValue, Uri, Version};
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::address::AddressStyle;
 
-/// The domain of AWS. In China it has another suffix.
+/// The domains of AWS, the second one in China.
 const AWS_DOMAINS: [&str; 2] = ["amazonaws.com", "amazonaws.com.cn"];
 
 /// The store's address.
@@ -83,7 +83,7 @@ impl Endpoint {
         Ok(host)
     }
 
-    /// The authority for a region: with virtual hosts the configured one, with the other region in place of its own after `s3`.
+    /// The authority for a region. With virtual hosts, `region` replaces the configured region after `s3.` in the host.
     fn regional(&self, region: &str) -> Result<Authority> {
         if region == self.region || self.style == AddressStyle::Path {
             return Ok(self.authority.clone());

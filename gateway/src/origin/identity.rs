@@ -93,7 +93,7 @@ impl StoreIdentity {
     pub async fn start(&self, is_needed_now: bool) -> IdentityRefresher {
         if is_needed_now {
             let first = tokio::time::timeout(FIRST_FETCH_TIMEOUT, self.refresh()).await;
-            if !matches!(first, Ok(Ok(_))) {
+            if !matches!(first, Ok(Ok(()))) {
                 self.0.needed.notify_one();
             }
         }
@@ -153,7 +153,7 @@ impl StoreIdentity {
         }
         *last_fetch = Some(Instant::now());
         match self.fetch().await {
-            Ok(_) => is_other(),
+            Ok(()) => is_other(),
             Err(reason) => {
                 tracing::warn!(%reason, "the store refuses the gateway's credentials as expired, and there are no others");
                 false
@@ -162,14 +162,14 @@ impl StoreIdentity {
     }
 
     /// Fetches credentials as the background task does.
-    async fn refresh(&self) -> Result<Option<Duration>, FetchFailure> {
+    async fn refresh(&self) -> Result<(), FetchFailure> {
         let mut last_fetch = self.0.last_fetch.lock().await;
         *last_fetch = Some(Instant::now());
         self.fetch().await
     }
 
-    /// Fetches credentials, and returns how long they live; `None` is forever.
-    async fn fetch(&self) -> Result<Option<Duration>, FetchFailure> {
+    /// Fetches credentials, and uses them from now on.
+    async fn fetch(&self) -> Result<(), FetchFailure> {
         let fetching = self.0.provider.provide_credentials();
         let credentials = match tokio::time::timeout(FETCH_TIMEOUT, fetching).await {
             Ok(Ok(credentials)) => credentials,
@@ -177,20 +177,16 @@ impl StoreIdentity {
             Err(_elapsed) => return Err(FetchFailure::Timeout),
         };
         let fetched_at = SystemTime::now();
-        let life = match credentials.expiry() {
-            None => None,
-            Some(expiry) => match expiry.duration_since(fetched_at) {
-                Ok(life) => Some(life),
-                Err(_expired) => return Err(FetchFailure::Expired),
-            },
-        };
+        if credentials.expiry().is_some_and(|expiry| expiry < fetched_at) {
+            return Err(FetchFailure::Expired);
+        }
         let fetched = CurrentCredentials {
             identity: credentials.clone().into(),
             credentials,
             fetched_at,
         };
         self.0.current.store(Some(Arc::new(fetched)));
-        Ok(life)
+        Ok(())
     }
 
     /// Time until half of the life of the credentials is over. `None` without credentials that end.

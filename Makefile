@@ -58,7 +58,7 @@ test-features: ## Compile gateway, command line and client without models and ta
 
 test-clients: setup ## Test boto3, aws-cli, s3fs, pyarrow, obstore and s3torchconnector against the gateway in front of two stores
 	@$(CARGO) test $(ALL) --no-run --quiet
-	@.venv/bin/python -m pytest -q tests/clients
+	@.venv/bin/python -m pytest -q -n 2 --dist worksteal tests/clients
 
 test-python: setup ## Check the types of the Python package, and test it with numpy, pyarrow, polars, duckdb and pandas against the gateway
 	@scripts/setup.sh python
@@ -69,7 +69,7 @@ test-python: setup ## Check the types of the Python package, and test it with nu
 	@scripts/python.sh ruff check --quiet --config python/pyproject.toml python examples/pytorch
 	@scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown --exclude /torch/
 	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/unit
-	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/gateway
+	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n 2 --dist worksteal python/tests/gateway
 
 test-python-torch: setup ## Check the types and test the package's loader and data sets with PyTorch, and train the example (5 GB of wheels)
 	@scripts/setup.sh python-torch

@@ -8,12 +8,14 @@
 //!   the address of a listener that counts its visitors.
 //! - `HEAD` gets the status and the headers of a refusal, and no document.
 //! - All other requests are signed again for the store, in path style. Bodies flow, and are not collected.
+//! - Sessions come from the sources of AWS's chain of credentials, at one further address.
 
 mod address;
 mod forward;
 mod refusal;
 mod rules;
 mod sessions;
+mod sources;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,15 +35,17 @@ use forward::Store;
 use refusal::Refusal;
 use rules::Rules;
 use sessions::Sessions;
+use sources::Sources;
 
 pub use rules::MovedAnswer;
-pub use sessions::CredentialsAnswer;
+pub use sessions::IssuedSession;
+pub use sources::CredentialsAnswer;
 
-/// A front of a store, and an endpoint that issues credentials for it. Both close when dropped.
+/// A front of a store, and the sources of credentials for it. Both close when dropped.
 #[derive(Debug)]
 pub struct AwsFront {
     origin: ScriptedOrigin,
-    credentials: ScriptedOrigin,
+    sources: ScriptedOrigin,
     redirect_target: ScriptedOrigin,
     front: Arc<Front>,
 }
@@ -50,6 +54,7 @@ pub struct AwsFront {
 struct Front {
     store: Store,
     sessions: Sessions,
+    sources: Sources,
     rules: Mutex<Rules>,
     record: Mutex<FrontRecord>,
 }
@@ -61,6 +66,8 @@ pub struct FrontRecord {
     pub hosts: BTreeMap<String, usize>,
     /// Refusals by code.
     pub refusals: BTreeMap<&'static str, usize>,
+    /// Requests with a valid signature, by access key.
+    pub signers: BTreeMap<String, usize>,
     /// Requests forwarded to the store.
     pub forwarded: usize,
 }
@@ -92,13 +99,16 @@ impl AwsFront {
                 keys: keys.clone(),
             },
             sessions: Sessions::new(lifetime),
+            sources: Sources::default(),
             rules: Mutex::new(Rules::new(region, redirect_target.address())),
             record: Mutex::default(),
         });
-        let (origin_front, credentials_front) = (Arc::clone(&front), Arc::clone(&front));
+        let (origin_front, sources_front) = (Arc::clone(&front), Arc::clone(&front));
         Ok(Self {
             origin: ScriptedOrigin::start(move |exchange| origin_front.answer(exchange))?,
-            credentials: ScriptedOrigin::start(move |exchange| credentials_front.sessions.answer(exchange))?,
+            sources: ScriptedOrigin::start(move |exchange| {
+                sources_front.sources.answer(exchange, &sources_front.sessions)
+            })?,
             redirect_target,
             front,
         })
@@ -115,9 +125,29 @@ impl AwsFront {
         format!("http://s3.{region}.localhost:{}", self.address().port())
     }
 
-    /// The URL of the credentials endpoint.
+    /// The URL of the endpoint of containers.
     pub fn credentials_url(&self) -> String {
-        format!("http://{}{}", self.credentials.address(), sessions::PATH)
+        self.sources_url() + sources::CONTAINER_PATH
+    }
+
+    /// The URL of the metadata of instances, and of the token service.
+    pub fn sources_url(&self) -> String {
+        format!("http://{}", self.sources.address())
+    }
+
+    /// The heads of all requests to the sources so far.
+    pub fn source_requests(&self) -> Vec<String> {
+        self.sources.requests()
+    }
+
+    /// Issues a session without a request, for sources that are no endpoints.
+    pub fn issue_session(&self) -> IssuedSession {
+        self.front.sessions.issue()
+    }
+
+    /// Lets the token service issue sessions of this role for this token from now on, and for no other.
+    pub fn accept_web_identity(&self, role: &str, token: &str) {
+        self.front.sources.accept_web_identity(role, token);
     }
 
     /// The credentials of all sessions issued so far.
@@ -125,9 +155,9 @@ impl AwsFront {
         self.front.sessions.issued()
     }
 
-    /// Sets how the credentials endpoint answers from now on.
+    /// Sets how all sources answer from now on.
     pub fn set_credentials_answer(&self, answer: CredentialsAnswer) {
-        self.front.sessions.set_answer(answer);
+        self.front.sources.set_answer(answer);
     }
 
     /// Refuses the tokens of all sessions issued so far, as if they had expired.
@@ -211,7 +241,8 @@ impl Front {
             Refusal::new("400 Bad Request", "InvalidURI", message)
         })?;
         let rules = self.rules.lock();
-        rules.check_signature(request, &address.region, &self.sessions, &self.store.keys)?;
+        let signer = rules.check_signature(request, &address.region, &self.sessions, &self.store.keys)?;
+        *self.record.lock().signers.entry(signer).or_default() += 1;
         rules.check_place(request, &address)?;
         Ok(address)
     }

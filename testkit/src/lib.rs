@@ -26,7 +26,7 @@ mod throttle;
 mod weed;
 mod world;
 
-pub use aws_front::{AwsFront, CredentialsAnswer, FrontRecord, MovedAnswer};
+pub use aws_front::{AwsFront, CredentialsAnswer, FrontRecord, IssuedSession, MovedAnswer};
 pub use backend::{Backend, Store};
 pub use gateway::{Gateway, find_gateway};
 pub use juicefs::JuiceFs;

@@ -25,13 +25,15 @@ pub fn check(directives: &str) -> Result<(), String> {
 
 /// Starts logging, once per process. Falls back to `info` for directives that [`check`] refuses.
 ///
-/// The embedded store logs each refusal as an error, so its logs are off unless a directive names it.
+/// The embedded store logs each refusal as an error, so its logs are off unless a directive names it. So are those of AWS's profiles,
+/// `aws_config::profile`: they have the access key whenever credentials are fetched. Their failures are logged by the chain, too.
 pub fn init(directives: &str, format: LogFormat) {
-    let directives = if directives.contains("s3s") {
-        directives.to_owned()
+    let store = if directives.contains("s3s") {
+        ""
     } else {
-        format!("s3s=off,s3s_fs=off,{directives}")
+        "s3s=off,s3s_fs=off,"
     };
+    let directives = format!("aws_config::profile=off,{store}{directives}");
     let filter = EnvFilter::builder()
         .parse(directives)
         .unwrap_or_else(|_| EnvFilter::new("info"));

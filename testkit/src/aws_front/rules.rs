@@ -68,14 +68,14 @@ impl Rules {
         }
     }
 
-    /// Verifies the signature of a request to a host of `region`.
+    /// Verifies the signature of a request to a host of `region`, and returns its access key.
     pub(super) fn check_signature(
         &self,
         request: &Request,
         region: &str,
         sessions: &Sessions,
         store_keys: &Keys,
-    ) -> Result<(), Refusal> {
+    ) -> Result<String, Refusal> {
         let denied = |message: &str| Refusal::new("403 Forbidden", "AccessDenied", message);
         let authorization = Authorization::parse(request).ok_or_else(|| denied("Access Denied"))?;
         let time = signing_time(request)
@@ -109,7 +109,7 @@ impl Rules {
             return Err(Refusal::new("403 Forbidden", "RequestTimeTooSkewed", message));
         }
         if keys.has_signed(request).is_ok_and(|has_signed| has_signed) {
-            return Ok(());
+            return Ok(keys.access);
         }
         let message = "The request signature we calculated does not match the signature you provided. \
                        Check your key and signing method.";

@@ -1,39 +1,26 @@
-//! Temporary credentials, and the endpoint that issues them as that of ECS containers does.
+//! Temporary credentials, and what becomes of them.
 
-use std::io;
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, SecondsFormat, SubsecRound as _, Utc};
 use parking_lot::Mutex;
-use serde_json::json;
 
-use crate::origin::Exchange;
 use crate::sign::Keys;
 
-/// The path of the endpoint.
-pub(super) const PATH: &str = "/credentials";
-
-/// How the endpoint answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum CredentialsAnswer {
-    /// With the credentials of a new session.
-    #[default]
-    Session,
-    /// With 200 and a page of HTML, like the login page of a network.
-    Html,
-    /// With 500.
-    Failure,
+/// A session as its source hands it out.
+#[derive(Debug, Clone)]
+pub struct IssuedSession {
+    /// Its credentials.
+    pub keys: Keys,
+    /// Its end at a whole second, as in RFC 3339.
+    pub expires: String,
 }
 
-/// All sessions, and how to issue further ones.
+/// All sessions, and how long further ones live.
 #[derive(Debug)]
-pub(super) struct Sessions(Mutex<State>);
-
-#[derive(Debug)]
-struct State {
+pub(super) struct Sessions {
     lifetime: Duration,
-    answer: CredentialsAnswer,
-    sessions: Vec<Session>,
+    issued: Mutex<Vec<Session>>,
 }
 
 #[derive(Debug, Clone)]
@@ -68,15 +55,10 @@ pub(super) enum SessionError {
 
 impl Sessions {
     pub(super) fn new(lifetime: Duration) -> Self {
-        Self(Mutex::new(State {
+        Self {
             lifetime,
-            answer: CredentialsAnswer::default(),
-            sessions: Vec::new(),
-        }))
-    }
-
-    pub(super) fn set_answer(&self, answer: CredentialsAnswer) {
-        self.0.lock().answer = answer;
+            issued: Mutex::default(),
+        }
     }
 
     /// Refuses the tokens of all sessions issued so far.
@@ -90,26 +72,21 @@ impl Sessions {
     }
 
     fn replace_validity(&self, validity: Validity) {
-        for session in &mut self.0.lock().sessions {
+        for session in &mut *self.issued.lock() {
             session.validity = validity;
         }
     }
 
     /// The credentials of all sessions issued so far.
     pub(super) fn issued(&self) -> Vec<Keys> {
-        let state = self.0.lock();
-        state
-            .sessions
-            .iter()
-            .map(|session| session.keys.clone())
-            .collect()
+        let issued = self.issued.lock();
+        issued.iter().map(|session| session.keys.clone()).collect()
     }
 
     /// The credentials that a request with this access key and this token must be signed with.
     pub(super) fn get(&self, access_key: &str, token: Option<&str>) -> Result<Keys, SessionError> {
-        let state = self.0.lock();
-        let session = state
-            .sessions
+        let issued = self.issued.lock();
+        let session = issued
             .iter()
             .find(|session| session.keys.access == access_key && session.validity != Validity::Forgotten)
             .ok_or(SessionError::Unknown)?;
@@ -122,10 +99,10 @@ impl Sessions {
         Ok(session.keys.clone())
     }
 
-    /// Issues a session, and returns the document of its credentials.
-    fn issue(&self) -> String {
-        let mut state = self.0.lock();
-        let number = state.sessions.len();
+    /// Issues a session.
+    pub(super) fn issue(&self) -> IssuedSession {
+        let mut issued = self.issued.lock();
+        let number = issued.len();
         let keys = Keys {
             token: Some(format!("IQoJb3JpZ2luX2VjEJr//token+of+session+{number:04}==")),
             ..Keys::new(
@@ -134,45 +111,16 @@ impl Sessions {
             )
         };
         // AWS names whole seconds.
-        let expires = DateTime::<Utc>::from(SystemTime::now() + state.lifetime).trunc_subsecs(0);
-        let document = json!({
-            "AccessKeyId": keys.access,
-            "SecretAccessKey": keys.secret,
-            "Token": keys.token,
-            "Expiration": expires.to_rfc3339_opts(SecondsFormat::Secs, true),
-        });
-        state.sessions.push(Session {
-            keys,
+        let expires = DateTime::<Utc>::from(SystemTime::now() + self.lifetime).trunc_subsecs(0);
+        issued.push(Session {
+            keys: keys.clone(),
             expires: expires.into(),
             validity: Validity::Accepted,
         });
-        document.to_string()
-    }
-
-    /// Answers a request of the endpoint.
-    pub(super) fn answer(&self, exchange: &mut Exchange) -> io::Result<()> {
-        let is_credentials = exchange.head.starts_with(&format!("GET {PATH} "));
-        let answer = self.0.lock().answer;
-        let (status, kind, body) = match answer {
-            _ if !is_credentials => ("404 Not Found", "text/plain", "not found".to_owned()),
-            CredentialsAnswer::Session => ("200 OK", "application/json", self.issue()),
-            CredentialsAnswer::Html => {
-                let page = "<!DOCTYPE html><title>Log in</title><p>Accept the terms";
-                ("200 OK", "text/html", page.to_owned())
-            }
-            CredentialsAnswer::Failure => {
-                let document = json!({"code": "InternalServerError", "message": "try again"});
-                (
-                    "500 Internal Server Error",
-                    "application/json",
-                    document.to_string(),
-                )
-            }
-        };
-        let length = body.len();
-        exchange.send(format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
-        ))
+        IssuedSession {
+            keys,
+            expires: expires.to_rfc3339_opts(SecondsFormat::Secs, true),
+        }
     }
 }
 
@@ -183,18 +131,15 @@ mod tests {
     #[test]
     fn a_session_needs_its_token_and_its_time() {
         let sessions = Sessions::new(Duration::from_mins(1));
-        let document: serde_json::Value = serde_json::from_str(&sessions.issue()).unwrap();
-        let expires = document["Expiration"].as_str().unwrap();
+        let session = sessions.issue();
+        let expires = session.expires;
         assert!(
-            DateTime::parse_from_rfc3339(expires).is_ok() && expires.ends_with('Z'),
+            DateTime::parse_from_rfc3339(&expires).is_ok() && expires.ends_with('Z'),
             "{expires}"
         );
-        let (access, token) = (
-            document["AccessKeyId"].as_str().unwrap(),
-            document["Token"].as_str(),
-        );
+        let (access, token) = (session.keys.access.as_str(), session.keys.token.as_deref());
         let keys = sessions.get(access, token).unwrap();
-        assert_eq!(keys.secret, document["SecretAccessKey"]);
+        assert_eq!(keys.secret, session.keys.secret);
         assert_eq!(sessions.get("another", token).unwrap_err(), SessionError::Unknown);
         for other in [None, Some("another")] {
             assert_eq!(
@@ -214,8 +159,7 @@ mod tests {
     #[test]
     fn a_session_expires() {
         let sessions = Sessions::new(Duration::ZERO);
-        sessions.issue();
-        let keys = sessions.issued().remove(0);
+        let keys = sessions.issue().keys;
         let found = sessions.get(&keys.access, keys.token.as_deref());
         assert_eq!(found.unwrap_err(), SessionError::Expired);
     }

@@ -2,6 +2,7 @@
 
 mod process;
 mod refusals;
+mod sources;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -60,7 +61,11 @@ fn request(method: &str, target: &str) -> Request {
 
 /// Credentials from the endpoint at this URL.
 fn fetch_session(url: &str) -> Result<Keys> {
-    let answer = fetch(url)?;
+    keys_of(&fetch(url)?)
+}
+
+/// The credentials of an answer.
+fn keys_of(answer: &Response) -> Result<Keys> {
     let document: Value = serde_json::from_slice(&answer.body).with_context(|| answer.text())?;
     let field = |name: &str| document[name].as_str().context("a missing field");
     Ok(Keys {

@@ -1,5 +1,5 @@
 //! Re-sign mode in front of a store that addresses and refuses as AWS does: virtual hosts, regions, newly created buckets, and
-//! credentials that end.
+//! credentials that end, from each source of AWS's chain.
 
 mod failures;
 mod leaks;
@@ -10,6 +10,7 @@ mod pipelines;
 mod regions;
 mod scripted;
 mod sessions;
+mod sources;
 mod uploads;
 
 use std::ffi::OsStr;

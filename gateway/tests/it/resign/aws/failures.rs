@@ -76,7 +76,8 @@ fn start() -> Result<Option<Lab>> {
     Ok(Some(lab))
 }
 
-fn check_no_credentials(answer: &Response) -> Result<()> {
+/// Checks the answer of a gateway that has no credentials.
+pub(super) fn check_no_credentials(answer: &Response) -> Result<()> {
     check_slow_down(answer)?;
     check_shows_no_identity(answer)
 }

@@ -19,7 +19,7 @@ const PIPELINE: &str = "decode | resize(8, 8)";
 const READER: (&str, &str) = ("TESTREADER000001", "secret-of-a-reader");
 const OTHER: (&str, &str) = ("TESTOTHERKEY0001", "secret-of-another-key");
 
-/// A gateway with keys of its own in front of the store of another one.
+/// A gateway in re-sign mode in front of the store of another one.
 struct Resigning {
     gateway: Gateway,
     folder: TempDir,

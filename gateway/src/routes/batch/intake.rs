@@ -135,7 +135,7 @@ fn check_signatures(request: BatchRequest, is_signed: bool) -> Result<BatchReque
     if request.presign.is_none() && !is_signed {
         return Err(invalid(
             "the samples have no signatures: presign each of them, with `presign` in the request and `signature` in the sample; \
-             only a gateway with keys of its own accepts a signed batch",
+             only a gateway in re-sign mode accepts a signed batch",
         ));
     }
     Ok(request)

@@ -18,7 +18,6 @@ use std::{sync::Arc, time::SystemTime};
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use pushdown_exec::sync::Mutex;
 
-pub(crate) use batch::BatchAnswer;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use get::Failure;
 pub use get::{Value, ValueRequest, ValueStream};

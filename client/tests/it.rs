@@ -15,7 +15,7 @@
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
 //! - `cache_hints`: hints for the gateway's result cache
-//! - `signed_batches`: batches at a gateway with keys of its own
+//! - `signed_batches`: batches at a gateway in re-sign mode
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both

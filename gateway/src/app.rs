@@ -99,8 +99,10 @@ impl App {
         let ledger = Ledger::default();
         let cpu = CpuPool::build(config.threads, ledger.clone())?;
         let cache_bytes = config.cache.reserved_bytes(config.memory_budget);
+        let memory_bytes = config.memory_budget - cache_bytes;
         let memory = Memory::build(
-            config.memory_budget - cache_bytes,
+            memory_bytes,
+            limits.unverified_bytes(memory_bytes),
             limits.max_queued,
             limits.queue_wait,
             ledger,

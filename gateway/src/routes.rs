@@ -180,7 +180,7 @@ fn features(services: &Services) -> Features {
     if !services.cache.is_on() {
         features = features.without(Features::CACHE);
     }
-    // Only a gateway with keys of its own can decide on samples without signatures.
+    // Only re-sign mode can decide on samples without signatures.
     if services.resign.is_none() {
         features = features.without(Features::SIGNED_BATCHES);
     }

@@ -17,7 +17,7 @@ ACCESS, SECRET, REGION = "pushdowntestkeys", "pushdowntestsecret", "us-east-1"
 OTHER_ACCESS, OTHER_SECRET = "pushdownotherkey", "pushdownothersecret"
 # An account with all permissions on one bucket only.
 LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdownlimitedsecret", "the-limited-bucket"
-# `resign`: SeaweedFS, with gateways that verify callers by keys of their own, and sign again.
+# `resign`: SeaweedFS, with gateways in re-sign mode.
 # `aws`: the same with one identity for all callers, in front of a SeaweedFS that is addressed and refuses as AWS does.
 BACKENDS = ("embedded", "seaweedfs", "resign", "aws")
 # Lifetime of the credentials of this identity: several end within the tests.

@@ -61,7 +61,7 @@ impl Store {
         }
     }
 
-    /// The target of a route of the gateway, signed if there are credentials: a gateway with keys of its own serves nobody else.
+    /// The target of a route of the gateway, signed if there are credentials: in re-sign mode the gateway serves nobody else.
     async fn own_target(&self, path: &str) -> String {
         match self.presigner().await {
             Ok(presigner) => presigner.target(path),

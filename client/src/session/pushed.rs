@@ -21,7 +21,6 @@ use crate::{
     planning::{Adapter, Event, GatewayCpus},
     retry::is_transient_code,
     stats::add,
-    store::BatchAnswer,
     transport::{Answer, listed_features},
 };
 use refusals::{batch_refused, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
@@ -119,17 +118,10 @@ async fn attempt(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
-    let mut features = features(session, job).await;
-    let (sent, _pending) = loop {
-        let post = batch_post(session, job, slots, &features).await?;
-        let pending = session.adapter.as_ref().map(Adapter::begin_batch);
-        match session.store.send_batch(headers.clone(), post).await {
-            Ok(BatchAnswer::Outdated(listed)) => features = listed,
-            Ok(BatchAnswer::Answered(answer)) => break (Ok(answer), pending),
-            Err(error) => break (Err(error), pending),
-        }
-    };
-    let answer = match sent {
+    let features = features(session, job).await;
+    let write = |signer, features| batch_post(session, job, slots, signer, features);
+    let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
+    let answer = match session.store.send_batch(headers, features, write).await {
         Ok(answer) if answer.status.is_success() => answer,
         Ok(answer) => {
             let is_gateway = listed_features(&answer.headers).is_some();

@@ -7,11 +7,11 @@ use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, stream};
 use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
-use super::{BatchAnswer, Store, StoredTable, ValueRequest, ValueStream, get::Failure};
+use super::{Store, StoredTable, ValueRequest, ValueStream, get::Failure};
 use crate::{
     error::{Error, ErrorKind, Result},
     planning::Placement,
-    sign::{BatchPost, object_path},
+    sign::{BatchPost, BatchSigner, object_path},
     transport::Answer,
 };
 
@@ -78,14 +78,11 @@ impl StoredTables {
 
     async fn send(&self, value: &ValueRequest<'_>) -> Result<Answer, Failure> {
         let headers = value.accept_header()?;
-        let mut features = self.store.transport().features();
-        let answer = loop {
-            let post = self.batch_post(value, &features).await?;
-            match self.store.send_batch(headers.clone(), post).await? {
-                BatchAnswer::Outdated(listed) => features = listed,
-                BatchAnswer::Answered(answer) => break answer,
-            }
+        let features = self.store.transport().features();
+        let write = |signer: BatchSigner, features: Features| async move {
+            self.batch_post(value, &signer, &features)
         };
+        let answer = self.store.send_batch(headers, features, write).await?;
         if answer.status.is_success() {
             return Ok(answer);
         }
@@ -93,8 +90,12 @@ impl StoredTables {
     }
 
     /// The request for a gateway with these features.
-    async fn batch_post(&self, value: &ValueRequest<'_>, features: &Features) -> Result<BatchPost> {
-        let signer = self.store.batch_signer(features).await?;
+    fn batch_post(
+        &self,
+        value: &ValueRequest<'_>,
+        signer: &BatchSigner,
+        features: &Features,
+    ) -> Result<BatchPost> {
         let sample = |key: &Arc<str>| signer.sample(object_path(&self.bucket, key));
         let samples = self.keys.iter().map(sample).collect();
         let mut request = signer.request(value.pipeline.clone(), samples);

@@ -1,4 +1,7 @@
-//! Batches of a reader at a gateway with keys of its own: the request is signed, and its samples are not.
+//! Batches of a reader at a gateway in re-sign mode: the request is signed, and its samples are not.
+
+#[cfg(feature = "tables")]
+mod tables;
 
 use std::{ffi::OsStr, fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
@@ -16,7 +19,7 @@ const PIPELINE: &str = "decode | resize(8, 8)";
 const READER: (&str, &str) = ("TESTREADER000001", "secret-of-a-reader");
 const OTHER: (&str, &str) = ("TESTOTHERKEY0001", "secret-of-another-key");
 
-/// A gateway with keys of its own in front of the store of another one.
+/// A gateway in re-sign mode in front of the store of another one.
 struct Resigning {
     gateway: Gateway,
     folder: TempDir,
@@ -167,51 +170,4 @@ fn a_withdrawn_key_ends_a_read() {
         assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
         assert!(error.to_string().contains("InvalidAccessKeyId"), "{error}");
     });
-}
-
-#[cfg(feature = "tables")]
-#[test]
-fn tables_of_several_objects_are_signed_as_a_whole() {
-    use std::sync::Arc;
-
-    use pushdown::{Limits, MergeRule, Pipeline, wire::Split};
-    use pushdown_client::{Store, ValueRequest};
-
-    let objects = [("a.csv", "x\n1\n"), ("b.csv", "x\n2\n")];
-    let objects = objects.map(|(key, rows)| (key.to_owned(), rows.as_bytes().to_vec()));
-    let world = World::with_objects(objects.into());
-    let resigning = Resigning::launch(&world, READER);
-    let features = "families, signed-batches";
-    let (relay, _) = features_relay(resigning.gateway.listen(), features).unwrap();
-    let pipeline = Pipeline::parse("select()").unwrap();
-    run(async {
-        let builder = Store::builder()
-            .endpoint(format!("http://{}", relay.address()))
-            .region("us-east-1")
-            .credentials(Credentials::new(READER.0, READER.1));
-        let store = builder.build().await.unwrap();
-        let keys: Vec<Arc<str>> = world.objects.keys().map(|key| key.as_str().into()).collect();
-        let tables = store.tables(
-            super::world::BUCKET,
-            keys,
-            MergeRule::default(),
-            &Limits::default(),
-        );
-        for _ in 0..2 {
-            let request = ValueRequest {
-                pipeline: &pipeline,
-                split: Split::Full,
-                seed: None,
-                epoch: None,
-                accept: Some("text/csv"),
-            };
-            let mut stream = tables.stream(&request).await.unwrap();
-            let mut rows = Vec::new();
-            while let Some(bytes) = stream.next().await.unwrap() {
-                rows.extend(bytes);
-            }
-            assert_eq!(String::from_utf8(rows).unwrap(), "x\n1\n2\n");
-        }
-    });
-    assert_eq!(signed_posts(&relay), [false, true]);
 }

@@ -20,9 +20,12 @@ const UNIT_BYTES: u64 = 1024;
 #[derive(Debug, Clone)]
 pub struct Memory {
     units: Arc<Semaphore>,
+    /// The units that unverified callers may have, of the same budget.
+    unverified_units: Arc<Semaphore>,
     /// Held while waiting for the semaphore, whose own queue is not fair between tenants.
     wait_lock: FairLock,
     total_bytes: u64,
+    unverified_bytes: u64,
     wait_slots: WaitSlots,
     max_wait: Duration,
     metrics: Arc<Metrics>,
@@ -32,27 +35,30 @@ pub struct Memory {
 #[derive(Debug)]
 pub struct Permit {
     units: OwnedSemaphorePermit,
+    /// As many, of those for unverified callers.
+    unverified_units: Option<OwnedSemaphorePermit>,
     gauge: GaugeGuard,
     metrics: Arc<Metrics>,
 }
 
 impl Memory {
-    /// A budget of `total_bytes`. At most `max_waiting` requests wait for it, each for at most `max_wait`, in the order of
-    /// `ledger`. A tenant may use as many wait slots as it leaves free.
+    /// A budget of `total_bytes`, of which unverified callers together may have `unverified_bytes`. At most `max_waiting`
+    /// requests wait for it, each for at most `max_wait`, in the order of `ledger`. A tenant may use as many wait slots as it
+    /// leaves free.
     pub fn build(
         total_bytes: u64,
+        unverified_bytes: u64,
         max_waiting: usize,
         max_wait: Duration,
         ledger: Ledger,
         metrics: Metrics,
     ) -> Self {
-        let units = usize::try_from(total_bytes / UNIT_BYTES)
-            .unwrap_or(usize::MAX)
-            .min(Semaphore::MAX_PERMITS);
         Self {
-            units: Arc::new(Semaphore::new(units)),
+            units: semaphore(total_bytes),
+            unverified_units: semaphore(unverified_bytes),
             wait_lock: FairLock::new(ledger),
             total_bytes,
+            unverified_bytes,
             wait_slots: WaitSlots::new(max_waiting),
             max_wait,
             metrics: Arc::new(metrics),
@@ -64,16 +70,33 @@ impl Memory {
         self.total_bytes
     }
 
+    /// The most bytes that a tenant may have.
+    pub const fn max_bytes(&self, tenant: &Tenant) -> u64 {
+        if tenant.is_unverified() {
+            self.unverified_bytes
+        } else {
+            self.total_bytes
+        }
+    }
+
     /// Waits for `bytes` as a whole: fair between tenants, first come first served within a tenant.
     ///
     /// # Errors
-    /// [`ErrorKind::EntityTooLarge`] for more than the whole budget; [`ErrorKind::SlowDown`] if too many requests wait or
-    /// the wait takes too long.
+    /// [`ErrorKind::EntityTooLarge`] for more than [`max_bytes`](Self::max_bytes); [`ErrorKind::SlowDown`] if too many requests
+    /// wait or the wait takes too long.
     pub async fn acquire(&self, tenant: &Tenant, bytes: u64) -> Result<Permit> {
-        let units = self.units(bytes)?;
-        let free = || Arc::clone(&self.units).try_acquire_many_owned(units).ok();
+        let units = units(bytes, self.max_bytes(tenant))?;
+        let unverified = tenant.is_unverified().then_some(&self.unverified_units);
+        let free = || {
+            let try_acquire = |all: &Arc<Semaphore>| Arc::clone(all).try_acquire_many_owned(units).ok();
+            let unverified = match unverified {
+                Some(all) => Some(try_acquire(all)?),
+                None => None,
+            };
+            Some(self.permit(try_acquire(&self.units)?, unverified))
+        };
         if let Some(permit) = self.wait_lock.run_if_free(free) {
-            return Ok(self.permit(permit));
+            return Ok(permit);
         }
         let _slot = self
             .wait_slots
@@ -82,24 +105,36 @@ impl Memory {
         let _queued = self.metrics.track_queued();
         let started = tokio::time::Instant::now();
         let wait = async {
+            let acquire = |all: &Arc<Semaphore>| Arc::clone(all).acquire_many_owned(units);
+            // Before the lock: who waits for these does not delay others.
+            let unverified = match unverified {
+                Some(all) => Some(acquire(all).await.ok()?),
+                None => None,
+            };
             let _guard = self.wait_lock.lock(tenant).await.ok()?;
-            Arc::clone(&self.units).acquire_many_owned(units).await.ok()
+            let units = acquire(&self.units).await.ok()?;
+            Some(self.permit(units, unverified))
         };
         let permit = tokio::time::timeout(self.max_wait, wait).await;
         self.metrics.observe_queue_wait(started.elapsed());
         match permit {
-            Ok(Some(permit)) => Ok(self.permit(permit)),
+            Ok(Some(permit)) => Ok(permit),
             Ok(None) => Err(slow_down("the gateway is stopping")),
+            Err(_elapsed) if tenant.is_unverified() => Err(slow_down(
+                "the wait for memory took too long: callers that are not verified share a part of it",
+            )),
             Err(_elapsed) => Err(slow_down("the wait for memory took too long")),
         }
     }
 
-    /// Adds `bytes` to a permit without waiting: a request that has memory must not wait for more (deadlock).
+    /// Adds `bytes` to a permit of a verified caller without waiting: a request that has memory must not wait for more
+    /// (deadlock).
     ///
     /// # Errors
     /// Like [`acquire`](Self::acquire).
     pub fn grow(&self, permit: &mut Permit, bytes: u64) -> Result<()> {
-        let units = self.units(permit.bytes() + bytes)? - self.units(permit.bytes())?;
+        let all = self.total_bytes;
+        let units = units(permit.bytes() + bytes, all)? - units(permit.bytes(), all)?;
         let more = Arc::clone(&self.units)
             .try_acquire_many_owned(units)
             .map_err(|_| slow_down("the memory budget is full"))?;
@@ -108,27 +143,14 @@ impl Memory {
         Ok(())
     }
 
-    fn permit(&self, units: OwnedSemaphorePermit) -> Permit {
+    fn permit(&self, units: OwnedSemaphorePermit, unverified: Option<OwnedSemaphorePermit>) -> Permit {
         let gauge = self.metrics.track_memory(units.num_permits() as u64 * UNIT_BYTES);
         Permit {
             units,
+            unverified_units: unverified,
             gauge,
             metrics: Arc::clone(&self.metrics),
         }
-    }
-
-    fn units(&self, bytes: u64) -> Result<u32> {
-        if bytes > self.total_bytes {
-            return Err(Error::new(
-                ErrorKind::EntityTooLarge,
-                format!(
-                    "the request is too large: expected at most {} bytes of memory (the whole budget), found {bytes}",
-                    self.total_bytes
-                ),
-            ));
-        }
-        u32::try_from(bytes.div_ceil(UNIT_BYTES))
-            .map_err(|_| slow_down("the request requires too much memory at once"))
     }
 }
 
@@ -143,8 +165,33 @@ impl Permit {
         let kept = usize::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
         let spare = self.units.num_permits().saturating_sub(kept);
         drop(self.units.split(spare));
+        if let Some(unverified) = &mut self.unverified_units {
+            drop(unverified.split(spare));
+        }
         self.gauge = self.metrics.track_memory(self.bytes());
     }
+
+    /// Counts the bytes no longer as those of an unverified caller.
+    pub fn mark_verified(&mut self) {
+        self.unverified_units = None;
+    }
+}
+
+fn semaphore(bytes: u64) -> Arc<Semaphore> {
+    let units = usize::try_from(bytes / UNIT_BYTES).unwrap_or(usize::MAX);
+    Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS)))
+}
+
+/// The units of `bytes`, if these are at most `max_bytes`.
+fn units(bytes: u64, max_bytes: u64) -> Result<u32> {
+    if bytes > max_bytes {
+        return Err(Error::new(
+            ErrorKind::EntityTooLarge,
+            format!("the request is too large: expected at most {max_bytes} bytes of memory, found {bytes}"),
+        ));
+    }
+    u32::try_from(bytes.div_ceil(UNIT_BYTES))
+        .map_err(|_| slow_down("the request requires too much memory at once"))
 }
 
 fn slow_down(reason: &'static str) -> Error {

@@ -10,10 +10,18 @@ const POSITION_TTL: Duration = Duration::from_secs(2);
 
 /// A group of callers with one account: the access key of a request that the store authorized.
 ///
-/// Requests without a signature share the default tenant. So does work before the store has authorized a request: until
-/// then the key is only claimed. Clones share the text.
+/// Requests without a signature share the default tenant. The bodies of batches that nobody has verified or authorized share
+/// the unverified tenant: until then the key is only claimed. Clones share the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Tenant(Option<Arc<str>>);
+pub struct Tenant(Account);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+enum Account {
+    #[default]
+    Anonymous,
+    Unverified,
+    AccessKey(Arc<str>),
+}
 
 /// The position of work in its tenant's queue: all work of a request is ordered by the arrival of the request.
 ///
@@ -28,14 +36,27 @@ pub struct QueuePosition {
 // === impl Tenant ===
 
 impl Tenant {
-    /// The tenant of an access key.
+    /// The tenant of an access key; the default one without a key.
     pub fn from_access_key(access_key: Option<&str>) -> Self {
-        Self(access_key.map(Arc::from))
+        Self(access_key.map_or(Account::Anonymous, |key| Account::AccessKey(key.into())))
     }
 
-    /// The access key; `None` for the default tenant.
+    /// The tenant of all callers whose bodies are read before anybody has verified them.
+    pub const fn unverified() -> Self {
+        Self(Account::Unverified)
+    }
+
+    /// Whether this is the tenant of unverified callers.
+    pub(super) const fn is_unverified(&self) -> bool {
+        matches!(self.0, Account::Unverified)
+    }
+
+    /// The access key; `None` for the default and the unverified tenant.
     pub fn access_key(&self) -> Option<&str> {
-        self.0.as_deref()
+        match &self.0 {
+            Account::Anonymous | Account::Unverified => None,
+            Account::AccessKey(key) => Some(key),
+        }
     }
 
     /// The position after all waiting work of this tenant.

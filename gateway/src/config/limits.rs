@@ -149,6 +149,13 @@ impl Limits {
         (self.max_megapixels as u64).saturating_mul(1_000_000)
     }
 
+    /// Memory for the batch requests of unverified callers, of a budget of `budget_bytes`: a quarter of it, or one request with
+    /// the largest body, whichever is more. A compressed body is in memory as sent, inflated and parsed.
+    pub fn unverified_bytes(&self, budget_bytes: u64) -> u64 {
+        let largest = self.batch_body_bytes.saturating_mul(3);
+        (budget_bytes / 4).max(largest).min(budget_bytes)
+    }
+
     /// The limits on every value of a sample, under a memory budget of `budget_bytes`.
     pub fn sample_limits(&self, budget_bytes: u64) -> pushdown::Limits {
         pushdown::Limits {

@@ -17,7 +17,7 @@ const DEFAULT_REGION: &str = "us-east-1";
 /// Longest time that a version of an object may be taken for the current one without asking the store (law 6).
 const MAX_CACHE_MAX_AGE: Duration = Duration::from_hours(1);
 
-/// Re-sign mode: the gateway verifies callers by keys of its own, and signs again for the store.
+/// Re-sign mode: the gateway verifies callers by its keys file, and signs again for the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Resign {

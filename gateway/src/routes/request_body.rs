@@ -38,7 +38,7 @@ pub(super) struct BodyPermits {
 }
 
 impl BodyPermits {
-    /// No memory yet, for a tenant: the default one as long as the caller is not verified.
+    /// No memory yet, for a tenant: the unverified one as long as the caller is only claimed.
     const fn new(tenant: Tenant) -> Self {
         Self {
             permits: Vec::new(),
@@ -55,9 +55,9 @@ impl BodyPermits {
     /// # Errors
     /// Like [`Memory::acquire`], for all bytes together.
     pub(super) async fn acquire(&mut self, memory: &Memory, bytes: u64) -> Result<()> {
-        let all = self.bytes() + bytes;
-        if all > memory.total_bytes() {
-            return Err(too_large(memory.total_bytes()));
+        let (all, max_bytes) = (self.bytes() + bytes, memory.max_bytes(&self.tenant));
+        if all > max_bytes {
+            return Err(too_large(max_bytes));
         }
         self.permits.push(memory.acquire(&self.tenant, bytes).await?);
         Ok(())
@@ -73,6 +73,12 @@ impl BodyPermits {
             0 => Ok(()),
             missing => self.acquire(memory, missing).await,
         }
+    }
+
+    /// Moves the request to the tenant of its caller, who is verified now.
+    pub(super) fn mark_verified(&mut self, tenant: Tenant) {
+        self.permits.iter_mut().for_each(Permit::mark_verified);
+        self.tenant = tenant;
     }
 
     fn shrink_to(&mut self, bytes: u64) {
@@ -195,6 +201,7 @@ mod tests {
     fn memory(total_bytes: u64) -> Memory {
         Memory::build(
             total_bytes,
+            total_bytes / 4,
             16,
             Duration::from_secs(1),
             Ledger::default(),
@@ -287,6 +294,31 @@ mod tests {
             ErrorKind::EntityTooLarge,
             "more than the whole budget"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_leaves_the_share_of_unverified_callers_when_it_is_verified() {
+        let memory = memory(16 << 20);
+        let read = async || {
+            read_body(
+                &memory,
+                Tenant::unverified(),
+                pieces(1 << 20, 4, Duration::ZERO),
+                LIMITS,
+            )
+            .await
+        };
+        let (_, mut permits) = read().await.unwrap();
+        assert_eq!(read().await.unwrap_err().kind(), ErrorKind::SlowDown);
+        // More than all unverified callers may have.
+        assert_eq!(
+            permits.acquire(&memory, 1 << 20).await.unwrap_err().kind(),
+            ErrorKind::EntityTooLarge
+        );
+        permits.mark_verified(Tenant::from_access_key(Some("a")));
+        permits.acquire(&memory, 1 << 20).await.unwrap();
+        let (_, second) = read().await.unwrap();
+        assert_eq!((permits.bytes(), second.bytes()), (5 << 20, 4 << 20));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! Re-sign mode: the gateway verifies callers by keys of its own, decides by their grants, and signs again for the store.
+//! Re-sign mode: the gateway verifies callers by its keys file, decides by their grants, and signs again for the store.
 
 mod audit;
 mod aws;

@@ -1,6 +1,7 @@
 //! Batches: many samples in one request, and their rows in one Arrow stream.
 
 mod cache;
+mod check;
 mod column;
 mod reader;
 mod row;
@@ -12,11 +13,12 @@ mod tests;
 mod writer;
 
 pub use cache::{CacheHints, CacheStatus};
+pub use check::check_presign;
 pub use reader::BatchReader;
 pub use row::{Row, RowError};
 pub use sample::{BatchSample, Compression, OnError, Order, is_etag_hint};
 pub use schema::ValueType;
-pub use target::{check_presign, sample_id};
+pub use target::sample_id;
 pub use writer::BatchWriter;
 
 /// A presigned query without its signature.

@@ -57,14 +57,14 @@ pub(super) async fn batch_post(
     session: &Arc<Session>,
     job: &BatchJob,
     slots: &[usize],
-    features: &Features,
+    signer: BatchSigner,
+    features: Features,
 ) -> Result<BatchPost> {
-    let signer = session.store.batch_signer(features).await?;
     let samples = slots
         .iter()
         .map(|slot| (job.samples[*slot].index, job.routes.get(*slot)));
     let samples: Vec<(usize, SampleRoute)> = samples.collect();
-    let (session, features, epoch) = (Arc::clone(session), features.clone(), job.epoch);
+    let (session, epoch) = (Arc::clone(session), job.epoch);
     let cpu = session.cpu.clone();
     // Thousands of signatures take milliseconds.
     let post = cpu.run(move || {

@@ -3,6 +3,7 @@ use super::*;
 fn memory(total_bytes: u64, max_waiting: usize) -> Memory {
     Memory::build(
         total_bytes,
+        total_bytes * 2 / 5,
         max_waiting,
         Duration::from_secs(5),
         Ledger::default(),
@@ -101,6 +102,37 @@ async fn memory_is_shared_round_robin_between_tenants() {
     }
     assert_eq!(served.len(), 21);
     assert!(served[..3].contains(&one), "{served:?}");
+}
+
+/// Unverified callers that have or await all of their share delay nobody else.
+#[tokio::test(start_paused = true)]
+async fn unverified_callers_share_a_part_of_the_budget() {
+    let (memory, stranger) = (memory(10 * UNIT_BYTES, 4), Tenant::unverified());
+    let too_large = memory.acquire(&stranger, 5 * UNIT_BYTES).await.unwrap_err();
+    assert_eq!(too_large.kind(), ErrorKind::EntityTooLarge);
+    let mut held = memory.acquire(&stranger, 4 * UNIT_BYTES).await.unwrap();
+    let refused = memory.acquire(&stranger, UNIT_BYTES).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::SlowDown);
+
+    let waiting = {
+        let (memory, stranger) = (memory.clone(), stranger.clone());
+        tokio::spawn(async move { memory.acquire(&stranger, UNIT_BYTES).await })
+    };
+    while memory.metrics.requests_queued() < 1 {
+        tokio::task::yield_now().await;
+    }
+    let started = tokio::time::Instant::now();
+    let other = acquire(&memory, 6 * UNIT_BYTES).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    drop(other);
+    held.shrink_to(3 * UNIT_BYTES);
+    assert_eq!(waiting.await.unwrap().unwrap().bytes(), UNIT_BYTES);
+
+    // A verified request leaves the share, and still counts in the budget.
+    held.mark_verified();
+    let _more = memory.acquire(&stranger, 4 * UNIT_BYTES).await.unwrap();
+    let refused = acquire(&memory, 4 * UNIT_BYTES).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::SlowDown);
 }
 
 /// A request can be dropped at any moment of its wait.

@@ -25,6 +25,9 @@ const MAX_TRIED: usize = 16;
 
 /// Verifies the signature of one of the first samples. Returns its key, which decides what models the pipeline can name.
 ///
+/// The sample is verified again when it is read, like all others. A batch can take minutes: meanwhile its signature can expire,
+/// and the keys file can change.
+///
 /// # Errors
 /// Those of verification for the first sample, if none is valid; [`AuthError::Anonymous`] for a request without a sample, and for
 /// one that cannot be read.

@@ -5,6 +5,7 @@ use std::{io::Read as _, ops::Deref, sync::Arc};
 use bytes::{Buf as _, Bytes};
 use flate2::bufread::GzDecoder;
 use http::{HeaderValue, header, request::Parts};
+use parking_lot::Mutex;
 use pushdown::wire::{BatchRequest, BatchSample};
 
 use super::caller;
@@ -29,7 +30,7 @@ const STORE_REQUEST_BYTES: usize = 1024;
 #[derive(Debug)]
 pub(in crate::routes) struct ReservedRequest {
     request: BatchRequest,
-    _permits: BodyPermits,
+    permits: Mutex<BodyPermits>,
 }
 
 impl Deref for ReservedRequest {
@@ -66,7 +67,7 @@ impl ReservedRequest {
                 )));
             }
         };
-        let (bytes, mut permits) = read_body(&services.memory, verified_tenant(parts), body, limits).await?;
+        let (bytes, mut permits) = read_body(&services.memory, tenant(parts), body, limits).await?;
         services.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
         if let Some(audit) = parts.extensions.get::<AuditRecord>() {
             audit.add_bytes_in(bytes.len());
@@ -76,6 +77,9 @@ impl ReservedRequest {
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&services.memory, inflated + parsed).await?;
         let (mut scope, mut request) = parse(services, parts, bytes.clone(), gzip).await?;
+        if let ModelScope::Key(key) = &scope {
+            permits.mark_verified(Tenant::from_access_key(Some(key.tenant())));
+        }
         if request.is_err() && !services.models.is_ready() {
             // The pipeline may name a model that has not been inspected yet.
             let models = &services.models;
@@ -107,15 +111,23 @@ impl ReservedRequest {
         permits.resize(&services.memory, memory_bytes(&request)).await?;
         Ok(Self {
             request,
-            _permits: permits,
+            permits: Mutex::new(permits),
         })
+    }
+
+    /// Moves the request to the tenant that it claims, because the store has authorized one of its samples.
+    pub(super) fn mark_authorized(&self, tenant: &Tenant) {
+        self.permits.lock().mark_verified(tenant.clone());
     }
 }
 
-/// The account of the key that signed the request: the default one for presigned samples, which are not verified yet.
-fn verified_tenant(parts: &Parts) -> Tenant {
+/// The account of the key that signed the request. Presigned samples are not verified yet, so all of them share an account that
+/// leaves memory and CPU time to others.
+fn tenant(parts: &Parts) -> Tenant {
     let signed = parts.extensions.get::<SignedBatch>();
-    Tenant::from_access_key(signed.map(SignedBatch::tenant))
+    signed.map_or_else(Tenant::unverified, |signed| {
+        Tenant::from_access_key(Some(signed.tenant()))
+    })
 }
 
 /// Refuses samples without signatures, unless the request has one of its own.
@@ -123,7 +135,7 @@ fn check_signatures(request: BatchRequest, is_signed: bool) -> Result<BatchReque
     if request.presign.is_none() && !is_signed {
         return Err(invalid(
             "the samples have no signatures: presign each of them, with `presign` in the request and `signature` in the sample; \
-             only a gateway with keys of its own accepts a signed batch",
+             only a gateway in re-sign mode accepts a signed batch",
         ));
     }
     Ok(request)
@@ -161,10 +173,7 @@ async fn parse(
         let request = request.and_then(|request| check_signatures(request, signed.is_some()));
         Ok((scope, request))
     };
-    services
-        .cpu
-        .run(&verified_tenant(parts).position_now(), parse)
-        .await?
+    services.cpu.run(&tenant(parts).position_now(), parse).await?
 }
 
 /// The memory of a parsed request, in bytes. A table keeps the reads of all samples, too.

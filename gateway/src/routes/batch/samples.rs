@@ -150,6 +150,7 @@ impl Batch {
     /// Counts the batch as in flight until it is dropped, because the store has authorized `request`, that of the sample `index`.
     pub(in crate::routes) fn mark_authorized(&self, index: usize, request: &OriginRequest) {
         self.in_flight.get_or_init(|| {
+            self.request.mark_authorized(&self.tenant);
             (
                 index,
                 request.object_id(),

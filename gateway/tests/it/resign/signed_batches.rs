@@ -3,6 +3,7 @@
 mod decisions;
 mod refusals;
 mod results;
+mod unverified;
 mod withdrawal;
 
 use std::io::Write as _;

@@ -9,24 +9,32 @@ use super::*;
 
 type Change = fn(&testkit::Request) -> Vec<testkit::Request>;
 
-/// All changes, by their names.
-pub(super) const CHANGES: [(&str, Change); 16] = [
-    ("another method", another_method),
-    ("another path", another_path),
-    ("another query", another_query),
-    ("another value of a signed header", another_value),
-    ("a signed header is missing", missing_header),
-    ("a signed header is repeated", repeated_header),
-    ("a header is no longer signed", unsigned_header),
-    ("an unsigned header is added", added_header),
-    ("another payload", another_payload),
-    ("another time", another_time),
-    ("another scope", another_scope),
-    ("another key", another_key),
-    ("another signature", another_signature),
-    ("the other carrier", other_carrier),
-    ("two signatures", two_signatures),
-    ("no signature", no_signature),
+const DENIED: &str = "AccessDenied";
+const HEADER: &str = "AuthorizationHeaderMalformed";
+const QUERY: &str = "AuthorizationQueryParametersError";
+const ARGUMENT: &str = "InvalidArgument";
+const MISMATCH: &str = "SignatureDoesNotMatch";
+
+/// All changes: name, change, and the codes of the refusals, sorted. Which of them depends on what is changed: without
+/// `x-amz-date` the time is missing, and without another signed header the signature is malformed.
+#[rustfmt::skip]
+pub(super) const CHANGES: [(&str, Change, &[&str]); 16] = [
+    ("another method", another_method, &[MISMATCH]),
+    ("another path", another_path, &["InvalidURI", MISMATCH]),
+    ("another query", another_query, &[DENIED, QUERY, MISMATCH]),
+    ("another value of a signed header", another_value, &[DENIED, ARGUMENT, MISMATCH]),
+    ("a signed header is missing", missing_header, &[DENIED, HEADER, QUERY]),
+    ("a signed header is repeated", repeated_header, &[DENIED, HEADER, QUERY, ARGUMENT, MISMATCH]),
+    ("a header is no longer signed", unsigned_header, &[DENIED, QUERY, MISMATCH]),
+    ("an unsigned header is added", added_header, &[DENIED, "InvalidToken", MISMATCH]),
+    ("another payload", another_payload, &[DENIED, MISMATCH]),
+    ("another time", another_time, &[HEADER, QUERY, MISMATCH]),
+    ("another scope", another_scope, &[HEADER, QUERY, MISMATCH]),
+    ("another key", another_key, &["InvalidAccessKeyId", MISMATCH]),
+    ("another signature", another_signature, &[HEADER, QUERY, MISMATCH]),
+    ("the other carrier", other_carrier, &[ARGUMENT, MISMATCH]),
+    ("two signatures", two_signatures, &[QUERY, ARGUMENT]),
+    ("no signature", no_signature, &[DENIED]),
 ];
 
 const ADDED: [(&str, &str); 4] = [

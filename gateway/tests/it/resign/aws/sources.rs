@@ -157,19 +157,16 @@ fn sources_are_asked_in_the_order_of_the_sdks() -> Result<()> {
         let gateway = lab.launch(&sources[first..].concat())?;
         let signer = lab.first_signer(&gateway)?;
         let request = lab.front.source_requests().get(earlier_requests).cloned();
-        match expected {
-            Some(expected) => {
-                ensure!(
-                    request.as_deref().is_some_and(|head| head.starts_with(expected)),
-                    "{expected}: {request:?}"
-                );
-                let issued = lab.front.issued().pop().context("no session")?;
-                assert_eq!(signer, issued.access, "{expected}");
-            }
-            None => {
-                let keys = [static_keys, &of_profile][first];
-                assert_eq!((signer.as_str(), request), (keys.access.as_str(), None));
-            }
+        if let Some(expected) = expected {
+            ensure!(
+                request.as_deref().is_some_and(|head| head.starts_with(expected)),
+                "{expected}: {request:?}"
+            );
+            let issued = lab.front.issued().pop().context("no session")?;
+            assert_eq!(signer, issued.access, "{expected}");
+        } else {
+            let keys = [static_keys, &of_profile][first];
+            assert_eq!((signer.as_str(), request), (keys.access.as_str(), None));
         }
         lab.check_log(&gateway, &[&static_keys.access, &static_keys.secret])?;
     }

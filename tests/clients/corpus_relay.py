@@ -1,27 +1,24 @@
-"""Relays around a gateway in re-sign mode.
+"""A relay in front of a gateway in re-sign mode.
 
-The relay in front of the gateway sends changed copies of each request before the request itself. All must be refused. The relay
-between gateway and store must see nothing meanwhile.
+It sends changed copies of each request before the request itself. All must be refused. The relay between gateway and store must
+see nothing meanwhile.
 """
 
-import contextlib
 import dataclasses
 import http.client
 import json
 import re
 import socket
-import socketserver
 import threading
-import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 from head_changes import CHANGES
 from signed_heads import Head
+from store_relay import Server, StoreRelay, connect
 
 BATCH_PATH = "/_pushdown/v1/batch"
-TIMEOUT_SECONDS = 20
 MAX_BODY_BYTES = 64 << 20
 # Changed requests in flight at once.
 CONCURRENCY = 8
@@ -72,74 +69,6 @@ class Request:
         return json.dumps(batch).encode()
 
 
-class _Server(socketserver.ThreadingTCPServer):
-    """A server on a free port. Its `handle` gets each connection, in a thread of its own."""
-
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, handle):
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self):
-                # A client may close a connection at any time.
-                with contextlib.suppress(ConnectionError):
-                    handle(self.request)
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.errors: list[str] = []
-        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.server_address[1]}"
-
-    def handle_error(self, request, client_address):
-        self.errors.append(traceback.format_exc())
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.server_close()
-
-
-class StoreRelay:
-    """Counts what a gateway sends to its store."""
-
-    def __init__(self, store: str):
-        self._store = store
-        self._lock = threading.Lock()
-        self._connections = self._bytes = 0
-        self._server = _Server(self._relay)
-        self.address = self._server.address
-        self.stop = self._server.stop
-
-    def seen(self) -> tuple[int, int]:
-        """Connections, and bytes of requests."""
-        with self._lock:
-            return self._connections, self._bytes
-
-    def _count(self, connections: int, number_of_bytes: int) -> None:
-        with self._lock:
-            self._connections += connections
-            self._bytes += number_of_bytes
-
-    def _relay(self, gateway: socket.socket) -> None:
-        self._count(1, 0)
-        with _connect(self._store) as store:
-            store.settimeout(None)
-            answers = threading.Thread(target=self._copy, args=(store, gateway, False), daemon=True)
-            answers.start()
-            self._copy(gateway, store, True)
-            answers.join()
-
-    def _copy(self, source: socket.socket, sink: socket.socket, is_request: bool) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
-                self._count(0, len(data) if is_request else 0)
-                sink.sendall(data)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_WR)
-
-
 class CorpusRelay:
     """Takes the requests of one client, one at a time, and tries changed ones before it forwards them."""
 
@@ -153,7 +82,7 @@ class CorpusRelay:
         self.statuses: list[int] = []
         self.variants = 0
         self._faults: list[str] = []
-        self._server = _Server(self._serve)
+        self._server = Server(self._serve)
         self.endpoint = f"http://{self._server.address}"
 
     @property
@@ -200,13 +129,6 @@ class CorpusRelay:
         return None if is_refused else f"{change}: expected one of {set(expected)}, found {status} {code}: {variant!r}"
 
 
-def _connect(address: str) -> socket.socket:
-    host, port = address.split(":")
-    connection = socket.create_connection((host, int(port)), TIMEOUT_SECONDS)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection
-
-
 def _read_request(source, client: socket.socket) -> Request | None:
     """Reads a request. Asks for its body if the client waits for that. `None` if the client has no more requests."""
     head_bytes = b""
@@ -242,7 +164,7 @@ def _chunks(source) -> Iterator[bytes]:
 
 def _exchange(address: str, request: bytes, method: str) -> tuple[int, http.client.HTTPMessage, bytes]:
     """Sends a request on a connection of its own, and returns status, headers and body of the answer."""
-    with _connect(address) as connection:
+    with connect(address) as connection:
         connection.sendall(request)
         with http.client.HTTPResponse(connection, method=method) as answer:
             answer.begin()

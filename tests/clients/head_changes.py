@@ -6,7 +6,6 @@ A change yields heads that differ from a signed one in one point. It yields none
 import datetime
 import re
 from collections.abc import Callable, Iterator
-from urllib.parse import quote
 
 from signed_heads import ALGORITHM, PAYLOAD, SIGNATURE_PARAMETERS, Head
 from stores import OTHER_ACCESS
@@ -204,41 +203,22 @@ def an_unknown_key(head: Head) -> Iterator[Head]:
 # Where the signature is.
 
 
-def presigned_parameters(head: Head) -> list[tuple[str, str]]:
-    """The parameters of a query with the signature of a header."""
-    claim = head.claim()
-    values = (ALGORITHM, claim.credential, claim.timestamp, "300", claim.signed_headers, claim.signature)
-    return [(name, quote(value, safe="")) for name, value in zip(SIGNATURE_PARAMETERS, values, strict=True)]
-
-
-def authorization(head: Head, *added: str) -> str:
-    """The value of a header with the signature of a query."""
-    claim = head.claim()
-    names = ";".join(sorted({*claim.header_names(), *added}))
-    return f"{ALGORITHM} Credential={claim.credential}, SignedHeaders={names}, Signature={claim.signature}"
-
-
-def without_signature(head: Head) -> Head:
-    others = [pair for pair in head.parameters if pair[0] not in SIGNATURE_PARAMETERS]
-    return head.with_parameters(others).without("authorization")
-
-
 @refused_with(MISMATCH, ARGUMENT)
 def the_other_carrier(head: Head) -> Iterator[Head]:
-    moved, claim = without_signature(head), head.claim()
+    moved, claim = head.without_signature(), head.claim()
     if claim.is_presigned:
-        moved = moved.with_added("authorization", authorization(head, "x-amz-date")).with_added("x-amz-date", claim.timestamp)
+        moved = moved.with_added("authorization", head.authorization("x-amz-date")).with_added("x-amz-date", claim.timestamp)
         yield moved if moved.header(PAYLOAD) else moved.with_added(PAYLOAD, "UNSIGNED-PAYLOAD")
     else:
-        yield moved.with_parameters([*moved.parameters, *presigned_parameters(head)])
+        yield moved.with_parameters([*moved.parameters, *head.presigned_parameters()])
 
 
 @refused_with(ARGUMENT)
 def both_carriers(head: Head) -> Iterator[Head]:
     if head.claim().is_presigned:
-        yield head.with_added("authorization", authorization(head))
+        yield head.with_added("authorization", head.authorization())
     else:
-        yield head.with_parameters([*head.parameters, *presigned_parameters(head)])
+        yield head.with_parameters([*head.parameters, *head.presigned_parameters()])
 
 
 @refused_with(ARGUMENT, *MALFORMED)
@@ -251,12 +231,12 @@ def two_signatures(head: Head) -> Iterator[Head]:
 
 @refused_with(DENIED)
 def no_signature(head: Head) -> Iterator[Head]:
-    yield without_signature(head)
+    yield head.without_signature()
 
 
 @refused_with(REQUEST, ARGUMENT)
 def another_scheme(head: Head) -> Iterator[Head]:
-    plain, access_key = without_signature(head), head.claim().credential.split("/")[0]
+    plain, access_key = head.without_signature(), head.claim().credential.split("/")[0]
     for value in (f"AWS {access_key}:c2lnbmF0dXJl", "Bearer token", f"{ALGORITHM.lower()} {access_key}"):
         yield plain.with_added("authorization", value)
     version_2 = [("AWSAccessKeyId", access_key), ("Signature", "c2lnbmF0dXJl"), ("Expires", "4000000000")]

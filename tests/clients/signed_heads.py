@@ -115,3 +115,19 @@ class Head:
             f"{ALGORITHM} Credential={claim.credential}, SignedHeaders={claim.signed_headers}, Signature={claim.signature}"
         )
         return self.with_header("authorization", authorization).with_header("x-amz-date", claim.timestamp)
+
+    def without_signature(self) -> "Head":
+        others = [pair for pair in self.parameters if pair[0] not in SIGNATURE_PARAMETERS]
+        return self.with_parameters(others).without("authorization")
+
+    def presigned_parameters(self) -> list[tuple[str, str]]:
+        """The parameters of a query with the signature of a header."""
+        claim = self.claim()
+        values = (ALGORITHM, claim.credential, claim.timestamp, "300", claim.signed_headers, claim.signature)
+        return [(name, quote(value, safe="")) for name, value in zip(SIGNATURE_PARAMETERS, values, strict=True)]
+
+    def authorization(self, *added: str) -> str:
+        """The value of a header with the signature of a query."""
+        claim = self.claim()
+        names = ";".join(sorted({*claim.header_names(), *added}))
+        return f"{ALGORITHM} Credential={claim.credential}, SignedHeaders={names}, Signature={claim.signature}"

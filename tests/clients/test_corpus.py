@@ -5,7 +5,8 @@ import os
 import pytest
 
 from corpus_clients import CLIENTS, store_objects
-from corpus_relay import CorpusRelay, StoreRelay, shape
+from corpus_relay import CorpusRelay, shape
+from store_relay import StoreRelay
 from stores import ACCESS, ROOT, SECRET, keys_file, start_gateway
 
 pytestmark = pytest.mark.resign_only

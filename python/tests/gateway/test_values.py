@@ -100,20 +100,19 @@ def test_modes_give_the_same_pixels(options: dict[str, Any], source: str, mode: 
 
 
 def test_importing_is_light() -> None:
-    """No numpy, torch or pyarrow, no thread, and at most 100 ms of CPU time."""
+    """No thread, and at most 150 modules, none of them a heavy one."""
     program = (
-        "import sys, time, threading, os\n"
-        "start = time.process_time()\n"
+        "import os, sys\n"
+        "before = set(sys.modules)\n"
         "import pushdown\n"
-        "spent = time.process_time() - start\n"
-        "heavy = {'numpy', 'torch', 'pyarrow', 'asyncio'} & set(sys.modules)\n"
-        "threads = len(os.listdir('/proc/self/task'))\n"
-        "print(heavy or '', threads, spent)\n"
+        "print(len(os.listdir('/proc/self/task')), *(set(sys.modules) - before))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    threads, spent = done.stdout.split()
+    threads, *modules = done.stdout.split()
     assert threads == "1"
-    assert float(spent) <= 0.1
+    assert "pushdown" in modules
+    assert not {"asyncio", "duckdb", "numpy", "pandas", "polars", "pyarrow", "torch"} & set(modules)
+    assert len(modules) <= 150, sorted(modules)
 
 
 def test_a_stranger_under_the_same_name_is_named(tmp_path: pathlib.Path) -> None:

@@ -124,7 +124,11 @@ fn changed_requests_are_refused() {
                         panic!("{name}: {}: accepted {changed:?}", recording.file);
                     };
                     let code = errors::auth_answer(&refusal).code;
-                    assert!(codes.contains(&code), "{name}: {code}: {}: {changed:?}", recording.file);
+                    assert!(
+                        codes.contains(&code),
+                        "{name}: {code}: {}: {changed:?}",
+                        recording.file
+                    );
                     found.insert(code);
                 }
             }

@@ -9,6 +9,7 @@ mod grants;
 mod hardening;
 mod head_length;
 mod keys_file;
+mod late_refusals;
 mod leaks;
 mod lies;
 mod max_age;

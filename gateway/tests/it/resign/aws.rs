@@ -10,6 +10,7 @@ mod pipelines;
 mod regions;
 mod scripted;
 mod sessions;
+mod unsent_bodies;
 mod uploads;
 
 use std::ffi::OsStr;

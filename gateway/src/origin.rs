@@ -131,7 +131,7 @@ impl Origin {
             let request = Request::from_parts(attempts.next(&self.endpoint)?, ());
             let answer = self.client.send_without_body(request).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
-            if let AttemptResult::Final(answer) = attempts.evaluate(self.forward(answer, ())).await {
+            if let AttemptResult::Final(answer) = attempts.evaluate(self.forward(answer, ()), None).await {
                 return answer;
             }
         }
@@ -164,14 +164,14 @@ impl Origin {
         );
         loop {
             let head = attempts.next(&self.endpoint)?;
-            let Some(body) = body.next_request() else {
+            let Some(request_body) = body.next_request() else {
                 return Err(attempts::body_was_sent());
             };
-            let request = Request::from_parts(head, body.boxed_unsync());
+            let request = Request::from_parts(head, request_body.boxed_unsync());
             let answer = self.client.send(request, progress).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
             let answer = self.forward(answer, Arc::clone(&guard));
-            if let AttemptResult::Final(answer) = attempts.evaluate(answer).await {
+            if let AttemptResult::Final(answer) = attempts.evaluate(answer, Some(&body)).await {
                 return answer;
             }
         }

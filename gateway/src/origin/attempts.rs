@@ -1,17 +1,20 @@
 //! A request that the gateway signs, and the answers after which it is signed and sent again: once with another region, once with
 //! other credentials.
 
+use std::mem;
 use std::sync::Arc;
 
 use aws_credential_types::Credentials;
 use aws_smithy_runtime_api::client::identity::Identity;
 use http::Response;
+use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
 
-use super::Signing;
 use super::endpoint::{Endpoint, bucket_in};
 use super::refusal::{self, CheckedAnswer, Remedy};
 use super::signer::drop_own_parameters;
+use super::unsent_body::UnsentBody;
+use super::{Signing, StoreIdentity};
 use crate::body::Body;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -22,12 +25,17 @@ pub(super) struct Attempts {
     /// The head, unsigned, with a canonical path-style target.
     head: Parts,
     bucket: Option<String>,
-    /// The region of the last attempt.
-    region: Arc<str>,
-    /// What signed the last attempt.
-    identity: Option<Identity>,
+    /// `None` before the first attempt.
+    last: Option<LastAttempt>,
     can_learn_region: bool,
     can_replace_credentials: bool,
+}
+
+/// How the last attempt was signed.
+#[derive(Debug)]
+struct LastAttempt {
+    region: Arc<str>,
+    identity: Identity,
 }
 
 /// What follows from an answer.
@@ -39,17 +47,22 @@ pub(super) enum AttemptResult {
     Retry,
 }
 
+// === impl Attempts ===
+
 impl Attempts {
     /// The attempts for a request that may be sent.
     pub(super) fn new(signing: Signing, mut head: Parts) -> Result<Self> {
         drop_own_parameters(&mut head)?;
+        if refusal::can_be_late(&head.method) {
+            // A compressed refusal could not be masked.
+            head.headers.remove(ACCEPT_ENCODING);
+        }
         let bucket = bucket_in(head.uri.path()).map(str::to_owned);
         Ok(Self {
-            region: signing.regions().region(bucket.as_deref()),
             signing,
             head,
             bucket,
-            identity: None,
+            last: None,
             can_learn_region: true,
             can_replace_credentials: true,
         })
@@ -61,27 +74,49 @@ impl Attempts {
     /// Those of [`Signing::sign`] and [`Signing::identity`].
     pub(super) fn next(&mut self, endpoint: &Endpoint) -> Result<Parts> {
         let identity = self.signing.identity()?;
+        let region = self.signing.regions().region(self.bucket.as_deref());
+        // The pool consumes what it sends, and any first answer can ask for a second attempt.
         let mut head = self.head.clone();
-        self.region = self.signing.regions().region(self.bucket.as_deref());
-        let host = endpoint.address_signed(&mut head, &self.region)?;
-        self.signing.sign(&mut head, host, &self.region, &identity)?;
-        self.identity = Some(identity);
+        let host = endpoint.address_signed(&mut head, &region)?;
+        self.signing.sign(&mut head, host, &region, &identity)?;
+        self.last = Some(LastAttempt { region, identity });
         Ok(head)
     }
 
     /// Decides on the answer to the last attempt. Answers about the gateway's own signature are not for the caller.
-    pub(super) async fn evaluate(&mut self, answer: Response<Body>) -> AttemptResult {
-        let CheckedAnswer { answer, remedy } = refusal::check(answer, self.signing.upstream()).await;
+    ///
+    /// It can wait for other credentials. Meanwhile the connection of the last attempt cannot take `body`, which the next one
+    /// needs.
+    pub(super) async fn evaluate(
+        &mut self,
+        answer: Response<Body>,
+        body: Option<&UnsentBody>,
+    ) -> AttemptResult {
+        let checked = refusal::check(answer, self.signing.upstream(), &self.head.method).await;
+        let CheckedAnswer { answer, remedy } = checked;
+        let (Some(remedy), Some(last)) = (remedy, self.last.take()) else {
+            return AttemptResult::Final(answer);
+        };
         let has_changed = match remedy {
-            Some(Remedy::Region(region)) if *region == *self.region => false,
-            Some(Remedy::Region(_)) if !self.can_learn_region => {
+            Remedy::Region(region) if *region == *last.region => false,
+            Remedy::Region(_) if !self.can_learn_region => {
                 let message = "the store names one region of the bucket after another: try again later";
                 return AttemptResult::Final(Err(Error::new(ErrorKind::SlowDown, message)));
             }
-            Some(Remedy::Region(region)) => self.learn(&region),
-            Some(Remedy::Credentials) => self.replace_credentials(false).await,
-            Some(Remedy::PerhapsCredentials) => self.replace_credentials(true).await,
-            None => false,
+            Remedy::Region(region) => self.learn(&region),
+            Remedy::Credentials | Remedy::UnconfirmedCredentials => {
+                let Some((identity, refused)) = self.replaceable(&last.identity) else {
+                    return AttemptResult::Final(answer);
+                };
+                if let Some(body) = body {
+                    body.revoke();
+                }
+                if remedy == Remedy::Credentials {
+                    identity.replace(refused).await
+                } else {
+                    identity.replace_unconfirmed(refused).await
+                }
+            }
         };
         if has_changed {
             AttemptResult::Retry
@@ -113,21 +148,13 @@ impl Attempts {
         is_learnt
     }
 
-    async fn replace_credentials(&mut self, is_guess: bool) -> bool {
-        let credentials = self.identity.as_ref().and_then(Identity::data::<Credentials>);
-        let temporary = credentials.filter(|credentials| credentials.session_token().is_some());
-        let (Some(refused), Some(identity), true) = (
-            temporary,
-            self.signing.store_identity().cloned(),
-            self.can_replace_credentials,
-        ) else {
-            return false;
-        };
-        self.can_replace_credentials = false;
-        if is_guess && !identity.may_guess() {
-            return false;
-        }
-        identity.replace(refused.access_key_id()).await
+    /// The gateway's identity, and the access key of its refused credentials. `None` for permanent credentials, and after the
+    /// first time.
+    fn replaceable<'a>(&mut self, refused: &'a Identity) -> Option<(StoreIdentity, &'a str)> {
+        let credentials = refused.data::<Credentials>()?;
+        credentials.session_token()?;
+        let identity = self.signing.store_identity()?.clone();
+        mem::take(&mut self.can_replace_credentials).then(|| (identity, credentials.access_key_id()))
     }
 }
 
@@ -136,3 +163,6 @@ pub(super) fn body_was_sent() -> Error {
     let message = "the store accepts the request only with another region or other credentials, which are known now: try again";
     Error::new(ErrorKind::SlowDown, message)
 }
+
+#[cfg(test)]
+mod tests;

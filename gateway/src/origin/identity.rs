@@ -5,6 +5,9 @@
 
 mod chain;
 mod credentials;
+mod refresher;
+#[cfg(test)]
+pub(super) mod scripted_source;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,26 +18,21 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 use aws_smithy_runtime_api::client::identity::Identity;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::config::CredentialSource;
 use crate::error::{Error, ErrorKind, Result};
 use credentials::{CurrentCredentials, FetchFailure};
 
+pub use refresher::IdentityRefresher;
+
 /// Longest time for one fetch. The chain asks several sources in turn.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time that the start of the gateway is delayed.
 const FIRST_FETCH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause after the first failed fetch. Each is twice the one before.
-const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Longest pause after a failed fetch.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
-/// Shortest time between two fetches after refusals without a reason.
-const MIN_GUESS_INTERVAL: Duration = Duration::from_secs(30);
-/// Longest sleep before the time of the next refresh is computed again.
-const MAX_SLEEP: Duration = Duration::from_mins(1);
 /// Shortest time between two fetches, however short the credentials live or however often the store refuses them.
 const MIN_FETCH_INTERVAL: Duration = Duration::from_millis(500);
+/// Shortest time between two replacements after refusals without a reason.
+const MIN_UNCONFIRMED_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The credentials in use. Clones share them.
 #[derive(Debug, Clone)]
@@ -46,16 +44,10 @@ struct Inner {
     current: ArcSwapOption<CurrentCredentials>,
     /// When the source was asked last. Held during a fetch, so that there is one at a time.
     last_fetch: Mutex<Option<Instant>>,
-    /// When a refusal without a reason was taken for one of the credentials last.
-    last_guess: parking_lot::Mutex<Option<Instant>>,
+    /// When the credentials were replaced last after a refusal without a reason.
+    last_unconfirmed: parking_lot::Mutex<Option<Instant>>,
     /// A request needs credentials.
     needed: Notify,
-}
-
-/// Refreshes an identity until it is dropped.
-#[derive(Debug)]
-pub struct IdentityRefresher {
-    _task: AbortOnDropHandle<()>,
 }
 
 // === impl StoreIdentity ===
@@ -83,7 +75,7 @@ impl StoreIdentity {
             provider,
             current: ArcSwapOption::empty(),
             last_fetch: Mutex::default(),
-            last_guess: parking_lot::Mutex::default(),
+            last_unconfirmed: parking_lot::Mutex::default(),
             needed: Notify::new(),
         }))
     }
@@ -97,9 +89,7 @@ impl StoreIdentity {
                 self.0.needed.notify_one();
             }
         }
-        IdentityRefresher {
-            _task: AbortOnDropHandle::new(tokio::spawn(refresh_forever(self.clone()))),
-        }
+        IdentityRefresher::spawn(self.clone())
     }
 
     /// What signs now.
@@ -126,44 +116,58 @@ impl StoreIdentity {
             .map(|fetched| fetched.credentials.access_key_id().to_owned())
     }
 
-    /// Whether a refusal without a reason may be taken for one of the credentials. Callers can provoke such refusals, so few are.
-    pub(super) fn may_guess(&self) -> bool {
-        let mut last_guess = self.0.last_guess.lock();
-        let may = last_guess.is_none_or(|at| at.elapsed() >= MIN_GUESS_INTERVAL);
-        if may {
-            *last_guess = Some(Instant::now());
-        }
-        may
+    /// Whether other credentials are in use than the refused ones.
+    fn has_replaced(&self, refused: &str) -> bool {
+        self.access_key().is_none_or(|access_key| access_key != refused)
     }
 
     /// Replaces credentials that the store refused as expired. Returns whether there are others now.
     pub(super) async fn replace(&self, refused: &str) -> bool {
-        let is_other = || self.access_key().is_none_or(|access_key| access_key != refused);
-        if is_other() {
+        if self.has_replaced(refused) {
             return true;
         }
         let refused_at = Instant::now();
+        let fetch = self.fetch_unless(|last_fetch| {
+            // Another request may have fetched others meanwhile, or the same ones again.
+            self.has_replaced(refused) || last_fetch.is_some_and(|at| at > refused_at)
+        });
+        if let Err(reason) = fetch.await {
+            tracing::warn!(%reason, "the store refuses the gateway's credentials as expired, and there are no others");
+        }
+        self.has_replaced(refused)
+    }
+
+    /// Replaces credentials after a refusal whose reason is unknown. Callers can provoke such refusals, so there is one attempt
+    /// per [`MIN_UNCONFIRMED_INTERVAL`]. Returns whether there are other credentials now.
+    pub(super) async fn replace_unconfirmed(&self, refused: &str) -> bool {
+        if self.has_replaced(refused) {
+            return true;
+        }
+        {
+            let mut last = self.0.last_unconfirmed.lock();
+            if last.is_some_and(|at| at.elapsed() < MIN_UNCONFIRMED_INTERVAL) {
+                return false;
+            }
+            *last = Some(Instant::now());
+        }
+        self.replace(refused).await
+    }
+
+    /// Fetches credentials, unless those in use are fresh.
+    async fn refresh(&self) -> Result<(), FetchFailure> {
+        self.fetch_unless(|_last_fetch| self.is_fresh()).await
+    }
+
+    /// Fetches credentials: one fetch at a time, and at most one per [`MIN_FETCH_INTERVAL`]. Fetches nothing if another task has
+    /// done it meanwhile: `is_done` gets the start of the last fetch.
+    async fn fetch_unless(&self, is_done: impl Fn(Option<Instant>) -> bool) -> Result<(), FetchFailure> {
         let mut last_fetch = self.0.last_fetch.lock().await;
-        // Another request may have fetched others meanwhile, or the same ones again.
-        if is_other() || last_fetch.is_some_and(|at| at > refused_at) {
-            return is_other();
+        if is_done(*last_fetch) {
+            return Ok(());
         }
         if let Some(at) = *last_fetch {
             tokio::time::sleep_until(at + MIN_FETCH_INTERVAL).await;
         }
-        *last_fetch = Some(Instant::now());
-        match self.fetch().await {
-            Ok(()) => is_other(),
-            Err(reason) => {
-                tracing::warn!(%reason, "the store refuses the gateway's credentials as expired, and there are no others");
-                false
-            }
-        }
-    }
-
-    /// Fetches credentials as the background task does.
-    async fn refresh(&self) -> Result<(), FetchFailure> {
-        let mut last_fetch = self.0.last_fetch.lock().await;
         *last_fetch = Some(Instant::now());
         self.fetch().await
     }
@@ -192,36 +196,13 @@ impl StoreIdentity {
     /// Time until half of the life of the credentials is over. `None` without credentials that end.
     fn time_to_refresh(&self) -> Option<Duration> {
         let current = self.0.current.load();
-        let fetched = current.as_deref()?;
-        let life = fetched
-            .credentials
-            .expiry()?
-            .duration_since(fetched.fetched_at)
-            .ok()?;
-        let half_life = fetched.fetched_at + life / 2;
-        Some(half_life.duration_since(SystemTime::now()).unwrap_or_default())
+        current.as_deref()?.time_to_refresh(SystemTime::now())
     }
-}
 
-async fn refresh_forever(identity: StoreIdentity) {
-    loop {
-        // The clock of the system can jump, and other credentials can come meanwhile: a long sleep could end too late.
-        match identity.time_to_refresh() {
-            Some(pause) if pause > MAX_SLEEP => {
-                tokio::select! {
-                    () = tokio::time::sleep(MAX_SLEEP) => continue,
-                    () = identity.0.needed.notified() => {}
-                }
-            }
-            Some(pause) => tokio::time::sleep(pause.max(MIN_FETCH_INTERVAL)).await,
-            None => identity.0.needed.notified().await,
-        }
-        let mut pause = FIRST_RETRY_DELAY;
-        while let Err(reason) = identity.refresh().await {
-            tracing::error!(%reason, "cannot fetch the gateway's credentials for the store");
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(MAX_RETRY_DELAY);
-        }
+    /// Whether there are credentials, and half of their life is not over.
+    fn is_fresh(&self) -> bool {
+        let has_credentials = self.0.current.load().is_some();
+        has_credentials && self.time_to_refresh().is_none_or(|left| !left.is_zero())
     }
 }
 

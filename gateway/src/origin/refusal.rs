@@ -1,34 +1,27 @@
 //! Answers of the store that are about the gateway's own signature: they name its key, and are not for the caller.
 
+mod codes;
+mod late;
+
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_ENCODING;
-use http::{HeaderName, Response, StatusCode};
+use http::{HeaderName, Method, Response, StatusCode};
 
 use super::next_bytes;
 use crate::{
     access::Upstream,
     body::{self, Body},
     error::{Error, ErrorKind, Result},
-    s3::errors::ACCESS_DENIED,
 };
+
+pub use codes::DeniedByStore;
+pub(super) use late::can_be_late;
 
 /// Header with the region of a bucket.
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 
 /// Most bytes of an error document that are read. Larger ones are no answers of a store.
 const MAX_DOCUMENT_BYTES: usize = 64 << 10;
-
-/// Codes about a signature, and whether a later request can succeed.
-const SIGNATURE_CODES: [(&str, bool); 8] = [
-    ("SignatureDoesNotMatch", false),
-    ("InvalidAccessKeyId", false),
-    ("InvalidClientTokenId", false),
-    ("InvalidToken", false),
-    ("AuthorizationHeaderMalformed", false),
-    ("ExpiredToken", true),
-    ("TokenRefreshRequired", true),
-    ("RequestTimeTooSkewed", true),
-];
 
 /// What the caller gets for an answer to a request that the gateway signed.
 #[derive(Debug)]
@@ -39,11 +32,6 @@ pub(super) struct CheckedAnswer {
     pub(super) remedy: Option<Remedy>,
 }
 
-/// The store denies a request that the gateway has allowed.
-#[derive(Debug, thiserror::Error)]
-#[error("the store denies the gateway's identity the request")]
-pub struct DeniedByStore;
-
 /// What to change about a request before it is sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Remedy {
@@ -51,16 +39,17 @@ pub(super) enum Remedy {
     Region(String),
     /// The gateway's credentials, which have expired.
     Credentials,
-    /// The same, if they are the reason: the answer has no document that says so.
-    PerhapsCredentials,
+    /// The gateway's credentials, which may have expired: the answer has no document with the reason.
+    UnconfirmedCredentials,
 }
 
 /// Passes the store's answer to a request that the gateway signed, unless it is about this signature or leads elsewhere.
 ///
 /// The error is [`ErrorKind::Internal`] for a signature that the store refuses, [`ErrorKind::OriginUnavailable`] for one that it
 /// may accept later, [`ErrorKind::SlowDown`] for a newly created bucket, and [`ErrorKind::OriginUnavailable`] for any other
-/// redirection. The address in `Location` is never used.
-pub(super) async fn check(answer: Response<Body>, signer: Upstream) -> CheckedAnswer {
+/// redirection. The address in `Location` is never used. An answer with 200 to a write can still become a refusal, which is
+/// masked when it arrives.
+pub(super) async fn check(answer: Response<Body>, signer: Upstream, method: &Method) -> CheckedAnswer {
     let region = answer.headers().get(BUCKET_REGION);
     let region = region.and_then(|region| region.to_str().ok()).map(str::to_owned);
     match answer.status() {
@@ -80,6 +69,7 @@ pub(super) async fn check(answer: Response<Body>, signer: Upstream) -> CheckedAn
             remedy: region.map(Remedy::Region),
         },
         StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN => check_refusal(answer, region, signer).await,
+        StatusCode::OK if can_be_late(method) => CheckedAnswer::pass(late::mask(answer, signer)),
         _ => CheckedAnswer::pass(answer),
     }
 }
@@ -96,39 +86,22 @@ async fn check_refusal(answer: Response<Body>, region: Option<String>, signer: U
         let remedy = region.map(Remedy::Region);
         return CheckedAnswer {
             answer: Ok(Response::from_parts(parts, body::full(document))),
-            remedy: remedy.or_else(|| is_malformed.then_some(Remedy::PerhapsCredentials)),
+            remedy: remedy.or_else(|| is_malformed.then_some(Remedy::UnconfirmedCredentials)),
         };
     }
     let is_encoded = parts.headers.contains_key(CONTENT_ENCODING);
     let Some(found) = element(&document, "Code").filter(|_| !is_encoded) else {
         let status = parts.status.as_u16();
         tracing::error!(status, "the store refuses a request without a readable code");
-        let message = "the store refused the request without a readable reason";
-        return CheckedAnswer::fail(Error::new(ErrorKind::Internal, message));
+        return CheckedAnswer::fail(unreadable());
     };
-    if signer == Upstream::Gateway && found == "AccessDenied" {
-        // The store's message names the gateway's identity.
-        return CheckedAnswer::fail(
-            Error::new(ErrorKind::AccessDenied, ACCESS_DENIED).with_source(DeniedByStore),
-        );
-    }
-    let about_signature = SIGNATURE_CODES.iter().find(|(name, _)| *name == found);
-    let Some((code, can_retry)) = about_signature else {
+    let Some(error) = codes::replacement(&found, signer) else {
         return CheckedAnswer::pass(Response::from_parts(parts, body::full(document)));
     };
-    let remedy = match *code {
+    let remedy = match found.as_str() {
         "AuthorizationHeaderMalformed" => element(&document, "Region").or(region).map(Remedy::Region),
         "ExpiredToken" | "TokenRefreshRequired" => Some(Remedy::Credentials),
         _ => None,
-    };
-    tracing::warn!(code, "the store refuses the gateway's signature");
-    let error = if *can_retry {
-        Error::new(
-            ErrorKind::OriginUnavailable,
-            "the store refused the gateway's credentials: try again later",
-        )
-    } else {
-        Error::new(ErrorKind::Internal, "the store refused the gateway's signature")
     };
     CheckedAnswer {
         answer: Err(error),
@@ -141,11 +114,22 @@ async fn read_document(mut body: Body) -> Result<Bytes> {
     while let Some(bytes) = next_bytes(&mut body).await? {
         document.extend_from_slice(&bytes);
         if document.len() > MAX_DOCUMENT_BYTES {
-            let message = "invalid answer of the store: expected a shorter error document";
-            return Err(Error::new(ErrorKind::OriginUnavailable, message));
+            return Err(too_long());
         }
     }
     Ok(document.freeze())
+}
+
+fn too_long() -> Error {
+    let message = "invalid answer of the store: expected a shorter error document";
+    Error::new(ErrorKind::OriginUnavailable, message)
+}
+
+fn unreadable() -> Error {
+    Error::new(
+        ErrorKind::Internal,
+        "the store refused the request without a readable reason",
+    )
 }
 
 // === impl CheckedAnswer ===

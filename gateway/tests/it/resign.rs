@@ -9,6 +9,7 @@ mod grants;
 mod hardening;
 mod head_length;
 mod keys_file;
+mod late_refusals;
 mod leaks;
 mod lies;
 mod max_age;
@@ -110,6 +111,17 @@ impl Client {
         }
     }
 
+    /// This client, and the same with the other ways to address and to sign.
+    fn styles(&self) -> [(&'static str, Self); 4] {
+        let (path, host) = (self.clone(), self.with_virtual_host());
+        [
+            ("path, presigned", path.presigned()),
+            ("path", path),
+            ("virtual host, presigned", host.presigned()),
+            ("virtual host", host),
+        ]
+    }
+
     /// An unsigned request to `/BUCKET/KEY?QUERY`, whatever names the bucket.
     fn request(&self, method: &str, target: &str) -> Request {
         let rest = target
@@ -159,15 +171,20 @@ fn error_of(answer: &Response) -> (u16, String) {
 
 /// A script of a store that reads the body of a request, and answers 200.
 fn accept(exchange: &mut Exchange) -> io::Result<()> {
-    let head = exchange.head.to_ascii_lowercase();
-    let length = head
-        .lines()
-        .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
-    exchange.skip(length.unwrap_or_default())?;
-    let body = if head.starts_with("head ") {
+    skip_body(exchange)?;
+    let body = if exchange.head.starts_with("HEAD ") {
         ""
     } else {
         "<Stored/>"
     };
     exchange.answer("200 OK", body)
+}
+
+/// Reads the body of a request.
+fn skip_body(exchange: &mut Exchange) -> io::Result<()> {
+    let head = exchange.head.to_ascii_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    exchange.skip(length.unwrap_or_default())
 }

@@ -1,6 +1,9 @@
 //! Credentials in use, and why there are none.
 
-use std::{fmt, time::SystemTime};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use aws_credential_types::Credentials;
 use aws_smithy_runtime_api::client::identity::Identity;
@@ -29,6 +32,14 @@ impl CurrentCredentials {
     /// Whether they can no longer sign.
     pub(super) fn has_expired(&self, now: SystemTime) -> bool {
         self.credentials.expiry().is_some_and(|expiry| expiry <= now)
+    }
+
+    /// Time until half of their life is over. `None` if they do not end.
+    pub(super) fn time_to_refresh(&self, now: SystemTime) -> Option<Duration> {
+        let expiry = self.credentials.expiry()?;
+        let life = expiry.duration_since(self.fetched_at).unwrap_or_default();
+        let half_life = self.fetched_at + life / 2;
+        Some(half_life.duration_since(now).unwrap_or_default())
     }
 }
 

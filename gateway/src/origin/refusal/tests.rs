@@ -1,6 +1,12 @@
 use http_body_util::BodyExt as _;
 
 use super::*;
+use crate::s3::errors::ACCESS_DENIED;
+
+/// Checks the answer to a GET.
+async fn check(answer: Response<Body>, signer: Upstream) -> CheckedAnswer {
+    super::check(answer, signer, &Method::GET).await
+}
 
 fn answer(status: u16, text: &str) -> Response<Body> {
     let mut answer = Response::new(body::full(text.to_owned()));
@@ -63,6 +69,21 @@ async fn refusals_of_the_gateways_identity_have_no_details() {
     assert!(check(answer(403, ""), Upstream::Gateway).await.answer.is_ok());
 }
 
+/// An object can be any document, and an answer to a write cannot.
+#[tokio::test]
+async fn refusals_with_status_200_are_masked_for_writes() {
+    let denied = "<Error><Code>AccessDenied</Code><Message>User: arn:aws:iam::1:user/g</Message></Error>";
+    for (method, shows_identity) in [(Method::GET, true), (Method::PUT, false), (Method::POST, false)] {
+        let checked = super::check(answer(200, denied), Upstream::Gateway, &method).await;
+        let passed = checked.answer.unwrap();
+        assert_eq!(passed.status(), 200);
+        let bytes = passed.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.contains("<Code>AccessDenied</Code>"), "{text}");
+        assert_eq!(text.contains("arn:"), shows_identity, "{method} {text}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_says_what_may_help() {
     let region = || Some(Remedy::Region("us-west-2".to_owned()));
@@ -71,7 +92,7 @@ async fn an_answer_says_what_may_help() {
     for (status, document, expected) in [
         (400, malformed, region()),
         (400, expired, Some(Remedy::Credentials)),
-        (400, "", Some(Remedy::PerhapsCredentials)),
+        (400, "", Some(Remedy::UnconfirmedCredentials)),
         (403, "", None),
         (404, "", None),
     ] {

@@ -11,6 +11,7 @@ mod regions;
 mod scripted;
 mod sessions;
 mod sources;
+mod unsent_bodies;
 mod uploads;
 
 use std::ffi::OsStr;
@@ -76,13 +77,7 @@ impl Lab {
 
     /// Clients of the gateway that differ in how they address and sign.
     fn clients(&self) -> [(&'static str, Client); 4] {
-        let (path, host) = (self.through.clone(), self.through.with_virtual_host());
-        [
-            ("path, presigned", path.presigned()),
-            ("path", path),
-            ("virtual host, presigned", host.presigned()),
-            ("virtual host", host),
-        ]
+        self.through.styles()
     }
 
     /// Creates a bucket in the other region, with objects `0` to `2`, of which the gateway knows nothing.

@@ -1,11 +1,15 @@
 //! Operations of S3 that run once at the store and then through the gateway, from the same initial state.
 
+mod odd_keys;
+
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 use pushdown_testkit::{Request, Response};
 
 use super::{BUCKET, Client};
+use crate::it::parity::compare;
+use odd_keys::Spelling;
 
 /// Sends a sequence of requests, and returns the answers.
 pub(super) type Operation = fn(&Client) -> Result<Vec<Response>>;
@@ -36,6 +40,28 @@ pub(super) fn create_objects(client: &Client) -> Result<()> {
         client.store(&path(key), body)?;
     }
     Ok(())
+}
+
+/// The differences between the answers of a store and those of a gateway in front of it, to clients of all styles.
+pub(super) fn differences(direct: &Client, through: &Client) -> Result<Vec<String>> {
+    let mut differences = Vec::new();
+    for (name, operation) in ALL {
+        let expected = operation(direct).with_context(|| format!("{name}: direct"))?;
+        for (style, client) in through.styles() {
+            let name = format!("{name}, {style}");
+            let found = operation(&client).with_context(|| name.clone())?;
+            differences.extend(compare::write_difference(&name, &expected, &found));
+        }
+    }
+    let expected = odd_keys::send(direct, Spelling::Canonical).context("odd keys: direct")?;
+    for (style, client) in through.styles() {
+        for spelling in [Spelling::Canonical, Spelling::Other] {
+            let name = format!("odd keys, {spelling:?}, {style}");
+            let found = odd_keys::send(&client, spelling).with_context(|| name.clone())?;
+            differences.extend(compare::write_difference(&name, &expected, &found));
+        }
+    }
+    Ok(differences)
 }
 
 fn path(key: &str) -> String {

@@ -4,54 +4,11 @@ use std::net::SocketAddr;
 use std::slice;
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{Backend, Gateway, Keys, Request, Response, ScriptedOrigin, Weed};
+use pushdown_testkit::{Backend, Gateway, Keys, Request, ScriptedOrigin, Weed};
 
 use super::{
     BUCKET, Client, Grant, KeysFile, accept, caller, error_of, identity, key_block, launch, operations,
 };
-use crate::it::parity::compare;
-
-/// A key in canonical form, and as other clients may send it.
-pub(super) struct OddKey {
-    canonical: &'static str,
-    other: &'static str,
-}
-
-/// One of the forms of a key.
-pub(super) type Spelling = fn(&OddKey) -> &'static str;
-
-pub(super) const SPELLINGS: [Spelling; 2] = [|key| key.canonical, |key| key.other];
-
-const ODD_KEYS: [OddKey; 7] = [
-    OddKey {
-        canonical: "with%20two%20%20spaces",
-        other: "with%20two%20%20spaces",
-    },
-    OddKey {
-        canonical: "a%2Bb%3Ac%28d%29e%21f%2Ag%27h%40i%2Cj%3Bk%3Dl%26m%24n",
-        other: "a+b:c(d)e!f*g'h@i,j;k=l&m$n",
-    },
-    OddKey {
-        canonical: "caf%C3%A9/gr%C3%BC%C3%9Fe",
-        other: "caf%c3%a9/gr%c3%bc%c3%9fe",
-    },
-    OddKey {
-        canonical: "folder/slash",
-        other: "folder%2Fslash",
-    },
-    OddKey {
-        canonical: "an%252Fescape",
-        other: "an%252Fescape",
-    },
-    OddKey {
-        canonical: "tilde~dash-dot.under_score",
-        other: "tilde%7Edash%2Ddot%2Eunder%5Fscore",
-    },
-    OddKey {
-        canonical: "100%25",
-        other: "%31%30%30%25",
-    },
-];
 
 /// A gateway in front of a store, with a key that the store knows, too.
 struct Lab {
@@ -72,17 +29,6 @@ impl Lab {
             _keys_file: keys_file,
         })
     }
-
-    /// Clients of the gateway that differ in how they address and sign.
-    fn clients(&self) -> [(&'static str, Client); 4] {
-        let (path, host) = (self.through.clone(), self.through.with_virtual_host());
-        [
-            ("path, presigned", path.presigned()),
-            ("path", path),
-            ("virtual host, presigned", host.presigned()),
-            ("virtual host", host),
-        ]
-    }
 }
 
 #[test]
@@ -95,38 +41,9 @@ fn seaweedfs_answers_as_it_does_directly() -> Result<()> {
     let lab = Lab::new(store.address(), &keys)?;
     lab.direct.store(BUCKET, "")?;
     operations::create_objects(&lab.direct)?;
-    let mut differences = Vec::new();
-    for (name, operation) in operations::ALL {
-        let expected = operation(&lab.direct).with_context(|| format!("{name}: direct"))?;
-        for (style, client) in lab.clients() {
-            let name = format!("{name}, {style}");
-            let found = operation(&client).with_context(|| name.clone())?;
-            differences.extend(compare::write_difference(&name, &expected, &found));
-        }
-    }
-    let expected = odd_keys(&lab.direct, SPELLINGS[0]).context("odd keys: direct")?;
-    for (style, client) in lab.clients() {
-        for spelling in SPELLINGS {
-            let found = odd_keys(&client, spelling).with_context(|| format!("odd keys, {style}"))?;
-            differences.extend(compare::write_difference("odd keys", &expected, &found));
-        }
-    }
+    let differences = operations::differences(&lab.direct, &lab.through)?;
     ensure!(differences.is_empty(), "{}", differences.join("\n"));
     Ok(())
-}
-
-/// Stores, reads and deletes objects with odd keys.
-pub(super) fn odd_keys(client: &Client, spelling: Spelling) -> Result<Vec<Response>> {
-    let mut answers = Vec::new();
-    for key in &ODD_KEYS {
-        let target = format!("{BUCKET}/odd/{}", spelling(key));
-        let put = client.put(&target, key.canonical)?;
-        ensure!(put.status == 200, "PUT {target}: {put:?}");
-        let get = client.call("GET", &target)?;
-        ensure!(get.body == key.canonical.as_bytes(), "GET {target}: {get:?}");
-        answers.extend([put, get, client.call("DELETE", &target)?]);
-    }
-    Ok(answers)
 }
 
 /// The store sees the caller's key, the canonical target and its own host, and nothing of the first signature.
@@ -135,7 +52,7 @@ fn a_request_is_signed_again_with_the_key_of_its_caller() -> Result<()> {
     let origin = ScriptedOrigin::start(accept)?;
     let lab = Lab::new(origin.address(), &caller())?;
     let target = format!("{BUCKET}/a+b:c?versionId=x%2fy&response-content-type=a+b");
-    for (style, client) in lab.clients() {
+    for (style, client) in lab.through.styles() {
         let request = client
             .request("GET", &target)
             .header("X-Amz-Expected-Bucket-Owner", "owner");

@@ -5,10 +5,7 @@ use pushdown_testkit::Backend;
 
 use super::{BUCKET_HOST, HOME_HOST, LIFETIME, Lab, OTHER_REGION, refusals};
 use crate::it::parity::compare;
-use crate::it::resign::{
-    BUCKET, operations,
-    own_keys::{SPELLINGS, odd_keys},
-};
+use crate::it::resign::{BUCKET, operations};
 
 #[test]
 fn seaweedfs_answers_as_it_does_directly() -> Result<()> {
@@ -16,23 +13,7 @@ fn seaweedfs_answers_as_it_does_directly() -> Result<()> {
         return Ok(());
     };
     operations::create_objects(&lab.direct)?;
-    let mut differences = Vec::new();
-    for (name, operation) in operations::ALL {
-        let expected = operation(&lab.direct).with_context(|| format!("{name}: direct"))?;
-        for (style, client) in lab.clients() {
-            let name = format!("{name}, {style}");
-            let found = operation(&client).with_context(|| name.clone())?;
-            differences.extend(compare::write_difference(&name, &expected, &found));
-        }
-    }
-    let expected = odd_keys(&lab.direct, SPELLINGS[0]).context("odd keys: direct")?;
-    for (style, client) in lab.clients() {
-        for spelling in SPELLINGS {
-            let name = format!("odd keys, {style}");
-            let found = odd_keys(&client, spelling).with_context(|| name.clone())?;
-            differences.extend(compare::write_difference(&name, &expected, &found));
-        }
-    }
+    let mut differences = operations::differences(&lab.direct, &lab.through)?;
     let record = lab.front.record();
     ensure!(record.refusals.is_empty(), "{record:?}");
     let hosts: Vec<_> = record.hosts.keys().map(String::as_str).collect();

@@ -2,17 +2,16 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use pushdown::wire::{CacheHints, CacheStatus, Row};
-use pushdown_testkit::{Backend, Keys, Response, photos};
+use pushdown_testkit::Response;
 
 use super::{post, rows, unsigned};
 use crate::it::resign::pipelines::RESIZE;
-use crate::it::resign::{Client, EVERYTHING, Grant, KeysFile, binary, key_block, launch, trainer};
-
-const PATH: &str = "/photos/2024/cat.jpg";
+use crate::it::resign::result_cache::{Lab, PHOTO, READS, granted};
+use crate::it::resign::{Client, Grant, trainer};
 
 /// A batch of a reader that will read the object again.
 fn ask(client: &Client) -> Result<Response> {
-    let mut request = unsigned(RESIZE, &[PATH])?;
+    let mut request = unsigned(RESIZE, &[PHOTO])?;
     request.cache = Some(CacheHints {
         epochs: 5,
         samples: 1,
@@ -37,46 +36,24 @@ fn warm(client: &Client) -> Result<Row> {
 
 #[test]
 fn a_cached_value_needs_a_grant() -> Result<()> {
-    if !Backend::Embedded.is_enabled()? {
+    let refused = vec![
+        vec![READS],
+        vec![Grant::new("photos", "2023/", &["read"]).with_pipelines()],
+        vec![],
+    ];
+    let Some(lab) = Lab::start(refused)? else {
         return Ok(());
-    }
-    let store = Backend::Embedded.start(binary())?;
-    let direct = Client::new(&store.keys, store.address);
-    let (_, photo) = photos()?.into_iter().next().context("no photos")?;
-    direct.store("/photos", "")?;
-    direct.store(PATH, photo)?;
-    let reads = Grant::new("photos", "2024/", &["read"]);
-    let granted = Keys::new("TESTGRANTED00001", "secret-of-the-granted");
-    let refused = [
-        (Keys::new("TESTREFUSED00001", "secret-of-the-first"), vec![reads]),
-        (
-            Keys::new("TESTREFUSED00002", "secret-of-the-second"),
-            vec![Grant::new("photos", "2023/", &["read"]).with_pipelines()],
-        ),
-        (Keys::new("TESTREFUSED00003", "secret-of-the-third"), vec![]),
-    ];
-    let mut blocks = vec![
-        key_block(&trainer(), "gateway", &[EVERYTHING]),
-        key_block(&granted, "gateway", &[reads.with_pipelines()]),
-    ];
-    blocks.extend(
-        refused
-            .iter()
-            .map(|(keys, grants)| key_block(keys, "gateway", grants)),
-    );
-    let keys_file = KeysFile::new(&blocks)?;
-    let gateway = launch(store.address, &store.keys, &keys_file, &["--cache-memory=64MiB"])?;
-    let client = |keys: &Keys| Client::new(keys, gateway.listen());
-    let expected = warm(&client(&trainer()))?.value?;
-    for (keys, grants) in &refused {
-        let answer = ask(&client(keys))?;
+    };
+    let expected = warm(&lab.client(&trainer()))?.value?;
+    for (keys, grants) in &lab.refused {
+        let answer = ask(&lab.client(keys))?;
         ensure!(answer.header("x-pushdown-cached-ratio").is_none(), "{grants:?}");
         let row = rows(answer)?.pop().context("no row")?;
         let code = row.value.err().map(|error| error.code);
         ensure!(code.as_deref() == Some("AccessDenied"), "{grants:?}: {code:?}");
         ensure!(row.cache == CacheStatus::Computed, "{grants:?}");
     }
-    let row = row(&client(&granted))?;
+    let row = row(&lab.client(&granted()))?;
     assert_eq!(row.cache, CacheStatus::Memory);
     ensure!(row.value? == expected, "another value");
     Ok(())

@@ -7,6 +7,8 @@ CARGO ?= cargo
 # All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
 # builds the binaries for the clients' tests. `--all-targets` would build test binaries of programs without tests.
 ALL = --locked --workspace --tests --benches
+# Most tests wait for servers more than they compute.
+export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # Release binaries for benchmarks.
 RELEASE = --release --locked -p pushdown-gateway -p pushdown-cli -p pushdown-bench -p transfer-learning -p pushdown-python
 

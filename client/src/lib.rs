@@ -62,7 +62,7 @@ pub use batch::{Batch, Row, StackLayout, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
 pub use objects::{Object, Objects};
-pub use order::{Tail, TailCounts};
+pub use order::{SampleOrder, Tail, TailCounts};
 pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};

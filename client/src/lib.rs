@@ -49,6 +49,7 @@ mod outage;
 mod planning;
 mod reader;
 mod retry;
+mod sample_name;
 mod session;
 mod sign;
 mod stats;

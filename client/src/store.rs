@@ -7,6 +7,7 @@ mod get;
 mod list;
 mod multi_object;
 mod rows;
+mod shard;
 mod spec;
 mod table;
 mod versioned_object;

@@ -1,5 +1,6 @@
 //! Pushdown: a batch is one request, and rows missing from its answer are requested again.
 
+mod features;
 mod refusals;
 mod request;
 
@@ -20,12 +21,14 @@ use crate::{
     error::{Error, ErrorKind, Result},
     planning::{Adapter, Event, GatewayCpus},
     retry::is_transient_code,
+    sample_name::SampleName,
     stats::add,
     store::BatchAnswer,
     transport::{Answer, listed_features},
 };
+use features::{features, without_members};
 use refusals::{batch_refused, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
-use request::{batch_post, features, request_slots};
+use request::{batch_post, request_slots};
 
 /// Content type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
@@ -85,8 +88,8 @@ pub(super) async fn fetch(
         let again = match (&failed, failures.transient.first_key_value()) {
             (Some((error, retry_after)), _) => backoff.pause(error, *retry_after).await,
             (None, Some((slot, error))) => {
-                let key = session.objects.key(job.samples[*slot].index);
-                let text = format!("s3://{}/{key}: {error}", session.objects.bucket());
+                let name = SampleName::from(session.objects.object(job.samples[*slot].index));
+                let text = format!("s3://{}/{name}: {error}", session.objects.bucket());
                 backoff.pause(&text, None).await
             }
             (None, None) => {
@@ -119,12 +122,20 @@ async fn attempt(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
-    let mut features = features(session, job).await;
+    let mut features = match features(session, job).await? {
+        Ok(features) => features,
+        Err(ended) => return Ok(ended),
+    };
     let (sent, _pending) = loop {
         let post = batch_post(session, job, slots, &features).await?;
         let pending = session.adapter.as_ref().map(Adapter::begin_batch);
         match session.store.send_batch(headers.clone(), post).await {
-            Ok(BatchAnswer::Outdated(listed)) => features = listed,
+            Ok(BatchAnswer::Outdated(listed)) => {
+                if let Some(ended) = without_members(session, &listed) {
+                    return Ok(ended);
+                }
+                features = listed;
+            }
             Ok(BatchAnswer::Answered(answer)) => break (Ok(answer), pending),
             Err(error) => break (Err(error), pending),
         }
@@ -132,8 +143,15 @@ async fn attempt(
     let answer = match sent {
         Ok(answer) if answer.status.is_success() => answer,
         Ok(answer) => {
-            let is_gateway = listed_features(&answer.headers).is_some();
-            let refused = batch_refused(session, answer.refusal().await, is_gateway);
+            let listed = listed_features(&answer.headers);
+            // The gateway was replaced by an older one.
+            if let Some(ended) = listed
+                .as_ref()
+                .and_then(|listed| without_members(session, listed))
+            {
+                return Ok(ended);
+            }
+            let refused = batch_refused(session, answer.refusal().await, listed.is_some());
             return fail_or_fall_back(session, refused);
         }
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
@@ -195,6 +213,9 @@ async fn read_rows(
         {
             return Ok(Attempt::Limited);
         }
+        if !rows.is_empty() {
+            check_columns(session, &reader)?;
+        }
         for row in rows {
             let slot = *usize::try_from(row.row)
                 .ok()
@@ -228,4 +249,23 @@ async fn read_rows(
         )));
     }
     Ok(Attempt::Complete)
+}
+
+/// Checks that rows have the further columns that were requested.
+fn check_columns(session: &Session, reader: &BatchReader) -> Result<()> {
+    let (found, expected) = (
+        reader.column_names().unwrap_or_default(),
+        session.objects.columns(),
+    );
+    let is_same = found
+        .iter()
+        .map(String::as_str)
+        .eq(expected.iter().map(|name| &**name));
+    if is_same {
+        Ok(())
+    } else {
+        Err(Error::protocol(format!(
+            "invalid rows from the gateway: expected the further columns {expected:?}, found {found:?}"
+        )))
+    }
 }

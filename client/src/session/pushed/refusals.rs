@@ -87,7 +87,7 @@ pub(super) fn is_limited_by_engine(session: &Session, job: &BatchJob, slots: &[u
 }
 
 /// Reads everything plainly from now on. Logged once.
-fn fall_back(session: &Session, why: &str) -> Attempt {
+pub(super) fn fall_back(session: &Session, why: &str) -> Attempt {
     limit_stage(session, 0, why);
     Attempt::Limited
 }

@@ -2,6 +2,7 @@
 
 mod build;
 mod open;
+mod samples;
 #[cfg(feature = "tables")]
 mod table;
 

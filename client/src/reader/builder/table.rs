@@ -38,6 +38,11 @@ impl PushdownReaderBuilder {
             pipeline,
             objects,
         } = self.open().await?;
+        if objects.has_members() {
+            return Err(Error::config(
+                "a reader of rows reads whole objects: found a list with members of shards",
+            ));
+        }
         let tables = objects
             .iter()
             .map(|object| store.table(objects.bucket(), object.key, &self.limits));

@@ -4,7 +4,9 @@ mod optional_fields;
 #[cfg(test)]
 mod tests;
 
-use pushdown_wire::{BatchSample, CacheHints, Compression, Features, OnError, Order, Split, check_presign};
+use pushdown_wire::{
+    BatchSample, CacheHints, Compression, Features, OnError, Order, Split, check_columns, check_presign,
+};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -44,6 +46,10 @@ pub struct BatchRequest {
     /// [`CACHE`](Features::CACHE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheHints>,
+    /// Names of the further columns of samples that are members of shards, at most 16. Rows have a column for each of them. For a
+    /// gateway with the feature [`MEMBERS`](Features::MEMBERS).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
     /// The signing parameters that all samples share: a presigned query without its signature. `None` for a signed batch, whose
     /// samples have no signatures. For a gateway with the feature [`SIGNED_BATCHES`](Features::SIGNED_BATCHES).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,6 +76,8 @@ struct UnparsedRequest<'a> {
     compression: Compression,
     table: Option<MergeRule>,
     cache: Option<CacheHints>,
+    #[serde(default)]
+    columns: Vec<String>,
     presign: Option<String>,
     samples: Vec<BatchSample>,
 }
@@ -95,6 +103,7 @@ impl BatchRequest {
             compression: Compression::default(),
             table: None,
             cache: None,
+            columns: Vec::new(),
             presign: None,
             samples,
         }
@@ -126,6 +135,7 @@ impl BatchRequest {
             compression,
             table,
             cache,
+            columns,
             presign,
             samples,
         } = unparsed;
@@ -137,6 +147,7 @@ impl BatchRequest {
             )));
         }
         pipeline.check_split(split)?;
+        check_columns(&columns)?;
         if table.is_some() {
             check_table(&pipeline, split, &samples)?;
         }
@@ -145,6 +156,7 @@ impl BatchRequest {
             sample
                 .check()
                 .and_then(|()| check_signature(sample, presign.is_some()))
+                .and_then(|()| check_number_of_columns(sample, columns.len()))
                 .and_then(|()| sample.split.map_or(Ok(()), |split| pipeline.check_split(split)))
                 .and_then(|()| sample.max_bytes.map_or(Ok(()), |_| check_whole_object(&pipeline)))
                 .map_err(|error| Error::new(error.kind(), format!("sample {index}: {error}")))?;
@@ -159,6 +171,7 @@ impl BatchRequest {
             compression,
             table,
             cache,
+            columns,
             presign,
             samples,
         })
@@ -173,7 +186,7 @@ impl BatchRequest {
     }
 
     /// The request as JSON for a gateway with these features: without fields newer than version 0.1.0 that it does not know, which
-    /// it would refuse.
+    /// it would refuse. Members stay: a sample without them would be another one.
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal) for a bug.
@@ -226,6 +239,17 @@ fn check_signature(sample: &BatchSample, is_presigned: bool) -> Result<()> {
     }
 }
 
+/// Checks that a sample has a member or none for each further column of the request, or no columns at all.
+fn check_number_of_columns(sample: &BatchSample, expected: usize) -> Result<()> {
+    match sample.columns.len() {
+        0 => Ok(()),
+        found if found == expected => Ok(()),
+        found => Err(Error::wire(format!(
+            "invalid columns: expected {expected}, as the request has names, or none, found {found}"
+        ))),
+    }
+}
+
 /// Checks that the gateway has the whole object in memory, to send it instead of a value that is too large.
 fn check_whole_object(pipeline: &Pipeline) -> Result<()> {
     if pipeline.kinds().iter().any(|kind| matches!(kind, Kind::Table(_))) {
@@ -252,9 +276,14 @@ fn check_table(pipeline: &Pipeline, split: Split, samples: &[BatchSample]) -> Re
             "cannot merge tables: expected `select` or `sql`, followed by `sample` and `each` only, in the first {stage} steps"
         )));
     }
-    match samples.iter().position(|sample| sample.split.is_some()) {
-        Some(index) => Err(Error::wire(format!(
+    if let Some(index) = samples.iter().position(|sample| sample.split.is_some()) {
+        return Err(Error::wire(format!(
             "cannot merge tables: sample {index} has a split of its own"
+        )));
+    }
+    match samples.iter().position(|sample| sample.member.is_some()) {
+        Some(index) => Err(Error::wire(format!(
+            "cannot merge tables: sample {index} is a member of a shard, which `table` does not support"
         ))),
         None => Ok(()),
     }

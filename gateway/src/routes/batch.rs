@@ -104,6 +104,7 @@ impl BatchRoute {
             &engine,
             &pipeline.digest(),
             batch.request.cache.is_some(),
+            &batch.request.columns,
         )?;
         let head = writer.start();
         let rows = ready_rows(Arc::clone(&batch), position.clone());

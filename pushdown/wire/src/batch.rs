@@ -2,6 +2,7 @@
 
 mod cache;
 mod column;
+mod member;
 mod reader;
 mod row;
 mod sample;
@@ -12,6 +13,7 @@ mod tests;
 mod writer;
 
 pub use cache::{CacheHints, CacheStatus};
+pub use member::{ColumnMember, MAX_COLUMN_BYTES, MAX_COLUMNS, PLAIN_HEADER_BYTES, check_columns};
 pub use reader::BatchReader;
 pub use row::{Row, RowError};
 pub use sample::{BatchSample, Compression, OnError, Order, is_etag_hint};

@@ -87,9 +87,9 @@ impl ReservedRequest {
             AuditRecord::set_caller(parts, key);
         }
         let request = request?;
-        if request.samples.iter().any(|sample| sample.member.is_some()) {
+        if !request.columns.is_empty() {
             return Err(invalid(
-                "unsupported field `member`: this version does not read members of shard objects; omit it",
+                "unsupported field `columns`: this version does not read them; omit it",
             ));
         }
         for sample in &request.samples {
@@ -177,16 +177,22 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
             member,
             version,
             etag,
+            columns,
             split: _,
             max_bytes: _,
+            offset: _,
+            size: _,
+            header_size: _,
         } = sample;
         let optional = [signature, member, version, etag];
         let optional = optional.into_iter().flatten().map(String::len);
+        let column_names = columns.iter().flatten().map(|column| column.member.len());
+        let columns = size_of_val(&columns[..]) + column_names.sum::<usize>();
         let read = match request.table {
             Some(_) => STORE_REQUEST_BYTES + 2 * path.len() + presign,
             None => 0,
         };
-        size_of::<BatchSample>() + path.len() + optional.sum::<usize>() + read
+        size_of::<BatchSample>() + path.len() + optional.sum::<usize>() + columns + read
     });
     (texts.sum::<usize>() + presign) as u64
 }

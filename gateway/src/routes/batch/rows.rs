@@ -69,6 +69,7 @@ async fn row(batch: &Batch, index: usize, job: &PipelineJob, ticket: AdmissionTi
                 seconds: computed.compute_time.as_secs_f32(),
                 cache: computed.origin.into(),
                 value: Ok(computed.sample),
+                columns: Vec::new(),
             },
             memory: Some(computed.memory),
         },
@@ -79,6 +80,7 @@ async fn row(batch: &Batch, index: usize, job: &PipelineJob, ticket: AdmissionTi
                 seconds: 0.0,
                 cache: CacheStatus::Computed,
                 value: Err(error),
+                columns: Vec::new(),
             },
             memory: None,
         },
@@ -186,6 +188,7 @@ fn failed_task(index: usize) -> ReadyRow {
             seconds: 0.0,
             cache: CacheStatus::Computed,
             value: Err(error),
+            columns: Vec::new(),
         },
         memory: None,
     }

@@ -43,6 +43,7 @@ fn values_larger_than_their_objects_are_not_cached() {
         key: "k",
         bytes: Some(5),
         etag: None,
+        member: None,
     };
     let stage = cache.stage(object.bytes).unwrap();
     assert!(!stage.is_known_to_fit(object.bytes));
@@ -64,6 +65,7 @@ fn everything_that_changes_a_value_changes_its_digest() {
         key: "k",
         bytes: Some(5_000),
         etag: Some("\"e\""),
+        member: None,
     };
     let digest = |cache: &ValueCache, object: Object<'_>| cache.digest(object, &cache.stages[0]);
     let first = digest(&cache, object);

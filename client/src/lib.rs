@@ -62,7 +62,7 @@ mod value_cache;
 pub use batch::{Batch, Row, StackLayout, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
-pub use objects::{Object, Objects};
+pub use objects::{MemberRef, Object, Objects};
 pub use order::{SampleOrder, Tail, TailCounts};
 pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};

@@ -1,6 +1,6 @@
 //! Reads members of a shard: entries that follow each other by one GET of a range, in the version that the list states.
 
-use std::ops::Range;
+use std::{fmt, ops::Range};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{
@@ -75,7 +75,7 @@ impl Store {
                 let refusal = answer.refusal().await;
                 return Err(match status {
                     StatusCode::PRECONDITION_FAILED => Failure::Unusable(replaced()),
-                    StatusCode::RANGE_NOT_SATISFIABLE => Failure::Unusable(invalid(format!(
+                    StatusCode::RANGE_NOT_SATISFIABLE => Failure::Unusable(invalid(format_args!(
                         "expected an entry at byte {}, found the end of the shard",
                         range.start
                     ))),
@@ -149,9 +149,8 @@ impl ShardBody {
         let entry = self.entry(&member.range).await?;
         Ok(match entry {
             Some(entry) => check(key, member, entry),
-            None => Err(invalid(format!(
-                "expected the member {} until byte {}, found the end of the shard",
-                member.name,
+            None => Err(invalid(format_args!(
+                "expected an entry that ends at byte {}, found the end of the shard before",
                 member.range.entry().end
             ))),
         })
@@ -188,12 +187,12 @@ impl ShardBody {
 
 /// The content of an entry whose headers are those of the member.
 fn check(key: &str, member: MemberRef<'_>, mut entry: Bytes) -> Result<Bytes, RowError> {
-    let format = ShardFormat::from_key(key)
-        .ok_or_else(|| invalid("expected a shard whose key ends with .tar or .zip".to_owned()))?;
+    let format =
+        ShardFormat::from_key(key).ok_or_else(|| invalid("expected a key that ends in `.tar` or `.zip`"))?;
     let content = entry.split_off((member.range.header_bytes() as usize).min(entry.len()));
     match check_entry(format, &entry, member.name, &member.range) {
         Ok(()) => Ok(content),
-        Err(error) => Err(invalid(error.to_string())),
+        Err(error) => Err(invalid(error)),
     }
 }
 
@@ -202,6 +201,9 @@ fn replaced() -> RowError {
     RowError::new(SHARD_REPLACED, message)
 }
 
-fn invalid(reason: String) -> RowError {
-    RowError::new(INVALID_SHARD, reason)
+fn invalid(reason: impl fmt::Display) -> RowError {
+    let message = format!(
+        "the shard does not have this member where the list has it: {reason}; run `pushdown index` again"
+    );
+    RowError::new(INVALID_SHARD, message)
 }

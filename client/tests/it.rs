@@ -12,6 +12,8 @@
 //! - `families`: a gateway with older versions of some steps
 //! - `listing`: listings of many pages
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
+//! - `members`: members of shards as samples: values, orders, further columns, requests
+//! - `members_faults`: replaced shards, lists that lie, broken answers
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
 //! - `cache_hints`: hints for the gateway's result cache
@@ -25,7 +27,7 @@
 //!
 //! Without the features `models` and `tables`, only those tests are compiled that need neither of them.
 //!
-//! Support module: `world` (a gateway with objects, and readers of them).
+//! Support modules: `world` (a gateway with objects, and readers of them), `shards` (photos in tars).
 
 #[cfg(test)]
 mod it {
@@ -47,6 +49,8 @@ mod it {
     #[cfg(not(all(feature = "models", feature = "tables")))]
     mod features;
     mod listing;
+    mod members;
+    mod members_faults;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod models;
     #[cfg(all(feature = "models", feature = "tables"))]
@@ -55,6 +59,7 @@ mod it {
     mod quantized_features;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
+    mod shards;
     mod signed_batches;
     mod splits;
     #[cfg(all(feature = "models", feature = "tables"))]

@@ -36,6 +36,8 @@ pub(crate) struct ShardBody {
     buffer: BytesMut,
     /// Where the buffer begins in the shard.
     position: u64,
+    /// The last entry that was taken.
+    last: Option<(MemberRange, Bytes)>,
 }
 
 impl Store {
@@ -92,6 +94,7 @@ impl Store {
             answer,
             buffer: BytesMut::with_capacity(usize::try_from(length).unwrap_or_default()),
             position,
+            last: None,
         })
     }
 
@@ -136,8 +139,8 @@ impl ShardBody {
         self.answer.length()
     }
 
-    /// The content of a member whose entry is not before the end of the last one. The inner error is one of this member: its entry
-    /// is not that of the list.
+    /// The content of a member. Its entry is the same as that of the last member, or after it. The inner error is one of this member:
+    /// its entry is not that of the list.
     ///
     /// # Errors
     /// If the answer breaks off.
@@ -158,6 +161,11 @@ impl ShardBody {
 
     /// The bytes of an entry; `None` if the body ends before them.
     async fn entry(&mut self, range: &MemberRange) -> Result<Option<Bytes>> {
+        if let Some((last, entry)) = &self.last
+            && last == range
+        {
+            return Ok(Some(entry.clone()));
+        }
         let entry = range.entry();
         let Ok(length) = usize::try_from(entry.end - entry.start) else {
             return Ok(None);
@@ -166,7 +174,9 @@ impl ShardBody {
             self.skip_to(entry.start);
             if self.position == entry.start && self.buffer.len() >= length {
                 self.position = entry.end;
-                return Ok(Some(self.buffer.split_to(length).freeze()));
+                let entry = self.buffer.split_to(length).freeze();
+                self.last = Some((*range, entry.clone()));
+                return Ok(Some(entry));
             }
             match self.answer.chunk().await? {
                 Some(chunk) => self.buffer.extend_from_slice(&chunk),

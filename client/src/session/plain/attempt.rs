@@ -4,7 +4,6 @@ use std::{collections::VecDeque, ops::Range};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use pushdown::{shard::MemberRange, wire::RowError};
 
 use super::{
     assembly::Assembly,
@@ -69,18 +68,12 @@ async fn members(
     if let Some(pending) = &mut pending {
         pending.on_headers(body.length());
     }
-    // A sample that is in the batch more than once has the same entry more than once.
-    let mut last: Option<(MemberRange, Result<Bytes, RowError>)> = None;
     while let Some(part) = parts.front().copied() {
         // All parts of a joined read are members.
         let Some(member) = part.member(objects) else { break };
-        let content = match last.take() {
-            Some((range, content)) if range == member.range => content,
-            _ => body.content(shard.key, member).await?,
-        };
+        let content = body.content(shard.key, member).await?;
         parts.pop_front();
-        assembly.take(part, content.clone())?;
-        last = Some((member.range, content));
+        assembly.take(part, content)?;
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ impl<'a> PlainQueue<'a> {
         state.parts.extend(parts);
         if objects.has_members() {
             let parts = state.parts.make_contiguous();
-            parts.sort_by_key(|part| (objects.key(part.index), part.offset()));
+            parts.sort_by_key(|part| (objects.shard_number(part.index), part.offset()));
         }
     }
 
@@ -92,7 +92,7 @@ impl<'a> PlainQueue<'a> {
         let bytes = joined_range(joined)
             .zip(end)
             .map(|(range, end)| end - range.start);
-        self.objects.key(last.index) == self.objects.key(next.index)
+        self.objects.shard_number(last.index) == self.objects.shard_number(next.index)
             && next.is_near(last)
             && bytes.is_some_and(|bytes| bytes <= self.max_joined_bytes)
     }

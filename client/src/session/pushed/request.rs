@@ -29,8 +29,9 @@ pub(super) fn request_slots(session: &Session, job: &BatchJob, missing: &[usize]
     let mut slots = missing.to_vec();
     if objects.has_members() {
         slots.sort_by_key(|slot| {
-            let object = objects.object(job.samples[*slot].index);
-            (object.key, object.member.map(|member| member.range.offset()))
+            let index = job.samples[*slot].index;
+            let offset = objects.member(index).map(|member| member.range.offset());
+            (objects.shard_number(index), offset)
         });
     }
     let mut room = MAX_REQUEST_BYTES.saturating_sub(REQUEST_HEAD_BYTES);

@@ -73,8 +73,19 @@ fn entries_near_each_other_are_one_request() {
         object("a.tar", place(0, 1_000)),
     ];
     let objects = Objects::from_objects("b", objects);
-    let expected = [vec![2, 4, 1], vec![3], vec![0]];
+    let expected = [vec![0], vec![2, 4, 1], vec![3]];
     assert_eq!(requests(&objects, (0..5).collect()), expected);
+}
+
+#[test]
+fn versions_of_a_shard_are_requests_of_their_own() {
+    let old = object("a.tar", place(0, 1_000));
+    let new = Object {
+        etag: Some("\"f\""),
+        ..object("a.tar", place(1_000, 1_000))
+    };
+    let objects = Objects::from_objects("b", [old, new]);
+    assert_eq!(requests(&objects, vec![0, 1]), [[0], [1]]);
 }
 
 #[test]

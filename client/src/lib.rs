@@ -40,6 +40,7 @@ mod batch;
 mod batch_queue;
 mod budget;
 mod cpu;
+mod draft;
 mod engine;
 mod error;
 mod models;
@@ -50,6 +51,7 @@ mod planning;
 mod reader;
 mod retry;
 mod session;
+mod shards;
 mod sign;
 mod stats;
 mod store;
@@ -68,6 +70,7 @@ pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
+pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;
 pub use store::{
     ConditionalAnswer, ConditionalGet, Credentials, Signature, Store, StoreBuilder, StoreSpec, StoredTable,

@@ -12,7 +12,7 @@ use std::{
 };
 
 use arrow_array::{Array as _, LargeStringArray, UInt64Array};
-use pushdown::wire::{hash_fraction, object_hash};
+use pushdown::wire::{hash_fraction, member_hash, object_hash};
 
 pub(crate) use builder::ObjectsBuilder;
 pub use members::MemberRef;
@@ -129,12 +129,16 @@ impl Objects {
         etags.is_valid(number).then(|| etags.value(number))
     }
 
-    /// The hash of an object as a fraction of all hashes: it decides whether a gateway caches the object.
+    /// The hash of an object or of a member as a fraction of all hashes: it decides whether a gateway caches its values.
     ///
     /// # Panics
     /// If there is no object with this index.
     pub(crate) fn hash_fraction(&self, index: usize) -> f64 {
-        hash_fraction(object_hash(self.bucket(), self.key(index)))
+        let key = self.key(index);
+        hash_fraction(match self.member(index) {
+            Some(member) => member_hash(self.bucket(), key, member.name),
+            None => object_hash(self.bucket(), key),
+        })
     }
 
     /// An object.

@@ -40,6 +40,7 @@ mod batch;
 mod batch_queue;
 mod budget;
 mod cpu;
+mod draft;
 mod engine;
 mod error;
 mod models;
@@ -51,6 +52,7 @@ mod reader;
 mod retry;
 mod sample_name;
 mod session;
+mod shards;
 mod sign;
 mod stats;
 mod store;
@@ -69,6 +71,7 @@ pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
+pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;
 pub use store::{
     ConditionalAnswer, ConditionalGet, Credentials, Signature, Store, StoreBuilder, StoreSpec, StoredTable,

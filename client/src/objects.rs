@@ -129,15 +129,15 @@ impl Objects {
         etags.is_valid(number).then(|| etags.value(number))
     }
 
-    /// The hash of an object or a member as a fraction of all hashes: it decides whether a gateway caches its values.
+    /// The hash of an object or of a member as a fraction of all hashes: it decides whether a gateway caches its values.
     ///
     /// # Panics
     /// If there is no object with this index.
     pub(crate) fn hash_fraction(&self, index: usize) -> f64 {
-        let (bucket, key) = (self.bucket(), self.key(index));
+        let key = self.key(index);
         hash_fraction(match self.member(index) {
-            Some(member) => member_hash(bucket, key, member.name),
-            None => object_hash(bucket, key),
+            Some(member) => member_hash(self.bucket(), key, member.name),
+            None => object_hash(self.bucket(), key),
         })
     }
 

@@ -9,11 +9,9 @@ mod members;
 
 use std::{
     collections::HashMap,
-    ffi::OsStr,
     fs::{self, File},
-    io::BufWriter,
+    io::{BufWriter, IntoInnerError},
     path::Path,
-    process,
     sync::Arc,
 };
 
@@ -24,7 +22,10 @@ use arrow_schema::{ArrowError, Schema};
 use pushdown::wire::RecordBatchReader;
 
 use super::{List, Objects, columns::schema};
-use crate::error::{Error, Result};
+use crate::{
+    draft::write_atomically,
+    error::{Error, Result},
+};
 use checksum::{ChecksumWriter, checksum};
 use footer::Footer;
 
@@ -64,34 +65,26 @@ impl Objects {
     /// [`ErrorKind::Config`](crate::ErrorKind) if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let mut name = path.file_name().map(OsStr::to_owned).unwrap_or_default();
-        name.push(format!(".{}-{:016x}.tmp", process::id(), rand::random::<u64>()));
-        let draft = path.with_file_name(name);
-        let written = self.write(&draft).and_then(|()| Ok(fs::rename(&draft, path)?));
-        written.map_err(|error| {
-            // Removing may fail for the same reason as writing.
-            drop(fs::remove_file(&draft));
+        write_atomically(path, |file| self.write(file)).map_err(|error| {
             Error::config(format!("cannot save the object list {}: {error}", path.display()))
         })
     }
 
-    fn write(&self, path: &Path) -> Result<(), ArrowError> {
+    fn write(&self, file: File) -> Result<File, ArrowError> {
         let (batch, version) = self.saved_batch()?;
         let metadata = HashMap::from([
             (BUCKET.to_owned(), self.bucket().to_owned()),
             (DIGEST.to_owned(), self.digest().to_owned()),
         ]);
         let schema = Schema::new_with_metadata(batch.schema_ref().fields().clone(), metadata);
-        let file = ChecksumWriter::new(BufWriter::new(File::create_new(path)?));
+        let file = ChecksumWriter::new(BufWriter::new(file));
         let mut writer = FileWriter::try_new(file, &schema)?;
         writer.write(&batch)?;
         let checksum = writer.get_ref().checksum();
         writer.write_metadata(CHECKSUM, checksum);
         writer.write_metadata(VERSION_NAME, version);
         let file = writer.into_inner()?.into_inner();
-        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        // Otherwise a power failure could leave the new name without the bytes.
-        Ok(file.sync_all()?)
+        Ok(file.into_inner().map_err(IntoInnerError::into_error)?)
     }
 
     /// What is saved, and the version of its format.

@@ -11,7 +11,7 @@
 //! - `engines`: a gateway with another version of ONNX Runtime
 //! - `families`: a gateway with older versions of some steps
 //! - `listing`: listings of many pages
-//! - `shards`: members of shards are found
+//! - `shard_index`: the members of shards are found
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
@@ -56,7 +56,7 @@ mod it {
     mod quantized_features;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
-    mod shards;
+    mod shard_index;
     mod signed_batches;
     mod splits;
     #[cfg(all(feature = "models", feature = "tables"))]

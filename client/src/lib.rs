@@ -74,8 +74,8 @@ pub use session::{Mode, OnError};
 pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;
 pub use store::{
-    ConditionalAnswer, ConditionalGet, Credentials, Signature, Store, StoreBuilder, StoreSpec, StoredTable,
-    StoredTables, TableRows, TablesScan, Value, ValueRequest, ValueStream,
+    ConditionalAnswer, ConditionalGet, Credentials, IndexProgress, Signature, Store, StoreBuilder, StoreSpec,
+    StoredTable, StoredTables, TableRows, TablesScan, Value, ValueRequest, ValueStream,
 };
 #[cfg(feature = "tables")]
 pub use table::{RowId, RowsRead, TableBatch, TableMonitor, TableReader};

@@ -11,6 +11,7 @@
 //! - `engines`: a gateway with another version of ONNX Runtime
 //! - `families`: a gateway with older versions of some steps
 //! - `listing`: listings of many pages
+//! - `shard_index`: the members of shards are found
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
 //! - `members`: members of shards as samples: values, orders, further columns, requests
 //! - `members_faults`: replaced shards, lists that lie, broken answers
@@ -59,6 +60,7 @@ mod it {
     mod quantized_features;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
+    mod shard_index;
     mod shards;
     mod signed_batches;
     mod splits;

@@ -1,5 +1,7 @@
 //! Receives values: counts and checks them, and runs the rest of the pipeline on them.
 
+mod slot;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -15,9 +17,9 @@ use pushdown::{
 };
 use pushdown_exec::sync::Mutex;
 
+use self::slot::{Arrival, FinishedRow, Slot};
 use super::{BatchJob, Session};
 use crate::{
-    cpu::Work,
     error::{Error, Result},
     order::SampleRef,
     planning::{Event, InFlight, ReceivedValue},
@@ -25,9 +27,6 @@ use crate::{
     stats::add,
     value_cache::{CachedValue, Claim},
 };
-
-/// The value of a row, or the error that is reported in its place.
-pub(super) type RowValue = Result<Sample, RowError>;
 
 /// The rows of a batch while they arrive.
 #[derive(Debug)]
@@ -40,30 +39,6 @@ pub(super) struct Intake<'a> {
     arrived: AtomicUsize,
     /// Set in [`Mode::Auto`](super::Mode::Auto).
     in_flight: Option<InFlight<'a>>,
-}
-
-#[derive(Debug)]
-enum Slot {
-    Missing,
-    Running(Work<RowValue>, Arrival),
-    Done(RowValue, Arrival),
-}
-
-/// What is known of a row when its value arrives.
-#[derive(Debug)]
-struct Arrival {
-    stage: u8,
-    /// Contents of the further columns.
-    columns: Vec<Option<Bytes>>,
-}
-
-/// A row whose suffix has run.
-#[derive(Debug)]
-pub(super) struct FinishedRow {
-    pub(super) stage: u8,
-    pub(super) value: RowValue,
-    /// Contents of the further columns: as many as the data set has, all `None` if no value arrived.
-    pub(super) columns: Vec<Option<Bytes>>,
 }
 
 impl<'a> Intake<'a> {
@@ -170,7 +145,7 @@ impl<'a> Intake<'a> {
         let bytes = sample.bytes();
         let index = self.job.samples[slot].index;
         if let Some(charge) = &self.job.charge {
-            charge.adjust(bytes.saturating_add(column_bytes(&arrival.columns)), 0);
+            charge.adjust(bytes.saturating_add(arrival.column_bytes()), 0);
         }
         let steps = usize::from(arrival.stage)..self.session.pipeline.len();
         let is_new = !is_cached && self.session.should_cache(index, arrival.stage);
@@ -224,16 +199,8 @@ impl<'a> Intake<'a> {
     pub(super) fn failed(&self, slot: usize, error: RowError) -> Result<()> {
         self.check_empty(slot)?;
         self.claims.lock().remove(&slot);
-        self.arrived(slot, Slot::Done(Err(error), self.nothing()));
+        self.arrived(slot, Slot::Done(Err(error), Arrival::nothing(self.columns())));
         Ok(())
-    }
-
-    /// The arrival of a sample that has no value.
-    fn nothing(&self) -> Arrival {
-        Arrival {
-            stage: 0,
-            columns: vec![None; self.session.objects.columns().len()],
-        }
     }
 
     fn check_empty(&self, slot: usize) -> Result<()> {
@@ -250,32 +217,13 @@ impl<'a> Intake<'a> {
         let slots = std::mem::take(&mut *self.slots.lock());
         let mut rows = Vec::with_capacity(slots.len());
         for slot in slots {
-            let (value, arrival) = match slot {
-                Slot::Done(value, arrival) => (value, arrival),
-                Slot::Running(work, arrival) => {
-                    let value = work
-                        .await
-                        .unwrap_or_else(|error| Err(internal(&error.to_string())));
-                    (value, arrival)
-                }
-                Slot::Missing => (Err(internal("nothing arrived")), self.nothing()),
-            };
-            let Arrival { stage, columns } = arrival;
-            rows.push(FinishedRow {
-                stage,
-                value,
-                columns,
-            });
+            rows.push(slot.finish(self.columns()).await);
         }
         rows
     }
-}
 
-fn column_bytes(columns: &[Option<Bytes>]) -> u64 {
-    let contents = columns.iter().flatten();
-    contents.map(|content| content.len() as u64).sum()
-}
-
-fn internal(message: &str) -> RowError {
-    RowError::new(pushdown::ErrorKind::Internal.code(), message)
+    /// Number of further columns.
+    fn columns(&self) -> usize {
+        self.session.objects.columns().len()
+    }
 }

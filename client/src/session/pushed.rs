@@ -27,7 +27,7 @@ use crate::{
     transport::{Answer, listed_features},
 };
 use features::{features, without_members};
-use refusals::{batch_refused, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
+use refusals::{batch_refused, check_columns, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
 use request::{batch_post, request_slots};
 
 /// Content type of the answer.
@@ -214,7 +214,7 @@ async fn read_rows(
             return Ok(Attempt::Limited);
         }
         if !rows.is_empty() {
-            check_columns(session, &reader)?;
+            check_columns(session, reader.column_names().unwrap_or_default())?;
         }
         for row in rows {
             let slot = *usize::try_from(row.row)
@@ -249,23 +249,4 @@ async fn read_rows(
         )));
     }
     Ok(Attempt::Complete)
-}
-
-/// Checks that rows have the further columns that were requested.
-fn check_columns(session: &Session, reader: &BatchReader) -> Result<()> {
-    let (found, expected) = (
-        reader.column_names().unwrap_or_default(),
-        session.objects.columns(),
-    );
-    let is_same = found
-        .iter()
-        .map(String::as_str)
-        .eq(expected.iter().map(|name| &**name));
-    if is_same {
-        Ok(())
-    } else {
-        Err(Error::protocol(format!(
-            "invalid rows from the gateway: expected the further columns {expected:?}, found {found:?}"
-        )))
-    }
 }

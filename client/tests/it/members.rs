@@ -4,17 +4,12 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Pipeline, Sample};
-use pushdown_client::{
-    Batch, ColumnSelection, Credentials, Mode, PushdownReader, PushdownReaderBuilder, Row, SampleOrder,
-    ShardIndex, Stats, Store,
-};
+use pushdown_client::{Batch, Mode, PushdownReader, PushdownReaderBuilder, Row, SampleOrder, Stats};
 use pushdown_testkit::{features_relay, recording_relay};
 
 use super::{
-    shards::{Shard, pack},
-    world::{
-        ACCESS_KEY, BUCKET, SECRET_KEY, World, assert_same_rows, into_rows, photos, read_rows, reader, run,
-    },
+    shards::{ShardWorld, store},
+    world::{World, assert_same_rows, into_rows, photos, read_rows, reader, run},
 };
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
@@ -22,52 +17,6 @@ const RANDOM: &str = "decode | random_resized_crop(24) | flip_h | to_float";
 const MODES: [Mode; 3] = [Mode::Pushdown, Mode::Auto, Mode::Plain];
 /// Groups of members in a shard.
 const GROUPS: usize = 7;
-
-/// A gateway whose store has shards, and their index.
-struct ShardWorld {
-    world: World,
-    shards: Vec<Shard>,
-    index: ShardIndex,
-}
-
-impl ShardWorld {
-    fn new(photos: &[Vec<u8>], groups: usize) -> Self {
-        let shards = pack(photos, groups);
-        let objects = shards
-            .iter()
-            .map(|shard| (shard.key.clone(), shard.bytes.clone()));
-        let world = World::with_objects(objects.collect());
-        let index = run(async {
-            let store = store(&world.endpoint()).await;
-            let listed = store.list_objects(BUCKET, "").await.unwrap();
-            store.index_shards(&listed, |_progress| ()).await.unwrap()
-        });
-        Self { world, shards, index }
-    }
-
-    /// The photos, with these further columns.
-    fn samples(&self, further: &[&str]) -> pushdown_client::Objects {
-        let selection = ColumnSelection {
-            value: Some("jpg".to_owned()),
-            further: further.iter().map(|name| (*name).to_owned()).collect(),
-        };
-        self.index.samples(&selection).unwrap()
-    }
-
-    /// A reader of the photos.
-    fn reader(&self, pipeline: &str) -> PushdownReaderBuilder {
-        self.world
-            .reader(pipeline)
-            .objects(self.samples(&[]))
-            .batch_size(8)
-    }
-}
-
-async fn store(endpoint: &str) -> Store {
-    let store = Store::builder().endpoint(endpoint).region("us-east-1");
-    let credentials = Credentials::new(ACCESS_KEY, SECRET_KEY);
-    store.credentials(credentials).build().await.unwrap()
-}
 
 fn all_photos() -> Vec<Vec<u8>> {
     photos().into_values().collect()

@@ -11,7 +11,7 @@ use pushdown_client::{
 use pushdown_testkit::{Exchange, ScriptedOrigin, ranged};
 
 use super::{
-    shards::{Shard, pack},
+    shards::{Shard, list, pack},
     world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, into_rows, photos, read_batches, reader, run},
 };
 
@@ -22,23 +22,6 @@ const MODES: [Mode; 3] = [Mode::Pushdown, Mode::Auto, Mode::Plain];
 fn small_photos(count: usize) -> Vec<Vec<u8>> {
     let photos = photos().into_values().filter(|photo| photo.len() < 4_000);
     photos.take(count).collect()
-}
-
-/// The photos of shards as a list, with these ETags by key.
-fn list(shards: &[Shard], etag: impl Fn(&str) -> String) -> Objects {
-    let etags: Vec<_> = shards.iter().map(|shard| etag(&shard.key)).collect();
-    let objects = shards.iter().zip(&etags).flat_map(|(shard, etag)| {
-        shard.photos.iter().map(move |member| Object {
-            key: &shard.key,
-            bytes: None,
-            etag: Some(etag),
-            member: Some(MemberRef {
-                name: &member.name,
-                range: member.range,
-            }),
-        })
-    });
-    Objects::from_objects(BUCKET, objects)
 }
 
 fn world(shards: &[Shard]) -> World {

@@ -34,7 +34,7 @@ impl fmt::Display for SampleName<'_> {
 pub(crate) fn draw_id(object: Object<'_>) -> Cow<'_, [u8]> {
     let key = object.key.as_bytes();
     match object.member {
-        Some(member) => Cow::Owned([key, member.name.as_bytes()].join(&0)),
+        Some(member) => Cow::Owned([key, member.name.as_bytes()].join(&0_u8)),
         None => Cow::Borrowed(key),
     }
 }

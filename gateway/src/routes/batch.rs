@@ -3,6 +3,7 @@
 mod admission_order;
 mod answer;
 mod caller;
+mod columns;
 mod intake;
 mod rows;
 mod samples;

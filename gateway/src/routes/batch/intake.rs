@@ -7,7 +7,7 @@ use flate2::bufread::GzDecoder;
 use http::{HeaderValue, header, request::Parts};
 use pushdown::wire::{BatchRequest, BatchSample};
 
-use super::caller;
+use super::{answer::MAX_GROUP_BYTES, caller};
 use crate::{
     access::ModelScope,
     audit::AuditRecord,
@@ -87,11 +87,6 @@ impl ReservedRequest {
             AuditRecord::set_caller(parts, key);
         }
         let request = request?;
-        if !request.columns.is_empty() {
-            return Err(invalid(
-                "unsupported field `columns`: this version does not read them; omit it",
-            ));
-        }
         for sample in &request.samples {
             if let split @ (pushdown::wire::Split::Full | pushdown::wire::Split::At(_)) =
                 sample.split.unwrap_or(request.split)
@@ -104,7 +99,8 @@ impl ReservedRequest {
                     .check_randomness(stage, request.seed, request.epoch)?;
             }
         }
-        permits.resize(&services.memory, memory_bytes(&request)).await?;
+        let bytes = memory_bytes(&request) + column_bytes(&request, services.limits.batch_in_flight);
+        permits.resize(&services.memory, bytes).await?;
         Ok(Self {
             request,
             _permits: permits,
@@ -195,6 +191,18 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
         size_of::<BatchSample>() + path.len() + optional.sum::<usize>() + columns + read
     });
     (texts.sum::<usize>() + presign) as u64
+}
+
+/// The memory of the further columns of all rows that are in memory at a time, in bytes: of those in flight, of those that wait to be
+/// sent together, and of those that were sent last.
+fn column_bytes(request: &BatchRequest, rows_in_flight: usize) -> u64 {
+    let (mut all, mut largest) = (0, 0_u64);
+    for sample in &request.samples {
+        let row: u64 = sample.columns.iter().flatten().map(|column| column.size).sum();
+        largest = largest.max(row);
+        all += row;
+    }
+    all.min(largest * (rows_in_flight as u64 + 2) + 2 * MAX_GROUP_BYTES)
 }
 
 fn inflate(bytes: Bytes, limit: u64) -> Result<Bytes> {

@@ -3,7 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use http::{HeaderValue, request::Parts, uri::PathAndQuery};
-use pushdown::{Pipeline, wire::CachedRatios};
+use pushdown::{
+    Pipeline,
+    shard::MemberRange,
+    wire::{CachedRatios, ColumnMember},
+};
 
 use super::{InFlightBatch, ReservedRequest, TenantBatches};
 use crate::{
@@ -102,16 +106,26 @@ impl Batch {
         let Some(name) = &sample.member else {
             return Ok(None);
         };
-        let Some((range, format)) = sample.member_range().zip(sample.shard_format()) else {
+        self.member_at(index, name, sample.member_range()).map(Some)
+    }
+
+    /// The members that are the further columns of a sample. Empty if it has none of them.
+    pub(super) fn column_members(&self, index: usize) -> Result<Vec<Option<ShardMember>>> {
+        let member = |column: &ColumnMember| self.member_at(index, &column.member, column.range());
+        let columns = self.request.samples[index].columns.iter();
+        columns
+            .map(|column| column.as_ref().map(member).transpose())
+            .collect()
+    }
+
+    /// A member of the shard of a sample.
+    fn member_at(&self, index: usize, name: &str, range: Option<MemberRange>) -> Result<ShardMember> {
+        let format = self.request.samples[index].shard_format();
+        let Some((range, format)) = range.zip(format) else {
             let message = format!("invalid member `{name}`: expected its place in a shard");
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         };
-        Ok(Some(ShardMember::new(
-            name,
-            range,
-            format,
-            self.listed_etag(index),
-        )))
+        Ok(ShardMember::new(name, range, format, self.listed_etag(index)))
     }
 
     /// The request for a sample's object, or for the member of it that the sample is. To be called once per sample: each call is a

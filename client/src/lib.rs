@@ -75,7 +75,7 @@ pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;
 pub use store::{
     ConditionalAnswer, ConditionalGet, Credentials, IndexProgress, Signature, Store, StoreBuilder, StoreSpec,
-    StoredTable, StoredTables, TableRows, TablesScan, Value, ValueRequest, ValueStream,
+    StoredTable, StoredTables, TableRows, TablesScan, Upload, Value, ValueRequest, ValueStream,
 };
 #[cfg(feature = "tables")]
 pub use table::{RowId, RowsRead, TableBatch, TableMonitor, TableReader};

@@ -12,6 +12,7 @@
 //! - `families`: a gateway with older versions of some steps
 //! - `listing`: listings of many pages
 //! - `shard_index`: the members of shards are found
+//! - `uploads`: objects that are written at once and in parts
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
 //! - `members`: members of shards as samples: values, orders, further columns, requests
 //! - `members_faults`: replaced shards, lists that lie, broken answers
@@ -66,6 +67,7 @@ mod it {
     mod splits;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;
+    mod uploads;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache;
     #[cfg(all(feature = "models", feature = "tables"))]

@@ -194,6 +194,7 @@ pub(crate) fn batch_request(
         compression: Compression::None,
         table: None,
         cache: None,
+        columns: Vec::new(),
         presign: Some(shared),
         samples,
     };

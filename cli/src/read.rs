@@ -1,4 +1,6 @@
-//! `pushdown read`: reads all objects under a prefix.
+//! `pushdown read`: reads all objects under a prefix, or members of shards.
+
+mod indexed;
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +13,7 @@ use std::{
 use clap::Args;
 use futures::TryStreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use pushdown_client::{Compression, Mode, OnError, PushdownReader, Split};
+use pushdown_client::{Compression, Mode, Objects, OnError, PushdownReader, Split};
 use tokio::time::Instant;
 
 use crate::{
@@ -24,13 +26,14 @@ use crate::{
     progress::{self, Listing},
     report::{EpochFigures, Report, cpu_time},
 };
+use indexed::Indexed;
 
 /// Read all objects under a prefix, and report the throughput
 ///
 /// Samples that cannot be read are listed on stderr; all others are still read.
 #[derive(Debug, Args)]
 pub(crate) struct Read {
-    /// The objects
+    /// The objects; with --index the shards, as in `s3://photos/train-{000000..000999}.tar`
     #[arg(value_name = "s3://BUCKET/PREFIX")]
     prefix: Location,
     /// Pipeline for every object; see `pushdown steps`
@@ -77,6 +80,8 @@ pub(crate) struct Read {
     #[command(flatten)]
     format: Format,
     #[command(flatten)]
+    indexed: Indexed,
+    #[command(flatten)]
     connection: Connection,
 }
 
@@ -92,8 +97,9 @@ struct ReadFigures {
 impl Read {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let begin = Instant::now();
+        let indexed = self.indexed.samples(&self.prefix)?;
         let mut reader = self
-            .reader()
+            .reader(indexed)
             .await
             .map_err(|error| PipelineError::wrap(&self.pipeline, error))?;
         let samples = reader.len();
@@ -156,7 +162,7 @@ impl Read {
                 tokio::time::sleep(Duration::from_millis(self.step_ms)).await;
             }
             for (row, error) in batch.errors() {
-                bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.key))?;
+                bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.name()))?;
             }
             for row in batch.rows().iter().filter(|row| row.value.is_ok()) {
                 *figures.stages.entry(row.stage).or_default() += 1;
@@ -175,7 +181,8 @@ impl Read {
         }
     }
 
-    async fn reader(&self) -> Result<PushdownReader, pushdown_client::Error> {
+    /// A reader of these members, or of the objects under the prefix.
+    async fn reader(&self, members: Option<Objects>) -> Result<PushdownReader, pushdown_client::Error> {
         let listing = Listing::new(&self.prefix);
         let mut builder = PushdownReader::builder()
             .store(self.connection.store())
@@ -192,10 +199,14 @@ impl Read {
             })
             .on_error(OnError::SkipAndReport)
             .batch_size(self.batch_size)
+            .order(self.indexed.order())
             .on_listing(move |objects| listing.update(objects))
             .epoch(self.randomness.epoch)
             .epochs(self.epochs)
             .shard((self.rank, self.world));
+        if let Some(members) = members {
+            builder = builder.objects(members);
+        }
         if let Some(limit) = self.limit {
             builder = builder.limit(limit.get());
         }

@@ -7,6 +7,7 @@
 //! - `placement`: local or remote scans of tables, by the link rate
 //! - `explain`: plans for tiers that share CPUs
 //! - `explain_models`: plans for pipelines with a model
+//! - `read_members`: members of shards as samples
 //! - `warnings`: warnings about models
 //! - `outages`: what is logged about outages
 //! - `families`: a gateway with an older version of some steps
@@ -26,6 +27,7 @@ mod it {
     mod outages;
     mod output_files;
     mod placement;
+    mod read_members;
     mod store_check;
     mod table_faults;
     mod tables;

@@ -2,11 +2,14 @@
 
 mod stack;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
+use bytes::Bytes;
 use pushdown::{Sample, wire::RowError};
 
 pub use stack::{StackLayout, Stacked};
+
+use crate::sample_name::SampleName;
 
 /// Samples that are consecutive in the order of the epoch, each exactly once, and padding if the tail policy repeats samples.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,14 +25,29 @@ pub struct Row {
     pub position: u64,
     /// Index in the data set: the order of the listing, or of the given keys.
     pub index: usize,
-    /// Key of the object.
+    /// Key of the object, or of the shard.
     pub key: Arc<str>,
+    /// Name of the member, for a sample that is a member of a shard.
+    pub member: Option<Arc<str>>,
     /// Whether the sample is repeated only to fill the last batch ([`Tail::Pad`](crate::Tail::Pad)): it must not count.
     pub is_padding: bool,
     /// Number of steps already applied when the value arrived; this host ran the rest. 0 if no value arrived.
     pub stage: u8,
     /// The value after the whole pipeline, or the error.
     pub value: Result<Sample, RowError>,
+    /// Contents of the further columns as they are stored, in the order of [`Objects::columns`](crate::Objects::columns): `None` where the
+    /// sample has none, and if no value arrived. Empty without further columns.
+    pub columns: Vec<Option<Bytes>>,
+}
+
+impl Row {
+    /// The name of the sample in its bucket: `key`, or `key member NAME` for a member of a shard.
+    pub fn name(&self) -> impl fmt::Display {
+        SampleName {
+            key: &self.key,
+            member: self.member.as_deref(),
+        }
+    }
 }
 
 impl Batch {

@@ -40,6 +40,7 @@ mod batch;
 mod batch_queue;
 mod budget;
 mod cpu;
+mod draft;
 mod engine;
 mod error;
 mod models;
@@ -49,7 +50,9 @@ mod outage;
 mod planning;
 mod reader;
 mod retry;
+mod sample_name;
 mod session;
+mod shards;
 mod sign;
 mod stats;
 mod store;
@@ -61,17 +64,18 @@ mod value_cache;
 pub use batch::{Batch, Row, StackLayout, Stacked};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
-pub use objects::{Object, Objects};
-pub use order::{Tail, TailCounts};
+pub use objects::{MemberRef, Object, Objects};
+pub use order::{SampleOrder, Tail, TailCounts};
 pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
+pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;
 pub use store::{
-    ConditionalAnswer, ConditionalGet, Credentials, Signature, Store, StoreBuilder, StoreSpec, StoredTable,
-    StoredTables, TableRows, TablesScan, Value, ValueRequest, ValueStream,
+    ConditionalAnswer, ConditionalGet, Credentials, IndexProgress, Signature, Store, StoreBuilder, StoreSpec,
+    StoredTable, StoredTables, TableRows, TablesScan, Upload, Value, ValueRequest, ValueStream,
 };
 #[cfg(feature = "tables")]
 pub use table::{RowId, RowsRead, TableBatch, TableMonitor, TableReader};

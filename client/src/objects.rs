@@ -2,46 +2,54 @@
 
 mod builder;
 mod columns;
+mod digest;
 mod file;
+mod members;
 
 use std::{
     fmt,
-    iter::once,
     sync::{Arc, OnceLock},
 };
 
 use arrow_array::{Array as _, LargeStringArray, UInt64Array};
-use pushdown::{
-    pipeline::Digest,
-    wire::{hash_fraction, object_hash},
-};
+use pushdown::wire::{hash_fraction, member_hash, object_hash};
 
 pub(crate) use builder::ObjectsBuilder;
+pub use members::MemberRef;
+use members::Members;
 
-/// An object of a data set: an element of [`Objects`].
+/// An object of a data set, or a member of a shard: an element of [`Objects`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object<'a> {
-    /// The key, not percent-encoded.
+    /// The key of the object or of the shard, not percent-encoded.
     pub key: &'a str,
-    /// Stored size in bytes, if known.
+    /// Stored size in bytes, if known: of the member, if there is one.
     pub bytes: Option<u64>,
-    /// The ETag from the listing.
+    /// The ETag of the object from the listing, or of the indexed shard.
     pub etag: Option<&'a str>,
+    /// The member, if the sample is a member of a shard and not the whole object.
+    pub member: Option<MemberRef<'a>>,
 }
 
-/// The objects of a data set, in the order of its samples, all in one bucket.
+/// The objects of a data set, in the order of its samples, all in one bucket. A sample is a whole object, or a member of a shard.
 ///
-/// The list consists of three Arrow arrays: a million keys of 40 bytes take 56 MB, and with ETags 98 MB. Clones share them. It has no
-/// credentials. [`Store::list_objects`](crate::Store::list_objects) lists a prefix; [`save`](Self::save) and [`load`](Self::load) keep a
-/// list for later.
+/// The list consists of Arrow arrays: a million keys of 40 bytes take 56 MB, and with ETags 98 MB. Of samples in shards, the keys and ETags
+/// of the shards are stored once: a million members with names of 20 bytes take 52 MB. Clones share them. It has no credentials.
+/// [`Store::list_objects`](crate::Store::list_objects) lists a prefix; [`ShardIndex::samples`](crate::ShardIndex::samples) selects members
+/// of shards; [`save`](Self::save) and [`load`](Self::load) keep a list for later.
 #[derive(Clone)]
 pub struct Objects(Arc<List>);
 
 struct List {
     bucket: Arc<str>,
+    /// Of the objects; of a list with members, of its shards, each of which stands once.
     keys: LargeStringArray,
+    /// Stored sizes of the same objects; unknown for shards.
     bytes: UInt64Array,
+    /// ETags of the same objects.
     etags: LargeStringArray,
+    /// The samples, unless they are the objects themselves.
+    members: Option<Members>,
     /// Computed when first needed, or from a file.
     digest: OnceLock<String>,
 }
@@ -69,18 +77,22 @@ impl Objects {
             keys,
             bytes: UInt64Array::new_null(count),
             etags: LargeStringArray::new_null(count),
+            members: None,
             digest: OnceLock::new(),
         }))
     }
 
-    /// Number of objects.
+    /// Number of samples.
     pub fn len(&self) -> usize {
-        self.0.keys.len()
+        match &self.0.members {
+            Some(members) => members.len(),
+            None => self.0.keys.len(),
+        }
     }
 
-    /// Whether there are no objects.
+    /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
-        self.0.keys.is_empty()
+        self.len() == 0
     }
 
     /// The bucket of all objects.
@@ -88,36 +100,45 @@ impl Objects {
         &self.0.bucket
     }
 
-    /// The key of an object, not percent-encoded.
+    /// The key of an object, not percent-encoded; of a member, the key of its shard.
     ///
     /// # Panics
     /// If there is no object with this index.
     pub fn key(&self, index: usize) -> &str {
-        self.0.keys.value(index)
+        self.0.keys.value(self.shard_number(index))
     }
 
-    /// Stored size of an object in bytes, if known.
+    /// Stored size of an object or of a member in bytes, if known.
     ///
     /// # Panics
     /// If there is no object with this index.
     pub fn bytes(&self, index: usize) -> Option<u64> {
-        self.0.bytes.is_valid(index).then(|| self.0.bytes.value(index))
+        if let Some(member) = self.member(index) {
+            return Some(member.range.size());
+        }
+        let (bytes, number) = (&self.0.bytes, self.shard_number(index));
+        bytes.is_valid(number).then(|| bytes.value(number))
     }
 
-    /// The ETag of an object from the listing, if known.
+    /// The ETag of an object from the listing, if known; of a member, the ETag of its shard.
     ///
     /// # Panics
     /// If there is no object with this index.
     pub fn etag(&self, index: usize) -> Option<&str> {
-        self.0.etags.is_valid(index).then(|| self.0.etags.value(index))
+        let (etags, number) = (&self.0.etags, self.shard_number(index));
+        etags.is_valid(number).then(|| etags.value(number))
     }
 
-    /// The hash of an object as a fraction of all hashes: it decides whether a gateway caches the object.
+    /// The hash of an object or of a member as a fraction of all hashes: it decides whether a gateway caches its values.
     ///
     /// # Panics
     /// If there is no object with this index.
     pub(crate) fn hash_fraction(&self, index: usize) -> f64 {
-        hash_fraction(object_hash(self.bucket(), self.key(index)))
+        let key = self.key(index);
+        hash_fraction(match self.member(index) {
+            Some(member) => member_hash(self.bucket(), key, member.name),
+            None => object_hash(self.bucket(), key),
+        })
     }
 
     /// An object.
@@ -129,6 +150,7 @@ impl Objects {
             key: self.key(index),
             bytes: self.bytes(index),
             etag: self.etag(index),
+            member: self.member(index),
         }
     }
 
@@ -143,20 +165,14 @@ impl Objects {
     /// If there is no object with one of the indices.
     #[must_use]
     pub fn select(&self, indices: impl IntoIterator<Item = usize>) -> Self {
-        let objects = indices.into_iter().map(|index| self.object(index));
-        Self::from_objects(Arc::clone(&self.0.bucket), objects)
-    }
-
-    /// Identifies the data set: the SHA-256 of the bucket and of all keys in their order, as 64 lower-case hex digits. Each of them is
-    /// hashed as UTF-8 after its number of bytes, a little-endian number of 64 bits. Sizes and ETags do not count.
-    pub fn digest(&self) -> &str {
-        if let Some(digest) = self.0.digest.get() {
-            return digest;
+        let mut builder = ObjectsBuilder::with_columns(self.columns().to_vec());
+        let mut columns = Vec::with_capacity(self.columns().len());
+        for index in indices {
+            columns.clear();
+            columns.extend((0..self.columns().len()).map(|column| self.column_member(index, column)));
+            builder.push_with_columns(self.object(index), &columns);
         }
-        // Not inside of the cell: a process that forks meanwhile would wait for it forever.
-        let keys = (0..self.len()).map(|index| self.key(index));
-        let digest = Digest::from_parts(once(self.bucket()).chain(keys)).to_string();
-        self.0.digest.get_or_init(|| digest)
+        builder.finish(Arc::clone(&self.0.bucket))
     }
 }
 
@@ -168,6 +184,7 @@ impl PartialEq for Objects {
             && list.keys == other.keys
             && list.bytes == other.bytes
             && list.etags == other.etags
+            && list.members == other.members
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! The order is a public promise: a reader that resumes, or another rank, must compute the same one years later. It is
 //! therefore a Fisher-Yates shuffle, implemented in this file, over the key stream of `ChaCha12` (RFC 8439's round
-//! function, 12 rounds), keyed by `seed` and `epoch`.
+//! function, 12 rounds), keyed by `seed` and `epoch`. [`SampleOrder::Shards`] is made of the same draws.
 
+mod shards;
 mod share;
 
 use rand_chacha::{
@@ -11,6 +12,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
+pub use shards::SampleOrder;
 pub(crate) use share::Share;
 pub use share::{Tail, TailCounts};
 
@@ -83,12 +85,27 @@ impl Shard {
 impl EpochOrder {
     /// The order of `total` samples, at most `u32::MAX`. Without a seed it is the order of the data set.
     pub(crate) fn new(total: usize, share: Share, seed: Option<u64>, epoch: u32) -> Self {
+        let all = |seed| permutation(u32::try_from(total).unwrap_or(u32::MAX), seed, epoch, 0, SAMPLES);
+        Self::from_permutation(total, share, seed.map(all))
+    }
+
+    /// The order [`SampleOrder::Shards`] of samples whose shards have these numbers. Without a seed it is the order of the data set.
+    pub(crate) fn by_shards(
+        shards: impl ExactSizeIterator<Item = usize>,
+        buffer: usize,
+        share: Share,
+        seed: Option<u64>,
+        epoch: u32,
+    ) -> Self {
+        let total = shards.len();
+        let all = seed.map(|seed| shards::permutation_by_shards(shards, buffer, seed, epoch));
+        Self::from_permutation(total, share, all)
+    }
+
+    fn from_permutation(total: usize, share: Share, all: Option<Vec<u32>>) -> Self {
         let len = share.sample_count(total);
-        let shuffled = seed.map(|seed| {
-            let all = permutation(u32::try_from(total).unwrap_or(u32::MAX), seed, epoch, 0, SAMPLES);
-            // A share of no samples has no positions, so `total` is not 0 here.
-            (0..len).map(|nth| all[share.position(nth) % total]).collect()
-        });
+        // A share of no samples has no positions, so `total` is not 0 here.
+        let shuffled = all.map(|all| (0..len).map(|nth| all[share.position(nth) % total]).collect());
         Self {
             total,
             len,
@@ -128,17 +145,22 @@ pub(crate) const ROWS: &[u8; 16] = b"pushdown/rows//1";
 
 /// A permutation of `0..len`, a different one for each `number` and purpose.
 pub(crate) fn permutation(len: u32, seed: u64, epoch: u32, number: u32, purpose: &[u8; 16]) -> Vec<u32> {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..12].copy_from_slice(&epoch.to_le_bytes());
-    key[12..16].copy_from_slice(&number.to_le_bytes());
-    key[16..].copy_from_slice(purpose);
-    let mut random = ChaCha12Rng::from_seed(key);
+    let mut random = generator(seed, epoch, number, purpose);
     let mut indices: Vec<u32> = (0..len).collect();
     for last in (1..indices.len()).rev() {
         indices.swap(last, random_below(&mut random, last as u64 + 1));
     }
     indices
+}
+
+/// The draws of one purpose.
+fn generator(seed: u64, epoch: u32, number: u32, purpose: &[u8; 16]) -> ChaCha12Rng {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..12].copy_from_slice(&epoch.to_le_bytes());
+    key[12..16].copy_from_slice(&number.to_le_bytes());
+    key[16..].copy_from_slice(purpose);
+    ChaCha12Rng::from_seed(key)
 }
 
 /// A uniform draw from `0..bound` by multiplication, with rejection of the draws that would bias the result.

@@ -24,7 +24,7 @@ use crate::{
     batch::Batch,
     error::{Error, Result},
     objects::Objects,
-    order::{SampleRef, Shard, Share, Tail, TailCounts},
+    order::{SampleOrder, SampleRef, Shard, Share, Tail, TailCounts},
     planning::{BatchProgress, Event, PlanReport},
     session::{BatchJob, Mode, Session},
     stats::{Stats, add},
@@ -53,6 +53,7 @@ pub(crate) struct ReadPlan {
     pub(crate) batch_size: usize,
     pub(crate) shard: Shard,
     pub(crate) shuffle_seed: Option<u64>,
+    pub(crate) order: SampleOrder,
     pub(crate) epoch: u32,
     /// Position of the first sample in the order of the epoch over all ranks.
     pub(crate) start_position: usize,

@@ -250,6 +250,8 @@ mod tests {
             ("Http503", true),
             ("NoSuchKey", false),
             ("Http404", false),
+            ("ShardReplaced", false),
+            ("InvalidShard", false),
             ("Http", false),
         ] {
             assert_eq!(is_transient_code(code), expected, "{code}");

@@ -7,6 +7,7 @@ mod cached;
 mod get_permits;
 mod intake;
 mod job;
+mod members;
 mod plain;
 mod pushed;
 mod routes;
@@ -41,6 +42,7 @@ use cached::Lookups;
 pub(crate) use get_permits::GetPermits;
 use intake::Intake;
 pub(crate) use job::BatchJob;
+use members::check_members;
 use plain::PlainQueue;
 pub(crate) use routes::BatchRoutes;
 
@@ -140,6 +142,11 @@ impl Session {
     /// Reads one batch.
     pub(crate) async fn read(self: &Arc<Self>, job: &BatchJob) -> Result<Batch> {
         let intake = Intake::new(self, job);
+        for (slot, sample) in job.samples.iter().enumerate() {
+            if let Err(error) = check_members(&self.objects, sample.index) {
+                intake.failed(slot, error)?;
+            }
+        }
         let mut lookups = Lookups::new();
         loop {
             let slots = lookups.next_slots(self, job, &intake).await?;
@@ -158,17 +165,19 @@ impl Session {
         if let Some(charge) = &job.charge {
             charge.settle();
         }
-        let rows = finished
-            .into_iter()
-            .zip(&job.samples)
-            .map(|((stage, value), sample)| Row {
+        let rows = finished.into_iter().zip(&job.samples).map(|(finished, sample)| {
+            let object = self.objects.object(sample.index);
+            Row {
                 position: sample.position,
                 index: sample.index,
-                key: self.objects.key(sample.index).into(),
+                key: object.key.into(),
+                member: object.member.map(|member| member.name.into()),
                 is_padding: sample.is_padding,
-                stage,
-                value,
-            });
+                stage: finished.stage,
+                value: finished.value,
+                columns: finished.columns,
+            }
+        });
         Ok(Batch::new(job.number, rows.collect()))
     }
 
@@ -183,7 +192,7 @@ impl Session {
             max_gets
         };
         let (pushed_samples, plain_samples) = (pushed.len(), plain.len());
-        let plain = PlainQueue::new(plain);
+        let plain = PlainQueue::new(&self.objects, job, plain);
         let pushed_route = async {
             pushed::fetch(self, job, intake, pushed).await?;
             if job.routes.is_exploring() && pushed_samples > 0 {
@@ -204,7 +213,8 @@ impl Session {
         // The samples that the gateway did not deliver: all of them if the engines differ from the first step on.
         let mut missing = intake.missing();
         missing.retain(|slot| slots.binary_search(slot).is_ok());
-        plain::fetch(self, job, intake, &PlainQueue::new(missing), max_gets).await
+        let missing = PlainQueue::new(&self.objects, job, missing);
+        plain::fetch(self, job, intake, &missing, max_gets).await
     }
 
     /// Divides slots by the route of their samples.
@@ -233,8 +243,8 @@ impl Session {
     pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
         if let (OnError::Raise, Some((row, error))) = (self.on_error, batch.errors().next()) {
             add(&self.counters.errors, 1);
-            let (bucket, key, position) = (self.objects.bucket(), &row.key, row.position);
-            let text = format!("s3://{bucket}/{key} (position {position}) cannot be delivered: {error}");
+            let (bucket, name, position) = (self.objects.bucket(), row.name(), row.position);
+            let text = format!("s3://{bucket}/{name} (position {position}) cannot be delivered: {error}");
             return Err(Error::new(ErrorKind::Sample, text));
         }
         add(&self.counters.samples, batch.samples().count() as u64);
@@ -251,6 +261,7 @@ impl Session {
             .fold(0, u64::saturating_add)
     }
 
+    /// The same of one sample, with its further columns.
     fn sample_bytes(&self, sample: SampleRef, split: Split) -> u64 {
         /// Assumed size of an object of unknown size: about the mean of a photo data set.
         const OBJECT_BYTES: u64 = 128 << 10;
@@ -262,6 +273,9 @@ impl Session {
             (_, Split::Full) => kinds.last(),
         };
         let bytes = |kind: Option<&pushdown::Kind>| kind.and_then(pushdown::Kind::bytes).unwrap_or(stored);
-        bytes(arriving).max(bytes(kinds.last()))
+        let columns = 0..self.objects.columns().len();
+        let columns = columns.filter_map(|column| self.objects.column_member(sample.index, column));
+        let columns = columns.map(|column| column.range.size());
+        columns.fold(bytes(arriving).max(bytes(kinds.last())), u64::saturating_add)
     }
 }

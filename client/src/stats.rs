@@ -18,13 +18,14 @@ pub struct Stats {
     pub errors: u64,
     /// Samples passed over by `start_at`.
     pub skipped: u64,
-    /// Bytes of received values, each at the stage at which it arrived; in plain mode, of the objects.
+    /// Bytes of received values, each at the stage at which it arrived; in plain mode, of the objects or members. Further columns do not
+    /// count.
     pub value_bytes: u64,
     /// Bytes received from the endpoint, including HTTP heads, framing and TLS, without TCP and IP, and without the listing.
     pub wire_bytes_down: u64,
     /// Bytes sent to the endpoint, counted in the same way.
     pub wire_bytes_up: u64,
-    /// Stored size of the objects whose values arrived, where the listing or a plain answer states it.
+    /// Stored size of the objects or members whose values arrived, where the listing or a plain answer states it.
     pub stored_bytes: u64,
     /// Values read from the [`value_cache`](crate::PushdownReaderBuilder::value_cache) and not requested from the endpoint.
     pub cache_hits: u64,

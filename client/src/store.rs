@@ -7,8 +7,12 @@ mod get;
 mod list;
 mod multi_object;
 mod rows;
+mod sdk;
+mod shard;
+mod shard_index;
 mod spec;
 mod table;
+mod upload;
 mod versioned_object;
 
 #[cfg(feature = "models")]
@@ -23,9 +27,11 @@ pub(crate) use get::Failure;
 pub use get::{Value, ValueRequest, ValueStream};
 pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
+pub use shard_index::IndexProgress;
 pub use spec::StoreSpec;
 pub(crate) use spec::seconds;
 pub use table::StoredTable;
+pub use upload::Upload;
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -45,7 +51,8 @@ pub struct Store {
 #[derive(Debug)]
 struct Shared {
     transport: Transport,
-    listing: aws_sdk_s3::Client,
+    /// For what is no GET: listings and uploads.
+    sdk: aws_sdk_s3::Client,
     region: String,
     provider: SharedCredentialsProvider,
     /// Cache folder for the weights of models, if any.
@@ -145,12 +152,12 @@ impl StoreBuilder {
                 "no credentials are set: set an access key and its secret",
             )
         })?;
-        let listing = aws::client(&endpoint, &sources.region, provider.clone(), self.spec.timeouts);
+        let sdk = aws::client(&endpoint, &sources.region, provider.clone(), self.spec.timeouts);
         Ok(Store {
             shared: Arc::new(Shared {
                 outages: Outages::new(endpoint.to_string()),
                 transport: Transport::new(endpoint, self.spec.timeouts)?,
-                listing,
+                sdk,
                 region: sources.region,
                 provider,
                 credentials: Mutex::default(),

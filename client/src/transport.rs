@@ -30,6 +30,7 @@ use metered::MeteredConnector;
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    retry::is_transient,
     stats::Traffic,
     store::seconds,
 };
@@ -206,6 +207,27 @@ impl Transport {
         };
         self.asked.get_or_init(ask).await;
         self.features()
+    }
+
+    /// The features of the gateway, which is asked for them if it has not answered yet. `None` if its answer lists none: the endpoint is
+    /// no gateway.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    pub(crate) async fn known_features(&self) -> Result<Option<Features>> {
+        let known = self.features();
+        if known != Features::default() {
+            return Ok(Some(known));
+        }
+        let asking = self.send(Method::HEAD, MODELS_PATH, HeaderMap::new(), Bytes::new());
+        let answer = asking.await?;
+        match listed_features(&answer.headers) {
+            None if is_transient(answer.status) => {
+                let subject = format!("{} did not list its features", self.endpoint);
+                Err(answer.refusal().await.into_error(&subject))
+            }
+            listed => Ok(listed),
+        }
     }
 
     /// Notes the features that an answer lists.

@@ -1,24 +1,32 @@
 //! The value cache: values that are the same in every epoch, stored in a folder so that they are requested only once.
 //!
 //! One value is cached per object: the last one before the first random step that has no more bytes than the object.
-//! The object itself is never cached: this is not a mirror of the store.
+//! The object itself is never cached: this is not a mirror of the store. The further columns of a sample are cached with its value.
 
 mod claim;
+mod columns;
 mod folder;
+mod listed_sample;
 mod reasons;
 mod total;
 
 use std::path::PathBuf;
 
-use pushdown::{Limits, Pipeline, Sample, available_engine, pipeline::Digest, wire::stored};
+use bytes::Bytes;
+use pushdown::{
+    Limits, Pipeline, Sample, available_engine,
+    pipeline::Digest,
+    wire::{MAX_COLUMN_BYTES, stored},
+};
 
 use crate::{
     error::{Error, Result},
-    objects::{Object, Objects},
+    objects::Objects,
 };
 use claim::KnownHolders;
 pub(crate) use claim::{Claim, LEASE};
 use folder::Folder;
+pub(crate) use listed_sample::ListedSample;
 pub use reasons::NotCached;
 pub(crate) use reasons::{NotCachedCounters, NotCachedReason};
 
@@ -37,13 +45,20 @@ pub(crate) struct ValueCache {
 #[derive(Debug)]
 pub(crate) enum Lookup {
     /// The value was cached.
-    Cached(Sample),
+    Cached(CachedValue),
     /// This process fetches and stores it.
     Claimed(Claim),
     /// Another process fetches it.
     Held,
     /// This process fetches it; nobody waits for it.
     Unclaimed,
+}
+
+/// A cached value, with the contents of the further columns of its sample.
+#[derive(Debug)]
+pub(crate) struct CachedValue {
+    pub(crate) value: Sample,
+    pub(crate) columns: Vec<Option<Bytes>>,
 }
 
 /// A stage whose values are the same in every epoch.
@@ -109,9 +124,9 @@ impl ValueCache {
     /// The objects without a cached value.
     pub(crate) fn missing(&self, objects: &Objects) -> Objects {
         let is_cached = |index: &usize| {
-            let object = objects.object(*index);
-            self.stage(object.bytes)
-                .is_some_and(|stage| self.folder.contains(&self.digest(object, stage)))
+            let sample = ListedSample::new(objects, *index);
+            self.stage(objects.bytes(*index))
+                .is_some_and(|stage| self.folder.contains(&self.digest(sample, stage)))
         };
         objects.select((0..objects.len()).filter(|index| !is_cached(index)))
     }
@@ -125,16 +140,16 @@ impl ValueCache {
     /// The cached value of an object, or the claim to fetch it.
     pub(crate) fn load_or_claim(
         &self,
-        object: Object<'_>,
+        sample: ListedSample<'_>,
         stage: &CachedStage,
         pipeline: &Pipeline,
         limits: &Limits,
     ) -> Lookup {
-        let load = || self.load(object, stage, pipeline, limits);
+        let load = || self.load(sample, stage, pipeline, limits);
         if let Some(value) = load() {
             return Lookup::Cached(value);
         }
-        match self.folder.claim(&self.digest(object, stage)) {
+        match self.folder.claim(&self.digest(sample, stage)) {
             // The holder before may have stored the value since it was looked up.
             Ok(Some(claim)) => load().map_or(Lookup::Claimed(claim), Lookup::Cached),
             Ok(None) => Lookup::Held,
@@ -145,12 +160,12 @@ impl ValueCache {
     /// Which of these values are missing, and held by another process.
     pub(crate) fn are_held<'a>(
         &self,
-        values: impl Iterator<Item = Option<(Object<'a>, &'a CachedStage)>>,
+        values: impl Iterator<Item = Option<(ListedSample<'a>, &'a CachedStage)>>,
     ) -> Vec<bool> {
         let mut holders = KnownHolders::default();
-        let is_held = |value: Option<(Object<'_>, &CachedStage)>| {
+        let is_held = |value: Option<(ListedSample<'_>, &CachedStage)>| {
             value
-                .is_some_and(|(object, stage)| self.folder.is_held(&self.digest(object, stage), &mut holders))
+                .is_some_and(|(sample, stage)| self.folder.is_held(&self.digest(sample, stage), &mut holders))
         };
         values.map(is_held).collect()
     }
@@ -158,27 +173,28 @@ impl ValueCache {
     /// The cached value of an object.
     pub(crate) fn load(
         &self,
-        object: Object<'_>,
+        sample: ListedSample<'_>,
         stage: &CachedStage,
         pipeline: &Pipeline,
         limits: &Limits,
-    ) -> Option<Sample> {
-        let body = self
-            .folder
-            .read(&self.digest(object, stage), limits.max_value_bytes)?;
-        stored::decode(pipeline.kinds().get(stage.stage)?, body, limits).ok()
+    ) -> Option<CachedValue> {
+        let max_bytes = limits.max_value_bytes.saturating_add(MAX_COLUMN_BYTES);
+        let mut body = self.folder.read(&self.digest(sample, stage), max_bytes)?;
+        let columns = columns::split_off(&mut body, sample.columns())?;
+        let value = stored::decode(pipeline.kinds().get(stage.stage)?, body, limits).ok()?;
+        Some(CachedValue { value, columns })
     }
 
-    /// Caches a value, unless it has more bytes than the object.
+    /// Caches a value with the further columns, unless it has more bytes than the object.
     ///
     /// # Errors
     /// The reason why it was not cached.
     pub(crate) fn store(
         &self,
-        object: Object<'_>,
+        sample: ListedSample<'_>,
         stored: Option<u64>,
         stage: &CachedStage,
-        value: &Sample,
+        (value, columns): (&Sample, &[Option<Bytes>]),
     ) -> Result<(), NotCachedReason> {
         if stored.is_some_and(|stored| value.bytes() > stored) {
             return Err(self.too_large_reason());
@@ -187,8 +203,9 @@ impl ValueCache {
         if matches!(value, Sample::Table(_)) {
             return Err(NotCachedReason::Table);
         }
-        let parts = stored::encode(value).map_err(|_error| NotCachedReason::Unwritable)?;
-        self.folder.write(&self.digest(object, stage), &parts)
+        let mut parts = stored::encode(value).map_err(|_error| NotCachedReason::Unwritable)?;
+        parts.extend(columns::encode(columns));
+        self.folder.write(&self.digest(sample, stage), &parts)
     }
 
     /// The reason for a value that has more bytes than its object.
@@ -201,9 +218,10 @@ impl ValueCache {
     }
 
     /// Digest of everything that determines the value, without the endpoint. A replaced object has another digest.
-    fn digest(&self, object: Object<'_>, stage: &CachedStage) -> Digest {
+    fn digest(&self, sample: ListedSample<'_>, stage: &CachedStage) -> Digest {
+        let object = sample.object();
         let size = object.bytes.map(u64::to_le_bytes);
-        let parts: [&[u8]; 6] = [
+        let object_parts: [&[u8]; 6] = [
             stage.engine.as_bytes(),
             stage.prefix.as_bytes(),
             self.bucket.as_bytes(),
@@ -211,7 +229,9 @@ impl ValueCache {
             object.etag.unwrap_or_default().as_bytes(),
             size.as_ref().map_or(&[], |size| &size[..]),
         ];
-        Digest::from_parts(&parts)
+        let member_parts = sample.member_parts();
+        let member_parts = member_parts.iter().map(Vec::as_slice);
+        Digest::from_parts(object_parts.into_iter().chain(member_parts))
     }
 }
 

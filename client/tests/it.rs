@@ -11,7 +11,11 @@
 //! - `engines`: a gateway with another version of ONNX Runtime
 //! - `families`: a gateway with older versions of some steps
 //! - `listing`: listings of many pages
+//! - `shard_index`: the members of shards are found
+//! - `uploads`: objects that are written at once and in parts
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
+//! - `members`: members of shards as samples: values, orders, further columns, requests
+//! - `members_faults`: replaced shards, lists that lie, broken answers
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
 //! - `cache_hints`: hints for the gateway's result cache
@@ -25,7 +29,7 @@
 //!
 //! Without the features `models` and `tables`, only those tests are compiled that need neither of them.
 //!
-//! Support module: `world` (a gateway with objects, and readers of them).
+//! Support modules: `world` (a gateway with objects, and readers of them), `shards` (photos in tars).
 
 #[cfg(test)]
 mod it {
@@ -47,6 +51,8 @@ mod it {
     #[cfg(not(all(feature = "models", feature = "tables")))]
     mod features;
     mod listing;
+    mod members;
+    mod members_faults;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod models;
     #[cfg(all(feature = "models", feature = "tables"))]
@@ -55,10 +61,13 @@ mod it {
     mod quantized_features;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
+    mod shard_index;
+    mod shards;
     mod signed_batches;
     mod splits;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;
+    mod uploads;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache;
     #[cfg(all(feature = "models", feature = "tables"))]

@@ -197,7 +197,7 @@ impl ResultCache {
             && stage > 0
             && let Some(set) = inner.set(sample, stage)
         {
-            let (hash, now) = (sample.object.path_hash(), inner.started.elapsed());
+            let (hash, now) = (sample.object.sample_hash(), inner.started.elapsed());
             inner
                 .shares
                 .lock()
@@ -212,7 +212,7 @@ impl ResultCache {
             return false;
         };
         let shares = inner.shares.lock();
-        shares.placement(set, sample.object.path_hash()).is_some()
+        shares.placement(set, sample.object.sample_hash()).is_some()
             || shares.is_unmeasured(set, inner.started.elapsed())
     }
 
@@ -231,7 +231,7 @@ impl ResultCache {
             && let Some(set) = inner.set(sample, stage)
         {
             inner.hit_times.of(sample.unit).observe(time);
-            let saved = inner.shares.lock().observe_hit(set, sample.object.path_hash());
+            let saved = inner.shares.lock().observe_hit(set, sample.object.sample_hash());
             inner.metrics.count_cache_saved(saved);
         }
     }
@@ -242,7 +242,7 @@ impl ResultCache {
         let inner = self.inner.as_ref().filter(|_| bytes <= MAX_VALUE_BYTES)?;
         let set = inner.set(sample, stage)?;
         let mut shares = inner.shares.lock();
-        let hash = sample.object.path_hash();
+        let hash = sample.object.sample_hash();
         let bytes = inner.tiers.used_bytes(bytes);
         let saved_seconds = cost.as_secs_f64() - inner.hit_times.of(sample.unit).seconds();
         shares.observe_value(set, hash, bytes, saved_seconds);

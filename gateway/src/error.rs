@@ -51,6 +51,10 @@ pub enum ErrorKind {
     AccessDenied,
     /// The object was replaced while it was read. A retry can succeed.
     Replaced,
+    /// The shard was replaced after it was indexed. A retry is useless.
+    ShardReplaced,
+    /// A member is not where the caller's list has it.
+    InvalidShard,
     /// The requested feature is switched off, or its library is missing.
     NotImplemented,
     /// A bug or failure of the gateway.

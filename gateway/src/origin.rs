@@ -8,12 +8,14 @@ mod endpoint;
 mod frames;
 mod headers;
 mod identity;
+mod member;
 mod object;
 mod object_id;
 mod progress;
 mod refusal;
 mod regions;
 mod resolver;
+mod shard_stream;
 mod signed_payload;
 mod signer;
 mod tls;
@@ -35,6 +37,7 @@ pub use authorization::{Authorization, Confirmation};
 pub use frames::{MAX_DRAINED_BYTES, drain, next_bytes, read_to_end};
 pub use headers::{derived_headers, strip_request, strip_response};
 pub use identity::{IdentityRefresher, StoreIdentity};
+pub use member::ShardMember;
 pub use object::{OriginObject, OriginRequest};
 pub use object_id::ObjectId;
 pub use progress::{Progress, StallTimeouts};
@@ -80,6 +83,8 @@ pub struct Origin {
     endpoint: Arc<Endpoint>,
     requires_signing: bool,
     idle_timeout: Duration,
+    /// Largest object that a pipeline may read.
+    max_object_bytes: u64,
     metrics: Metrics,
 }
 
@@ -104,6 +109,7 @@ impl Config {
             endpoint: Arc::new(endpoint),
             requires_signing: self.requires_signing,
             idle_timeout: self.limits.origin_idle_timeout,
+            max_object_bytes: self.limits.max_object_bytes,
             metrics: metrics.clone(),
         })
     }
@@ -190,8 +196,19 @@ impl Origin {
         self.read(request).await
     }
 
-    /// Reads an object. A refusal by the store is an answer, and no error.
-    pub async fn read(&self, request: OriginRequest) -> Result<OriginObject> {
+    /// Reads an object, or a member of it as if it were one. A refusal by the store is an answer, and no error.
+    ///
+    /// # Errors
+    /// For a member, [`ErrorKind::ShardReplaced`] and [`ErrorKind::InvalidShard`].
+    pub async fn read(&self, mut request: OriginRequest) -> Result<OriginObject> {
+        match request.take_member() {
+            // Boxed: rare, and larger than the read of an object.
+            Some(member) => Box::pin(self.read_member(request, member)).await,
+            None => self.read_object(request).await,
+        }
+    }
+
+    async fn read_object(&self, request: OriginRequest) -> Result<OriginObject> {
         // Before it is sent: the store's answer is about a later time.
         let asked_at = request.is_signed_by_gateway().then(Instant::now);
         let (parts, body) = self.send_without_body(request.into_request()).await?.into_parts();

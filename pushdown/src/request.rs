@@ -44,6 +44,10 @@ pub struct BatchRequest {
     /// [`CACHE`](Features::CACHE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheHints>,
+    /// Names of the further columns of samples that are members of shards, at most 16. Rows have a column for each of them. For a
+    /// gateway with the feature [`MEMBERS`](Features::MEMBERS).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<String>,
     /// The signing parameters that all samples share: a presigned query without its signature. `None` for a signed batch, whose
     /// samples have no signatures. For a gateway with the feature [`SIGNED_BATCHES`](Features::SIGNED_BATCHES).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,6 +77,7 @@ impl BatchRequest {
             compression: Compression::default(),
             table: None,
             cache: None,
+            columns: Vec::new(),
             presign: None,
             samples,
         }
@@ -87,7 +92,7 @@ impl BatchRequest {
     }
 
     /// The request as JSON for a gateway with these features: without fields newer than version 0.1.0 that it does not know, which
-    /// it would refuse.
+    /// it would refuse. Members stay: a sample without them would be another one.
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal) for a bug.

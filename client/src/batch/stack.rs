@@ -144,7 +144,7 @@ impl Batch {
             let (found, elements, scale) = parts(value).ok_or_else(|| {
                 Error::config(format!(
                     "cannot stack: found bytes at `{}`, expected an image or a tensor",
-                    row.key
+                    row.name()
                 ))
             })?;
             if let Some(expected) = &common
@@ -153,7 +153,11 @@ impl Batch {
                 return Err(Error::config(format!(
                     "cannot stack: found {} {:?} at `{}`, expected {} {:?} as before it; \
                      let the pipeline fix the shape, with `resize(w, h)` or a crop",
-                    found.dtype, found.shape, row.key, expected.dtype, expected.shape
+                    found.dtype,
+                    found.shape,
+                    row.name(),
+                    expected.dtype,
+                    expected.shape
                 )));
             }
             common = Some(found);

@@ -1,18 +1,17 @@
 //! Saved lists: Arrow IPC files with one record batch.
 //!
 //! The file is not compressed, so that it is loaded without copies. Schema metadata have the bucket and the digest; the footer has the
-//! version of the format and a checksum of all bytes before it.
+//! version of the format and a checksum of all bytes before it. A list with members has a version of its own, with other columns.
 
 mod checksum;
 mod footer;
+mod members;
 
 use std::{
     collections::HashMap,
-    ffi::OsStr,
     fs::{self, File},
-    io::BufWriter,
+    io::{BufWriter, IntoInnerError},
     path::Path,
-    process,
     sync::Arc,
 };
 
@@ -23,12 +22,17 @@ use arrow_schema::{ArrowError, Schema};
 use pushdown::wire::RecordBatchReader;
 
 use super::{List, Objects, columns::schema};
-use crate::error::{Error, Result};
+use crate::{
+    draft::write_atomically,
+    error::{Error, Result},
+};
 use checksum::{ChecksumWriter, checksum};
 use footer::Footer;
 
-/// Version of the format.
-const VERSION: u32 = 1;
+/// Version of the format of a list without members.
+const VERSION: &str = "1";
+/// Version of the format of a list with members.
+const MEMBERS_VERSION: &str = "2";
 /// Names of metadata, in the schema and in the footer.
 const BUCKET: &str = "pushdown.objects.bucket";
 const DIGEST: &str = "pushdown.objects.digest";
@@ -45,7 +49,7 @@ enum Fault {
     #[error("expected a file that `Objects::save` wrote, found {0}")]
     Foreign(&'static str),
     #[error(
-        "expected format version {VERSION}, found `{0}`: load it with the version of pushdown-client that saved it, or list the \
+        "expected format version {VERSION} or {MEMBERS_VERSION}, found `{0}`: load it with the version of pushdown-client that saved it, or list the \
          objects and save them again"
     )]
     OtherVersion(String),
@@ -61,36 +65,34 @@ impl Objects {
     /// [`ErrorKind::Config`](crate::ErrorKind) if the file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let batch = self.to_record_batch()?;
-        let mut name = path.file_name().map(OsStr::to_owned).unwrap_or_default();
-        name.push(format!(".{}-{:016x}.tmp", process::id(), rand::random::<u64>()));
-        let draft = path.with_file_name(name);
-        let written = self
-            .write(&draft, &batch)
-            .and_then(|()| Ok(fs::rename(&draft, path)?));
-        written.map_err(|error| {
-            // Removing may fail for the same reason as writing.
-            drop(fs::remove_file(&draft));
+        write_atomically(path, |file| self.write(file)).map_err(|error| {
             Error::config(format!("cannot save the object list {}: {error}", path.display()))
         })
     }
 
-    fn write(&self, path: &Path, batch: &RecordBatch) -> Result<(), ArrowError> {
+    fn write(&self, file: File) -> Result<File, ArrowError> {
+        let (batch, version) = self.saved_batch()?;
         let metadata = HashMap::from([
             (BUCKET.to_owned(), self.bucket().to_owned()),
             (DIGEST.to_owned(), self.digest().to_owned()),
         ]);
-        let schema = Schema::new_with_metadata(schema().fields().clone(), metadata);
-        let file = ChecksumWriter::new(BufWriter::new(File::create_new(path)?));
+        let schema = Schema::new_with_metadata(batch.schema_ref().fields().clone(), metadata);
+        let file = ChecksumWriter::new(BufWriter::new(file));
         let mut writer = FileWriter::try_new(file, &schema)?;
-        writer.write(batch)?;
+        writer.write(&batch)?;
         let checksum = writer.get_ref().checksum();
         writer.write_metadata(CHECKSUM, checksum);
-        writer.write_metadata(VERSION_NAME, VERSION.to_string());
+        writer.write_metadata(VERSION_NAME, version);
         let file = writer.into_inner()?.into_inner();
-        let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        // Otherwise a power failure could leave the new name without the bytes.
-        Ok(file.sync_all()?)
+        Ok(file.into_inner().map_err(IntoInnerError::into_error)?)
+    }
+
+    /// What is saved, and the version of its format.
+    fn saved_batch(&self) -> Result<(RecordBatch, &'static str), ArrowError> {
+        Ok(match &self.0.members {
+            Some(members) => (members::to_record_batch(&self.0, members)?, MEMBERS_VERSION),
+            None => (RecordBatch::try_new(schema(), self.0.objects())?, VERSION),
+        })
     }
 
     /// Loads a list that [`save`](Self::save) wrote. Its digest is that of the file.
@@ -116,6 +118,7 @@ fn decode(file: Vec<u8>) -> Result<Objects, Fault> {
     let Footer {
         content_bytes,
         expected,
+        has_members,
     } = Footer::read(&file)?;
     let found = checksum(&file[..content_bytes]);
     if found != expected {
@@ -149,7 +152,12 @@ fn decode(file: Vec<u8>) -> Result<Objects, Fault> {
     }
     let columns: Vec<usize> = (0..raw.schema().fields().len()).collect();
     let batch = raw.read(&columns).map_err(|error| damaged(&error))?;
-    let list = List::from_record_batch(bucket.as_str().into(), &batch, digest.clone().into());
+    let (bucket, digest) = (bucket.as_str().into(), digest.clone().into());
+    let list = if has_members {
+        members::from_record_batch(bucket, &batch, digest)
+    } else {
+        List::from_record_batch(bucket, &batch, digest)
+    };
     Ok(Objects(Arc::new(list.map_err(|error| damaged(&error))?)))
 }
 

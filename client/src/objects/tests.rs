@@ -1,8 +1,15 @@
+pub(super) mod members;
+
 use super::*;
 
 /// Objects of which some have no size or no ETag.
 pub(super) fn photos() -> Objects {
-    let object = |key, bytes, etag| Object { key, bytes, etag };
+    let object = |key, bytes, etag| Object {
+        key,
+        bytes,
+        etag,
+        member: None,
+    };
     Objects::from_objects(
         "photos",
         [
@@ -74,6 +81,7 @@ fn a_long_list_is_compact() {
             key: &key(index),
             bytes: Some(110_000),
             etag: Some(&etag),
+            member: None,
         });
     }
     let objects = builder.finish("photos".into());

@@ -106,4 +106,20 @@ proptest! {
         };
         prop_assert!(holds, "{tail:?}: {counts:?}, {lengths:?}");
     }
+
+    /// The same holds for the order of shards.
+    #[test]
+    fn any_worlds_continue_the_order_of_shards(
+        (shards, start) in prop::collection::vec(0usize..9, 0..200)
+            .prop_flat_map(|shards| { let total = shards.len(); (Just(shards), 0..=total) }),
+        world in 1usize..9, buffer in 0usize..50, seed: Option<u64>, epoch: u32,
+    ) {
+        let by_shards = |share| EpochOrder::by_shards(shards.iter().copied(), buffer, share, seed, epoch);
+        let samples = |order: &EpochOrder| -> Vec<_> { (0..order.len()).map(|nth| order.sample(nth)).collect() };
+        let whole = samples(&by_shards(whole_epoch(ALL)));
+        let shares = (0..world).map(|rank| Share { start, ..whole_epoch(Shard::new(rank, world).unwrap()) });
+        let mut read: Vec<_> = shares.flat_map(|share| samples(&by_shards(share))).collect();
+        read.sort_by_key(|sample| sample.position);
+        prop_assert_eq!(read, &whole[start..]);
+    }
 }

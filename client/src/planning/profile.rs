@@ -22,6 +22,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     models::models_of,
     objects::Objects,
+    sample_name::{SampleName, draw_id},
     store::{Store, ValueRequest},
 };
 use link::{LinkSampler, MAX_CONCURRENT_READS};
@@ -41,7 +42,7 @@ pub struct Profile {
     pub pipeline: Pipeline,
     /// The samples that were measured.
     pub samples: Vec<SampleProfile>,
-    /// Keys of the samples that failed, each with the reason.
+    /// Names of the samples that failed, each with the reason.
     pub failed: Vec<(String, String)>,
     /// Bytes per second of concurrent object reads: the link is at least this fast. `None` if too few bytes were read.
     pub link_bytes_per_second: Option<f64>,
@@ -69,7 +70,7 @@ pub(crate) struct ProfileRequest<'a> {
 /// The costs of one sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleProfile {
-    /// The object.
+    /// Name of the sample: the key of its object, or `key member NAME` for a member of a shard.
     pub key: String,
     /// One candidate split for each stage that can be planned, stage 0 first.
     pub candidates: Vec<Candidate>,
@@ -139,19 +140,14 @@ impl Store {
             let read = link.read(self, objects, indices).await;
             // A first run loads weights and fills caches; it does not count.
             if first == 0
-                && let Some((key, Ok(stored))) = read.first()
+                && let Some((index, Ok(stored))) = read.first()
             {
-                let measured = self
-                    .measure(objects.bucket(), key, stored, request, &missing)
-                    .await;
+                let measured = self.measure(objects, *index, stored, request, &missing).await;
                 drop(Measurement::from_result(measured)?);
             }
-            for (key, stored) in read {
+            for (index, stored) in read {
                 let measured = match stored {
-                    Ok(stored) => {
-                        self.measure(objects.bucket(), &key, &stored, request, &missing)
-                            .await
-                    }
+                    Ok(stored) => self.measure(objects, index, &stored, request, &missing).await,
                     Err(error) => Err(error),
                 };
                 match Measurement::from_result(measured)? {
@@ -161,7 +157,10 @@ impl Store {
                         profile.has_shared_cpus = host_cpus.is_some() && measured.gateway_cpus == host_cpus;
                         profile.engine_mismatch = measured.engine_mismatch;
                     }
-                    Measurement::Failed(error) => profile.failed.push((key, error.to_string())),
+                    Measurement::Failed(error) => {
+                        let name = SampleName::from(objects.object(index));
+                        profile.failed.push((name.to_string(), error.to_string()));
+                    }
                 }
             }
         }
@@ -171,8 +170,8 @@ impl Store {
 
     async fn measure(
         &self,
-        bucket: &str,
-        key: &str,
+        objects: &Objects,
+        index: usize,
         stored: &Bytes,
         request: &ProfileRequest<'_>,
         missing: &[Arc<dyn NamedModel>],
@@ -191,8 +190,9 @@ impl Store {
             epoch: Some(epoch),
             accept: None,
         };
-        let pushed = self.get_value(bucket, key, &value, &limits).await?;
-        let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), key.to_owned());
+        let (bucket, object) = (objects.bucket(), objects.object(index));
+        let pushed = self.get_sample_value(bucket, object, &value, &limits).await?;
+        let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), draw_id(object).into_owned());
         let until = host_steps.min(pipeline.len());
         // On its own thread: a download of weights blocks, and needs this runtime.
         let host_run = run_on_thread(move || {
@@ -200,7 +200,7 @@ impl Store {
                 seed,
                 epoch: Some(epoch),
                 limits,
-                ..Context::new(id.as_bytes())
+                ..Context::new(&id)
             };
             run(&steps, until, Sample::Bytes(object_bytes), &context)
         });
@@ -219,7 +219,7 @@ impl Store {
         let gateway = text(header::ENGINE);
         Ok(MeasuredSample {
             sample: SampleProfile {
-                key: key.to_owned(),
+                key: SampleName::from(object).to_string(),
                 candidates: candidates(pipeline, &bytes, &host_groups, &gateway_groups, missing)?,
             },
             gateway_cores: cores,

@@ -2,6 +2,7 @@
 
 mod build;
 mod open;
+mod samples;
 #[cfg(feature = "tables")]
 mod table;
 
@@ -24,7 +25,7 @@ use crate::table::RowsRead;
 use crate::{
     error::{Error, Result},
     objects::{Objects, key_column},
-    order::{Shard, Tail},
+    order::{SampleOrder, Shard, Tail},
     planning::Observations,
     retry::RetryPolicy,
     session::{Mode, OnError},
@@ -152,6 +153,8 @@ impl PushdownReaderBuilder {
         seed(seed: u64) => |builder| builder.spec.seed = Some(seed);
         /// Whether the seed also shuffles the samples. Default: yes.
         shuffle(shuffle: bool) => |builder| builder.spec.shuffle = shuffle;
+        /// How the seed shuffles the samples. Default: [`SampleOrder::Global`].
+        order(order: SampleOrder) => |builder| builder.spec.order = order;
         /// Epoch, from 0: determines the order and the draws of random steps.
         epoch(epoch: u32) => |builder| builder.spec.epoch = epoch;
         /// Epochs that will be read, from [`epoch`](Self::epoch) on. In [`Mode::Auto`] the plan minimises the time of all of them:

@@ -17,7 +17,7 @@ use crate::{
     batch::Batch,
     budget::{Budget, Charge},
     error::{Error, Result},
-    order::EpochOrder,
+    order::{EpochOrder, SampleOrder},
     planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
     session::{BatchJob, Session},
     stats::add,
@@ -70,9 +70,10 @@ impl Future for Delivery {
 
 /// Starts batches until the last one, or until nobody takes them.
 async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSender<Delivery>) -> Result<()> {
-    let objects = session.objects.len();
+    let objects = session.objects.clone();
     let ReadPlan {
-        shuffle_seed,
+        shuffle_seed: seed,
+        order,
         epoch,
         batch_size,
         stride: (every, offset),
@@ -81,7 +82,13 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
     let share = plan.share();
     let order = session
         .cpu
-        .run(move || EpochOrder::new(objects, share, shuffle_seed, epoch))
+        .run(move || match order {
+            SampleOrder::Global => EpochOrder::new(objects.len(), share, seed, epoch),
+            SampleOrder::Shards { buffer } => {
+                let shards = (0..objects.len()).map(|index| objects.shard_number(index));
+                EpochOrder::by_shards(shards, buffer, share, seed, epoch)
+            }
+        })
         .await?;
     let samples = plan.limited(order.len());
     add(

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "tables")]
 use crate::table::RowsRead;
 use crate::{
-    order::Tail,
+    order::{SampleOrder, Tail},
     session::{Mode, OnError},
     store::StoreSpec,
 };
@@ -37,6 +37,7 @@ pub struct ReaderSpec {
     pub batch_size: usize,
     pub seed: Option<u64>,
     pub shuffle: bool,
+    pub order: SampleOrder,
     pub epoch: u32,
     pub epochs: NonZeroU32,
     /// This reader's number among [`world`](Self::world) readers that share the data set.
@@ -76,6 +77,7 @@ impl Default for ReaderSpec {
             batch_size: 64,
             seed: None,
             shuffle: true,
+            order: SampleOrder::default(),
             epoch: 0,
             epochs: NonZeroU32::MIN,
             rank: 0,

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use pushdown::{Context, Kind, Sample, wire::Split};
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +22,7 @@ use crate::{
     budget::Charge,
     error::Result,
     stats::{Counters, add},
-    value_cache::{CachedStage, Claim, LEASE, Lookup, NotCachedReason, ValueCache},
+    value_cache::{CachedStage, Claim, LEASE, ListedSample, Lookup, NotCachedReason, ValueCache},
 };
 
 /// The first and the longest pause before looking again for values that other processes fetch.
@@ -158,11 +159,11 @@ impl Session {
         let Ok(number) = u8::try_from(stage.stage) else {
             return (0, Lookup::Unclaimed);
         };
-        let object = self.objects.object(index);
+        let sample = ListedSample::new(&self.objects, index);
         let lookup = if may_wait && self.is_worth_claiming(index, stage) {
-            cache.load_or_claim(object, stage, &self.pipeline, &self.limits)
+            cache.load_or_claim(sample, stage, &self.pipeline, &self.limits)
         } else {
-            let value = cache.load(object, stage, &self.pipeline, &self.limits);
+            let value = cache.load(sample, stage, &self.pipeline, &self.limits);
             value.map_or(Lookup::Unclaimed, Lookup::Cached)
         };
         (number, lookup)
@@ -190,7 +191,7 @@ impl Session {
         };
         cache.are_held(indices.iter().map(|index| {
             let (_, stage) = self.cached_stage(*index)?.ok()?;
-            Some((self.objects.object(*index), stage))
+            Some((ListedSample::new(&self.objects, *index), stage))
         }))
     }
 
@@ -207,21 +208,20 @@ impl Session {
         false
     }
 
-    /// Runs `steps`, and caches the value of the cached stage. The claim is held until then.
+    /// Runs `steps`, and caches the value of the cached stage together with the further columns. The claim is held until then.
     pub(super) fn run_and_cache(
         &self,
         index: usize,
         steps: Range<usize>,
-        sample: Sample,
+        (sample, columns): (Sample, &[Option<Bytes>]),
         claim: Option<Claim>,
         context: &Context<'_>,
     ) -> pushdown::Result<Sample> {
         let Some(Ok((cache, stage))) = self.cached_stage(index) else {
             return self.run_steps(index, steps, sample, context);
         };
-        let object = self.objects.object(index);
         let arrived = (steps.start == 0).then(|| sample.bytes());
-        let stored = object.bytes.or(arrived);
+        let stored = self.objects.bytes(index).or(arrived);
         if let (Sample::Bytes(bytes), 0) = (&sample, steps.start) {
             // The object's head determines the sizes of its values: if the value is too large, run all steps at once.
             let kinds = self.pipeline.kinds_for(&Kind::of_object(arrived, bytes));
@@ -233,7 +233,8 @@ impl Session {
             }
         }
         let value = self.run_steps(index, steps.start..stage.stage, sample, context)?;
-        match cache.store(object, stored, stage, &value) {
+        let listed = ListedSample::new(&self.objects, index);
+        match cache.store(listed, stored, stage, (&value, columns)) {
             Ok(()) => add(&self.counters.cache_writes, 1),
             Err(reason) => self.counters.not_cached.count(reason),
         }

@@ -1,5 +1,7 @@
 //! Receives values: counts and checks them, and runs the rest of the pipeline on them.
 
+mod slot;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -8,24 +10,23 @@ use std::{
     },
 };
 
+use bytes::Bytes;
 use pushdown::{
     Context, Sample,
     wire::{Row, RowError},
 };
 use pushdown_exec::sync::Mutex;
 
+use self::slot::{Arrival, FinishedRow, Slot};
 use super::{BatchJob, Session};
 use crate::{
-    cpu::Work,
     error::{Error, Result},
     order::SampleRef,
     planning::{Event, InFlight, ReceivedValue},
+    sample_name::draw_id,
     stats::add,
-    value_cache::Claim,
+    value_cache::{CachedValue, Claim},
 };
-
-/// The value of a row, or the error that is reported in its place.
-pub(super) type RowValue = Result<Sample, RowError>;
 
 /// The rows of a batch while they arrive.
 #[derive(Debug)]
@@ -38,13 +39,6 @@ pub(super) struct Intake<'a> {
     arrived: AtomicUsize,
     /// Set in [`Mode::Auto`](super::Mode::Auto).
     in_flight: Option<InFlight<'a>>,
-}
-
-#[derive(Debug)]
-enum Slot {
-    Missing,
-    Running(u8, Work<RowValue>),
-    Done(u8, RowValue),
 }
 
 impl<'a> Intake<'a> {
@@ -106,7 +100,7 @@ impl<'a> Intake<'a> {
                         hash_fraction: self.session.objects.hash_fraction(sample_ref.index),
                     });
                 }
-                self.value(slot, row.stage, sample)?;
+                self.value(slot, row.stage, sample, row.columns)?;
                 self.session.counters.count_gateway_value(row.cache);
                 Ok(())
             }
@@ -114,8 +108,14 @@ impl<'a> Intake<'a> {
         }
     }
 
-    /// Takes a value that has arrived at a stage.
-    pub(super) fn value(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+    /// Takes a value that has arrived at a stage, with the contents of the further columns.
+    pub(super) fn value(
+        &self,
+        slot: usize,
+        stage: u8,
+        sample: Sample,
+        columns: Vec<Option<Bytes>>,
+    ) -> Result<()> {
         self.check_empty(slot)?;
         let bytes = sample.bytes();
         let stored = self.session.objects.bytes(self.job.samples[slot].index);
@@ -124,13 +124,14 @@ impl<'a> Intake<'a> {
             &self.session.counters.stored_bytes,
             stored.unwrap_or(if stage == 0 { bytes } else { 0 }),
         );
-        self.begin(slot, stage, sample, false)
+        self.begin(slot, sample, Arrival { stage, columns }, false)
     }
 
     /// Takes a value from the value cache.
-    pub(super) fn cached(&self, slot: usize, stage: u8, sample: Sample) -> Result<()> {
+    pub(super) fn cached(&self, slot: usize, stage: u8, cached: CachedValue) -> Result<()> {
         add(&self.session.counters.cache_hits, 1);
-        self.begin(slot, stage, sample, true)
+        let CachedValue { value, columns } = cached;
+        self.begin(slot, value, Arrival { stage, columns }, true)
     }
 
     /// Holds the claim of a slot's value until the value is stored, or will not be.
@@ -138,30 +139,36 @@ impl<'a> Intake<'a> {
         self.claims.lock().insert(slot, claim);
     }
 
-    fn begin(&self, slot: usize, stage: u8, sample: Sample, is_cached: bool) -> Result<()> {
+    fn begin(&self, slot: usize, sample: Sample, arrival: Arrival, is_cached: bool) -> Result<()> {
         self.check_empty(slot)?;
         let claim = self.claims.lock().remove(&slot);
         let bytes = sample.bytes();
         let index = self.job.samples[slot].index;
         if let Some(charge) = &self.job.charge {
-            charge.adjust(bytes, 0);
+            charge.adjust(bytes.saturating_add(arrival.column_bytes()), 0);
         }
-        let steps = usize::from(stage)..self.session.pipeline.len();
-        let is_new = !is_cached && self.session.should_cache(index, stage);
+        let steps = usize::from(arrival.stage)..self.session.pipeline.len();
+        let is_new = !is_cached && self.session.should_cache(index, arrival.stage);
         let arrived = if steps.is_empty() && !is_new {
-            Slot::Done(stage, Ok(sample))
+            Slot::Done(Ok(sample), arrival)
         } else {
             let (session, charge, epoch) =
                 (Arc::clone(self.session), self.job.charge.clone(), self.job.epoch);
+            let columns = if is_new {
+                arrival.columns.clone()
+            } else {
+                Vec::new()
+            };
             let work = self.session.cpu.run_for(self.job.number, move || {
+                let id = draw_id(session.objects.object(index));
                 let context = Context {
                     seed: session.seed,
                     epoch: Some(epoch),
                     limits: session.limits,
-                    ..Context::new(session.objects.key(index).as_bytes())
+                    ..Context::new(&id)
                 };
                 let value = if is_new {
-                    session.run_and_cache(index, steps, sample, claim, &context)
+                    session.run_and_cache(index, steps, (sample, &columns), claim, &context)
                 } else {
                     drop(claim);
                     session.run_steps(index, steps, sample, &context)
@@ -172,7 +179,7 @@ impl<'a> Intake<'a> {
                 }
                 value
             });
-            Slot::Running(stage, work)
+            Slot::Running(work, arrival)
         };
         self.arrived(slot, arrived);
         Ok(())
@@ -192,7 +199,7 @@ impl<'a> Intake<'a> {
     pub(super) fn failed(&self, slot: usize, error: RowError) -> Result<()> {
         self.check_empty(slot)?;
         self.claims.lock().remove(&slot);
-        self.arrived(slot, Slot::Done(0, Err(error)));
+        self.arrived(slot, Slot::Done(Err(error), Arrival::nothing(self.columns())));
         Ok(())
     }
 
@@ -206,25 +213,17 @@ impl<'a> Intake<'a> {
     }
 
     /// Waits until the suffix of every row has run.
-    pub(super) async fn finish(self) -> Vec<(u8, RowValue)> {
-        let slots = self.slots.into_inner();
+    pub(super) async fn finish(self) -> Vec<FinishedRow> {
+        let slots = std::mem::take(&mut *self.slots.lock());
         let mut rows = Vec::with_capacity(slots.len());
         for slot in slots {
-            rows.push(match slot {
-                Slot::Done(stage, value) => (stage, value),
-                Slot::Running(stage, work) => {
-                    let value = work
-                        .await
-                        .unwrap_or_else(|error| Err(internal(&error.to_string())));
-                    (stage, value)
-                }
-                Slot::Missing => (0, Err(internal("nothing arrived"))),
-            });
+            rows.push(slot.finish(self.columns()).await);
         }
         rows
     }
-}
 
-fn internal(message: &str) -> RowError {
-    RowError::new(pushdown::ErrorKind::Internal.code(), message)
+    /// Number of further columns.
+    fn columns(&self) -> usize {
+        self.session.objects.columns().len()
+    }
 }

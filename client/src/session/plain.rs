@@ -1,66 +1,45 @@
-//! Plain reads: objects are read directly, a limited number at a time.
+//! Plain reads: objects are read directly, a limited number at a time, and near members of a shard by one request.
+
+mod assembly;
+mod attempt;
+mod part;
+mod queue;
 
 use std::{collections::VecDeque, iter};
 
 use futures::{FutureExt as _, StreamExt as _, stream};
-use http::HeaderMap;
-use pushdown::{Sample, wire::RowError};
-use pushdown_exec::sync::Mutex;
+use pushdown::wire::RowError;
 
 use super::{
     BatchJob, Session,
     get_permits::{GetPermit, GetPermits},
-    intake::{Intake, RowValue},
+    intake::Intake,
 };
 use crate::{
     budget::Charge,
     error::{ErrorKind, Result},
-    planning::Adapter,
-    sign::object_path,
+    sample_name::SampleName,
     stats::add,
     store::Failure,
 };
+use assembly::Assembly;
+use attempt::attempt;
+use part::Part;
+pub(super) use queue::PlainQueue;
 
-/// Slots whose objects have not been requested yet.
-#[derive(Debug)]
-pub(super) struct PlainQueue(Mutex<VecDeque<usize>>);
-
-impl PlainQueue {
-    pub(super) fn new(slots: Vec<usize>) -> Self {
-        Self(Mutex::new(slots.into()))
-    }
-
-    /// Removes all slots, to move them to another route.
-    pub(super) fn take_all(&self) -> Vec<usize> {
-        std::mem::take(&mut *self.0.lock()).into()
-    }
-
-    /// Returns slots that cannot take the other route.
-    pub(super) fn put_back(&self, slots: Vec<usize>) {
-        self.0.lock().extend(slots);
-    }
-
-    fn pop(&self) -> Option<usize> {
-        self.0.lock().pop_front()
-    }
-}
-
-/// Reads the objects of these slots, `concurrency` at a time. Slots may leave the queue concurrently.
+/// Reads the samples in the queue, by `concurrency` requests at a time. Samples may leave the queue concurrently.
 pub(super) async fn fetch(
     session: &Session,
     job: &BatchJob,
     intake: &Intake<'_>,
-    slots: &PlainQueue,
+    queue: &PlainQueue<'_>,
     concurrency: usize,
 ) -> Result<()> {
-    let reads = stream::iter(iter::from_fn(|| slots.pop()))
-        .map(|slot| async move { (slot, object(session, job, job.samples[slot].index).await) });
+    let assembly = Assembly::new(&session.objects, intake);
+    let reads = stream::iter(iter::from_fn(|| queue.pop())).map(|parts| read(session, job, &assembly, parts));
     let mut reads = std::pin::pin!(reads.buffer_unordered(concurrency));
-    while let Some((slot, read)) = reads.next().await {
-        match read? {
-            Ok(sample) => intake.value(slot, 0, sample)?,
-            Err(error) => intake.failed(slot, error)?,
-        }
+    while let Some(read) = reads.next().await {
+        read?;
     }
     Ok(())
 }
@@ -79,68 +58,79 @@ async fn permit(gets: &GetPermits, job: &BatchJob) -> GetPermit {
     }
 }
 
-/// Reads an object, with retries. An error that concerns only this object becomes the value of its row.
-async fn object(session: &Session, job: &BatchJob, index: usize) -> Result<RowValue> {
+/// Reads what one request covers, with retries of the parts that have not arrived. An error that concerns only the object becomes the
+/// value of their rows.
+async fn read(
+    session: &Session,
+    job: &BatchJob,
+    assembly: &Assembly<'_>,
+    parts: VecDeque<Part>,
+) -> Result<()> {
+    let max_bytes = session.limits.max_object_bytes;
+    let is_small = |part: &Part| part.range.is_none_or(|range| range.size() <= max_bytes);
+    let (mut parts, large): (VecDeque<Part>, VecDeque<Part>) = parts.into_iter().partition(is_small);
+    for part in large {
+        assembly.take(part, Err(too_large(max_bytes)))?;
+    }
     let mut backoff = session.store.backoff();
-    loop {
+    while let Some(first) = parts.front() {
+        let name = SampleName::from(session.objects.object(first.index));
+        let before = parts.len();
         let permit = permit(&session.gets, job).await;
-        let attempted = attempt(session, job, index).await;
+        let attempted = attempt(session, job, assembly, &mut parts).await;
         drop(permit);
-        let failure = match attempted {
-            Ok(sample) => {
-                backoff.succeeded();
-                return Ok(Ok(sample));
-            }
-            Err(failure) => failure,
+        let Err(failure) = attempted else {
+            backoff.succeeded();
+            return Ok(());
         };
+        if parts.len() < before {
+            backoff.progressed();
+        }
         let (again, retry_after) = match &failure {
             Failure::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
             Failure::Lost(error) => (error.is_retryable(), None),
-            Failure::TooLarge(_) => (false, None),
+            Failure::TooLarge(_) | Failure::Unusable(_) => (false, None),
         };
-        let subject = || {
-            format!(
-                "s3://{}/{}: {failure}",
-                session.objects.bucket(),
-                session.objects.key(index)
-            )
-        };
+        let subject = || format!("s3://{}/{name}: {failure}", session.objects.bucket());
         if again && backoff.pause(&subject(), retry_after).await {
             add(&session.counters.retries, 1);
             continue;
         }
-        return match failure {
-            Failure::Refused(refusal) => {
-                let message = format!(
-                    "the store answered {}: {}",
-                    refusal.status.as_u16(),
-                    refusal.message
-                );
-                Ok(Err(RowError::new(refusal.code, message)))
-            }
-            Failure::TooLarge(limit) => Ok(Err(RowError::new(
-                pushdown::ErrorKind::TooLarge.code(),
-                format!("the object is too large: expected at most {limit} bytes"),
-            ))),
-            // The store answers other requests, but this object's answer does not end.
-            Failure::Lost(error) if matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Interrupted) => {
-                Ok(Err(RowError::new("RequestTimeout", error.to_string())))
-            }
-            Failure::Lost(error) => Err(error),
-        };
+        let error = row_error(failure)?;
+        for part in parts.drain(..) {
+            assembly.take(part, Err(error.clone()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The error of the rows of an object that cannot be read.
+///
+/// # Errors
+/// The failure, if it concerns other objects as well.
+fn row_error(failure: Failure) -> Result<RowError> {
+    match failure {
+        Failure::Refused(refusal) => {
+            let message = format!(
+                "the store answered {}: {}",
+                refusal.status.as_u16(),
+                refusal.message
+            );
+            Ok(RowError::new(refusal.code, message))
+        }
+        Failure::TooLarge(limit) => Ok(too_large(limit)),
+        Failure::Unusable(error) => Ok(error),
+        // The store answers other requests, but this object's answer does not end.
+        Failure::Lost(error) if matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Interrupted) => {
+            Ok(RowError::new("RequestTimeout", error.to_string()))
+        }
+        Failure::Lost(error) => Err(error),
     }
 }
 
-async fn attempt(session: &Session, job: &BatchJob, index: usize) -> Result<Sample, Failure> {
-    let path = object_path(session.objects.bucket(), session.objects.key(index));
-    let limit = session.limits.max_object_bytes;
-    let mut pending = session.adapter.as_ref().map(Adapter::begin_read);
-    let answer = session.store.open(&path, HeaderMap::new()).await?;
-    job.progress.mark_answered();
-    if let Some(pending) = &mut pending {
-        pending.on_headers(answer.length());
-    }
-    let body = answer.collect(limit).await?;
-    drop(pending);
-    body.map(Sample::Bytes).ok_or(Failure::TooLarge(limit))
+fn too_large(limit: u64) -> RowError {
+    RowError::new(
+        pushdown::ErrorKind::TooLarge.code(),
+        format!("the object is too large: expected at most {limit} bytes"),
+    )
 }

@@ -1,5 +1,6 @@
 //! Pushdown: a batch is one request, and rows missing from its answer are requested again.
 
+mod features;
 mod refusals;
 mod request;
 
@@ -20,11 +21,13 @@ use crate::{
     error::{Error, ErrorKind, Result},
     planning::{Adapter, Event, GatewayCpus},
     retry::is_transient_code,
+    sample_name::SampleName,
     stats::add,
     transport::{Answer, listed_features},
 };
-use refusals::{batch_refused, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
-use request::{batch_post, features, request_slots};
+use features::{features, without_members};
+use refusals::{batch_refused, check_columns, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
+use request::{batch_post, request_slots};
 
 /// Content type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
@@ -84,8 +87,8 @@ pub(super) async fn fetch(
         let again = match (&failed, failures.transient.first_key_value()) {
             (Some((error, retry_after)), _) => backoff.pause(error, *retry_after).await,
             (None, Some((slot, error))) => {
-                let key = session.objects.key(job.samples[*slot].index);
-                let text = format!("s3://{}/{key}: {error}", session.objects.bucket());
+                let name = SampleName::from(session.objects.object(job.samples[*slot].index));
+                let text = format!("s3://{}/{name}: {error}", session.objects.bucket());
                 backoff.pause(&text, None).await
             }
             (None, None) => {
@@ -118,14 +121,24 @@ async fn attempt(
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
-    let features = features(session, job).await;
+    let features = match features(session, job).await? {
+        Ok(features) => features,
+        Err(ended) => return Ok(ended),
+    };
     let write = |signer, features| batch_post(session, job, slots, signer, features);
     let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
     let answer = match session.store.send_batch(headers, features, write).await {
         Ok(answer) if answer.status.is_success() => answer,
         Ok(answer) => {
-            let is_gateway = listed_features(&answer.headers).is_some();
-            let refused = batch_refused(session, answer.refusal().await, is_gateway);
+            let listed = listed_features(&answer.headers);
+            // The gateway was replaced by an older one.
+            if let Some(ended) = listed
+                .as_ref()
+                .and_then(|listed| without_members(session, listed))
+            {
+                return Ok(ended);
+            }
+            let refused = batch_refused(session, answer.refusal().await, listed.is_some());
             return fail_or_fall_back(session, refused);
         }
         Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
@@ -186,6 +199,9 @@ async fn read_rows(
             && is_limited_by_engine(session, job, slots, engine)
         {
             return Ok(Attempt::Limited);
+        }
+        if !rows.is_empty() {
+            check_columns(session, reader.column_names().unwrap_or_default())?;
         }
         for row in rows {
             let slot = *usize::try_from(row.row)

@@ -1,4 +1,4 @@
-//! The parts that the AWS SDK provides: sources of settings and credentials, and the client for listings.
+//! The parts that the AWS SDK provides: sources of settings and credentials, and the client for listings and uploads.
 
 use std::time::Duration;
 
@@ -10,7 +10,9 @@ use aws_config::{
     provider_config::ProviderConfig,
 };
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
-use aws_sdk_s3::config::{SharedHttpClient, retry::RetryConfig, timeout::TimeoutConfig};
+use aws_sdk_s3::config::{
+    RequestChecksumCalculation, SharedHttpClient, retry::RetryConfig, timeout::TimeoutConfig,
+};
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 
 use super::{Credentials, StoreBuilder};
@@ -60,7 +62,7 @@ impl Sources {
     }
 }
 
-/// A client for listings, in path style. It does not retry: retries follow the same policy as for all other requests.
+/// A client for listings and uploads, in path style. It does not retry: retries follow the same policy as for all other requests.
 pub(super) fn client(
     endpoint: &Endpoint,
     region: &str,
@@ -79,6 +81,8 @@ pub(super) fn client(
         .force_path_style(true)
         .credentials_provider(provider)
         .retry_config(RetryConfig::disabled())
+        // The signature covers the body, and not every store knows checksums in trailers.
+        .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
         .timeout_config(timeouts)
         .build();
     aws_sdk_s3::Client::from_conf(config)

@@ -4,12 +4,15 @@ use std::fmt;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header::ACCEPT};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use pushdown::{Engine, Limits, Pipeline, Sample, wire};
 
 use super::Store;
 use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},
+    objects::{MemberRef, Object},
+    sample_name::SampleName,
     sign::object_path,
     transport::Answer,
 };
@@ -58,8 +61,9 @@ impl Store {
     /// # Errors
     /// If the store refuses it, or the retries are exhausted.
     pub async fn get(&self, bucket: &str, key: &str, limits: &Limits) -> Result<Bytes> {
+        let (path, about) = (object_path(bucket, key), format!("s3://{bucket}/{key}"));
         let answer = self
-            .fetch(bucket, key, HeaderMap::new(), limits.max_object_bytes)
+            .fetch(&path, &about, HeaderMap::new(), limits.max_object_bytes)
             .await?;
         Ok(answer.1)
     }
@@ -75,15 +79,29 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
-        let headers = request.headers()?;
-        let (headers, body) = self
-            .fetch(
-                bucket,
-                key,
-                headers,
-                limits.max_value_bytes.max(limits.max_object_bytes),
-            )
-            .await?;
+        let object = Object {
+            key,
+            bytes: None,
+            etag: None,
+            member: None,
+        };
+        self.get_sample_value(bucket, object, request, limits).await
+    }
+
+    /// The same of a sample: a whole object, or a member of a shard at a gateway that reads them.
+    pub(crate) async fn get_sample_value(
+        &self,
+        bucket: &str,
+        object: Object<'_>,
+        request: &ValueRequest<'_>,
+        limits: &Limits,
+    ) -> Result<Value> {
+        let (path, name) = (object_path(bucket, object.key), SampleName::from(object));
+        let mut headers = request.headers()?;
+        headers.extend(member_headers(object)?);
+        let max_bytes = limits.max_value_bytes.max(limits.max_object_bytes);
+        let about = format!("s3://{bucket}/{name}");
+        let (headers, body) = self.fetch(&path, &about, headers, max_bytes).await?;
         let (stage, content_type) = self.value_head(&headers)?;
         Ok(Value {
             stage,
@@ -171,13 +189,12 @@ impl Store {
 
     async fn fetch(
         &self,
-        bucket: &str,
-        key: &str,
+        path: &str,
+        about: &str,
         headers: HeaderMap,
         limit: u64,
     ) -> Result<(HeaderMap, Bytes)> {
-        let (path, about) = (object_path(bucket, key), format!("s3://{bucket}/{key}"));
-        self.with_retries(&about, || self.attempt(&path, headers.clone(), limit))
+        self.with_retries(about, || self.attempt(path, headers.clone(), limit))
             .await
     }
 
@@ -223,6 +240,8 @@ pub(crate) enum Failure {
     Lost(Error),
     /// The answer exceeds this limit in bytes.
     TooLarge(u64),
+    /// The shard is not the one of the list.
+    Unusable(wire::RowError),
 }
 
 impl fmt::Display for Failure {
@@ -231,6 +250,7 @@ impl fmt::Display for Failure {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Lost(error) => error.fmt(f),
             Self::TooLarge(limit) => write!(f, "too large: expected at most {limit} bytes"),
+            Self::Unusable(error) => error.fmt(f),
         }
     }
 }
@@ -257,6 +277,7 @@ impl Failure {
                 ),
                 None,
             ),
+            Self::Unusable(error) => (Error::new(ErrorKind::Sample, format!("{subject}: {error}")), None),
         }
     }
 }
@@ -295,6 +316,33 @@ impl ValueRequest<'_> {
             .into_iter()
             .collect())
     }
+}
+
+/// The headers that name the member of a shard; none for a whole object.
+fn member_headers(object: Object<'_>) -> Result<HeaderMap> {
+    let Some(MemberRef { name, range }) = object.member else {
+        return Ok(HeaderMap::new());
+    };
+    let headers = [
+        (
+            wire::header::MEMBER,
+            utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
+        ),
+        (wire::header::OFFSET, range.offset().to_string()),
+        (wire::header::SIZE, range.size().to_string()),
+        (wire::header::HEADER_SIZE, range.header_bytes().to_string()),
+        (
+            wire::header::SHARD_ETAG,
+            object.etag.unwrap_or_default().to_owned(),
+        ),
+    ];
+    let header = |(name, value): (&'static str, String)| {
+        let value = HeaderValue::try_from(value).map_err(|error| {
+            Error::config(format!("{name} is not a valid header value")).with_source(error)
+        })?;
+        Ok::<_, Error>((HeaderName::from_static(name), value))
+    };
+    headers.into_iter().map(header).collect()
 }
 
 impl ValueStream {

@@ -4,23 +4,11 @@ mod lister;
 mod merge;
 mod pages;
 
-use std::time::Duration;
-
-use aws_sdk_s3::{
-    config::http::HttpResponse,
-    error::{ProvideErrorMetadata, SdkError},
-    operation::list_objects_v2::ListObjectsV2Output,
-};
+use aws_sdk_s3::operation::list_objects_v2::ListObjectsV2Output;
 use futures::future::BoxFuture;
-use http::StatusCode;
 
 use super::Store;
-use crate::{
-    error::{Error, ErrorKind, Result},
-    objects::Objects,
-    retry::is_transient,
-    transport::root_cause,
-};
+use crate::{error::Result, objects::Objects};
 use lister::Lister;
 use pages::{Page, PageRequest, PageSource, PagedObject};
 
@@ -55,27 +43,14 @@ impl Store {
     async fn page(&self, bucket: &str, request: PageRequest<'_>) -> Result<ListObjectsV2Output> {
         let listing = self
             .shared
-            .listing
+            .sdk
             .list_objects_v2()
             .bucket(bucket)
             .prefix(request.prefix)
             .set_delimiter(request.has_delimiter.then(|| "/".to_owned()))
             .set_continuation_token(request.token.map(str::to_owned));
-        let mut backoff = self.backoff();
-        loop {
-            let error = match listing.clone().send().await {
-                Ok(page) => {
-                    backoff.succeeded();
-                    return Ok(page);
-                }
-                Err(error) => error,
-            };
-            let retry_after = retry_after(&error);
-            let error = list_error(&describe(bucket, request.prefix, self), &error);
-            if !error.is_retryable() || !backoff.pause(&error, retry_after).await {
-                return Err(error);
-            }
-        }
+        let action = format!("list {}", describe(bucket, request.prefix, self));
+        self.with_sdk_retries(&action, || listing.clone().send()).await
     }
 }
 
@@ -118,31 +93,4 @@ impl From<ListObjectsV2Output> for Page {
 /// The listed location, for errors.
 fn describe(bucket: &str, prefix: &str, store: &Store) -> String {
     format!("s3://{bucket}/{prefix} at {}", store.endpoint())
-}
-
-/// Converts an error of the SDK, with the store's own code and message if it answered.
-fn list_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
-    location: &str,
-    error: &SdkError<E, HttpResponse>,
-) -> Error {
-    let kind = match error {
-        SdkError::ServiceError(answer) => match StatusCode::from_u16(answer.raw().status().as_u16()) {
-            Ok(status) if is_transient(status) => ErrorKind::Unavailable,
-            _ => ErrorKind::Refused,
-        },
-        SdkError::ConstructionFailure(_) => ErrorKind::Refused,
-        _ => ErrorKind::Unreachable,
-    };
-    let cause = match (error.code(), error.message()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code.to_owned(),
-        _ => root_cause(error),
-    };
-    Error::new(kind, format!("cannot list {location}: {cause}"))
-}
-
-/// The pause that the store asks for.
-fn retry_after<E>(error: &SdkError<E, HttpResponse>) -> Option<Duration> {
-    let seconds = error.raw_response()?.headers().get("retry-after")?.trim();
-    seconds.parse().ok().map(Duration::from_secs)
 }

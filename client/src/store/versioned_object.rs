@@ -62,8 +62,7 @@ impl VersionedObject {
         }
     }
 
-    /// The ETag of the version that is read, once it is known.
-    #[cfg(feature = "tables")]
+    /// The ETag of the version that is read, once it is known. `None` if the endpoint does not support ranges.
     pub(super) fn etag(&self) -> Option<http::HeaderValue> {
         match &*self.version.lock() {
             Some(Version::Ranges { version, .. }) => Some(version.etag.clone()),

@@ -8,7 +8,7 @@ use super::{
     row_groups::{RowGroup, SampleRows},
     *,
 };
-use crate::order::{Shard, Tail};
+use crate::order::{SampleOrder, Shard, Tail};
 
 /// Rows of a data set in the order of an epoch.
 #[derive(Debug)]
@@ -44,6 +44,7 @@ fn plan((rank, world): (usize, usize), batch_size: usize, tail: Tail) -> ReadPla
         batch_size,
         shard: Shard::new(rank, world).unwrap(),
         shuffle_seed: None,
+        order: SampleOrder::Global,
         epoch: 0,
         start_position: 0,
         tail,

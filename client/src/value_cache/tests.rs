@@ -1,6 +1,9 @@
 //! Which stage is cached, and under which digest.
 
+use pushdown::shard::MemberRange;
+
 use super::*;
+use crate::objects::{MemberRef, Object};
 
 fn open(pipeline: &str) -> (ValueCache, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -43,16 +46,16 @@ fn values_larger_than_their_objects_are_not_cached() {
         key: "k",
         bytes: Some(5),
         etag: None,
+        member: None,
     };
+    let objects = Objects::from_objects("b", [object]);
     let stage = cache.stage(object.bytes).unwrap();
     assert!(!stage.is_known_to_fit(object.bytes));
     for (value, expected) in [("123456", Err(NotCachedReason::Larger)), ("12345", Ok(()))] {
-        let stored = cache.store(object, object.bytes, stage, &Sample::Bytes(value.into()));
+        let value = Sample::Bytes(value.into());
+        let stored = cache.store(ListedSample::new(&objects, 0), object.bytes, stage, (&value, &[]));
         assert_eq!(stored, expected);
-        assert_eq!(
-            cache.missing(&Objects::from_objects("b", [object])).is_empty(),
-            expected.is_ok()
-        );
+        assert_eq!(cache.missing(&objects).is_empty(), expected.is_ok());
     }
 }
 
@@ -64,13 +67,18 @@ fn everything_that_changes_a_value_changes_its_digest() {
         key: "k",
         bytes: Some(5_000),
         etag: Some("\"e\""),
+        member: None,
     };
-    let digest = |cache: &ValueCache, object: Object<'_>| cache.digest(object, &cache.stages[0]);
+    let of_stage = |cache: &ValueCache, object: Object<'_>, stage: &CachedStage| {
+        let objects = Objects::from_objects("b", [object]);
+        cache.digest(ListedSample::new(&objects, 0), stage)
+    };
+    let digest = |cache: &ValueCache, object: Object<'_>| of_stage(cache, object, &cache.stages[0]);
     let first = digest(&cache, object);
     assert_eq!(digest(&cache, object), first);
     assert_ne!(digest(&other, object), first, "another pipeline");
     assert_ne!(
-        cache.digest(object, &cache.stages[1]),
+        of_stage(&cache, object, &cache.stages[1]),
         first,
         "another stage of it"
     );
@@ -81,7 +89,14 @@ fn everything_that_changes_a_value_changes_its_digest() {
         "a stage has the families of its prefix"
     );
     engine.engine += "; onnxruntime=1.30.0";
-    assert_ne!(cache.digest(object, &engine), first, "another engine");
+    assert_ne!(of_stage(&cache, object, &engine), first, "another engine");
+    let member = |name, offset, header_bytes| {
+        let range = MemberRange::new(offset, header_bytes, 5_000).unwrap();
+        Object {
+            member: Some(MemberRef { name, range }),
+            ..object
+        }
+    };
     let changed = [
         Object { key: "l", ..object },
         Object {
@@ -92,8 +107,15 @@ fn everything_that_changes_a_value_changes_its_digest() {
             etag: Some("\"f\""),
             ..object
         },
+        member("1.jpg", 0, 512),
+        member("2.jpg", 0, 512),
+        member("1.jpg", 1024, 512),
+        member("1.jpg", 0, 1536),
     ];
+    let mut digests = vec![first];
     for changed in changed {
-        assert_ne!(digest(&cache, changed), first, "{changed:?}");
+        let found = digest(&cache, changed);
+        assert!(!digests.contains(&found), "{changed:?}");
+        digests.push(found);
     }
 }

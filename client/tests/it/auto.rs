@@ -32,6 +32,7 @@ fn listed_bitmaps(count: usize) -> ObjectList {
         key: KEY,
         bytes: Some(bitmap()[KEY].len() as u64),
         etag: None,
+        member: None,
     };
     ObjectList::from_objects(BUCKET, vec![bitmap; count])
 }

@@ -54,6 +54,7 @@ fn hints_are_sent_once_the_gateway_has_listed_their_feature() {
         key,
         bytes: None,
         etag: etag.as_deref(),
+        member: None,
     });
     let objects = Objects::from_objects(BUCKET, objects);
     let sent = |(key, etag): &(&str, Option<String>)| {
@@ -90,6 +91,7 @@ fn a_reader_of_several_epochs_sends_hints_with_its_first_batch() {
         key,
         bytes: None,
         etag: None,
+        member: None,
     });
     let objects = Objects::from_objects(BUCKET, keys);
     let (_, requests) = read(&world, &objects, "cache, families", 2);

@@ -1,7 +1,7 @@
 //! Rows of tables in one epoch of several worlds, and tail policies of rows.
 
 use futures::TryStreamExt as _;
-use pushdown_client::{PushdownReaderBuilder, RowId, RowsRead, TableReader, Tail, TailCounts};
+use pushdown_client::{PushdownReaderBuilder, RowId, RowsRead, SampleOrder, TableReader, Tail, TailCounts};
 
 use super::{
     rows::{PIPELINE, expected, ids, read_all, reader, world},
@@ -143,6 +143,7 @@ fn readers_refuse_settings_that_do_not_apply() {
         [
             refused(builder().start_position(1)),
             refused(builder().every((2, 0))),
+            refused(builder().order(SampleOrder::Shards { buffer: 1 })),
             refused(builder().tail(Tail::Pad)),
             refused(builder().rows_read(vec![read(2), read(0)])),
             run(objects.build()).unwrap_err().to_string(),

@@ -134,7 +134,7 @@ impl Remembered {
     fn object_key(&self, tenant: &str, object: &ObjectId) -> Digest {
         let tenant = Tenant::from_access_key(Some(tenant));
         let group = group_name(self.rules.scope, &tenant);
-        Digest::from_parts([object.digest().as_bytes().as_slice(), group.as_bytes()])
+        Digest::from_parts([object.object_digest().as_bytes().as_slice(), group.as_bytes()])
     }
 }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use super::{ObjectId, OriginObject};
 use crate::access::{Access, Action, Allowed, Keys, Target, Upstream};
 
-/// Proof that a request may read one version of an object.
+/// Proof that a request may read one version of an object, and all its members if it is a shard.
 ///
 /// There are two constructors. One reads the store's answer to the request itself. The other is for keys with
 /// `upstream = "gateway"`, whose grants decide: it takes a request that they allow, and a version that the store has confirmed
@@ -70,9 +70,9 @@ impl Authorization {
         })
     }
 
-    /// Whether it covers this version of this object.
+    /// Whether it covers this version of this object, or of the shard that this is a member of.
     pub fn covers(&self, object: &ObjectId, etag: &HeaderValue) -> bool {
-        self.object == *object && self.etag == *etag
+        self.object.object_digest() == object.object_digest() && self.etag == *etag
     }
 
     /// What the store has confirmed to the gateway's identity. `None` if the store was asked with a caller's identity, or not at
@@ -104,8 +104,13 @@ impl Confirmation {
 mod tests {
     use http::{HeaderMap, Uri};
 
+    use pushdown::shard::{MemberRange, ShardFormat};
+
     use super::*;
-    use crate::access::{Grants, Needs};
+    use crate::{
+        access::{Grants, Needs},
+        origin::ShardMember,
+    };
 
     fn answer(status: u16, etag: Option<&'static str>) -> OriginObject {
         let etag = etag.map(|etag| (header::ETAG, HeaderValue::from_static(etag)));
@@ -131,6 +136,25 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn who_may_read_a_shard_may_read_its_members() {
+        let (target, other) = (Uri::from_static("/bkt/a.tar"), Uri::from_static("/bkt/b.tar"));
+        let etag = HeaderValue::from_static("\"1\"");
+        let member = |target: &Uri, name| {
+            let range = MemberRange::new(0, 512, 7).unwrap();
+            let member = ShardMember::new(name, range, ShardFormat::Tar, None);
+            ObjectId::new(None, target).member(target, &member)
+        };
+        let first = member(&target, "a.jpg");
+        let authorization = Authorization::from_answer(first, &answer(206, Some("\"1\""))).unwrap();
+        for covered in [first, member(&target, "b.jpg"), ObjectId::new(None, &target)] {
+            assert!(authorization.covers(&covered, &etag));
+            assert!(!authorization.covers(&covered, &HeaderValue::from_static("\"2\"")));
+        }
+        assert!(!authorization.covers(&member(&other, "a.jpg"), &etag));
+    }
+
     const GRANT: &str =
         "[[key.grant]]\nbucket = \"bkt\"\nallow = [\"read\", \"versions\", \"admin\"]\npipelines = true\n";
 

@@ -70,7 +70,7 @@ pub async fn read_to_end(head: &[u8], body: &mut Body, length: u64) -> Result<By
 }
 
 /// Unboxes an error of the origin's body. Any other error is one of the connection to the store.
-fn origin_error(error: BoxError) -> Error {
+pub(super) fn origin_error(error: BoxError) -> Error {
     match error.downcast::<Error>() {
         Ok(error) => *error,
         Err(error) => Error::new(

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use pushdown::wire::header::PREFIX;
 use tokio::time::Instant;
 
-use super::{ObjectId, Signing, headers::strip_framing};
+use super::{ObjectId, ShardMember, Signing, headers::strip_framing};
 use crate::access::Upstream;
 use crate::body::Body;
 use crate::s3::sign::Signature;
@@ -41,6 +41,8 @@ pub struct OriginRequest {
     pub(super) headers: HeaderMap,
     /// What signs it, in re-sign mode.
     signing: Option<Signing>,
+    /// The part of the object to read, if it is a shard.
+    member: Option<Box<ShardMember>>,
 }
 
 /// The store's answer, its body unread.
@@ -79,6 +81,7 @@ impl OriginRequest {
             target: caller.uri.clone(),
             headers,
             signing: caller.extensions.get().cloned(),
+            member: None,
         }
     }
 
@@ -90,7 +93,32 @@ impl OriginRequest {
             target: Uri::from(target),
             headers,
             signing: None,
+            member: None,
         }
+    }
+
+    /// The same request for a member of the object, or for all of it.
+    #[must_use]
+    pub fn with_member(self, member: Option<ShardMember>) -> Self {
+        Self {
+            member: member.map(Box::new),
+            ..self
+        }
+    }
+
+    /// The member to read. What is left reads all of the object.
+    pub(super) fn take_member(&mut self) -> Option<ShardMember> {
+        self.member.take().map(|member| *member)
+    }
+
+    /// Whether it reads a member of the object.
+    pub const fn has_member(&self) -> bool {
+        self.member.is_some()
+    }
+
+    /// The version of the object that it requires: that of the shard in which a member has its place.
+    pub fn required_version(&self) -> Option<&HeaderValue> {
+        self.member.as_ref()?.etag()
     }
 
     /// The same request as a GET, if the gateway signs it. A caller's signature is for one method, so that its request stays as
@@ -145,9 +173,13 @@ impl OriginRequest {
         names.all(|name| !name.starts_with("x-amz-") || NEUTRAL_AMZ_HEADERS.contains(&name))
     }
 
-    /// The object that it reads.
+    /// The object that it reads, or the member of it.
     pub fn object_id(&self) -> ObjectId {
-        ObjectId::new(self.headers.get(HOST), &self.target)
+        let object = ObjectId::new(self.headers.get(HOST), &self.target);
+        match &self.member {
+            Some(member) => object.member(&self.target, member),
+            None => object,
+        }
     }
 
     /// Whether an answer to it may be cached, or shared with another request: not if it has a key of its own for

@@ -1,25 +1,30 @@
-//! The identity of an object at the store.
+//! The identity of an object at the store, and of a part of it.
 
 use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use pushdown::pipeline::Digest;
 
+use super::ShardMember;
 use crate::s3::query;
 
-/// The address of an object: host, path and version of the request that reads it, percent-decoded.
+/// The address of an object: host, path and version of the request that reads it, percent-decoded. If the object is a shard, it can be
+/// that of a member.
 ///
 /// The host is part of it, because the path of a virtual-hosted address lacks the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectId {
     digest: Digest,
+    /// Without the member.
+    object: Digest,
     container: u64,
     path_hash: u64,
+    sample_hash: u64,
 }
 
 impl ObjectId {
     /// The object that a request to `host` with this target reads.
     pub fn new(host: Option<&HeaderValue>, target: &Uri) -> Self {
-        let path: Vec<u8> = percent_decode_str(target.path()).collect();
+        let path = decoded_path(target);
         let version = target
             .query()
             .and_then(|query| query::values(query, "versionId").next())
@@ -27,10 +32,26 @@ impl ObjectId {
         let version: Vec<u8> = percent_decode_str(version).collect();
         let host = host.map_or(&b""[..], HeaderValue::as_bytes).to_ascii_lowercase();
         let bucket = path.split(|byte| *byte == b'/').nth(1).unwrap_or_default();
+        let digest = Digest::from_parts([&host, &path, &version]);
+        let path_hash = Digest::new(&path).first_u64();
         Self {
             container: Digest::from_parts([&host[..], bucket]).first_u64(),
-            digest: Digest::from_parts([&host, &path, &version]),
-            path_hash: Digest::new(&path).first_u64(),
+            digest,
+            object: digest,
+            path_hash,
+            sample_hash: path_hash,
+        }
+    }
+
+    /// The id of a member of this object, which is at `target`. Whoever may read the object may read its members.
+    #[must_use]
+    pub fn member(&self, target: &Uri, member: &ShardMember) -> Self {
+        let place = member.digest();
+        let name = [&decoded_path(target)[..], b"\0", member.name().as_bytes()].concat();
+        Self {
+            digest: Digest::from_parts([self.digest.as_bytes(), &b"member"[..], place.as_bytes()]),
+            sample_hash: Digest::new(&name).first_u64(),
+            ..*self
         }
     }
 
@@ -41,18 +62,25 @@ impl ObjectId {
         Self {
             container: Digest::from_parts([&self.container.to_le_bytes()[..], b"cells"]).first_u64(),
             path_hash: digest.first_u64(),
+            sample_hash: digest.first_u64(),
+            object: digest,
             digest,
         }
     }
 
-    /// Whether it is an object with this name, in any version.
+    /// Whether it is an object with this name, in any version, or a member of one.
     pub fn is_at(&self, bucket: &[u8], key: &[u8]) -> bool {
         Digest::new(&[b"/", bucket, b"/", key].concat()).first_u64() == self.path_hash
     }
 
-    /// Digest of host, path and version.
-    pub fn digest(&self) -> &Digest {
+    /// Digest of host, path and version, and of the member.
+    pub const fn digest(&self) -> &Digest {
         &self.digest
+    }
+
+    /// Digest of host, path and version: all members of an object have the same.
+    pub const fn object_digest(&self) -> &Digest {
+        &self.object
     }
 
     /// What groups objects into data sets: a hash of host and bucket.
@@ -60,15 +88,29 @@ impl ObjectId {
         self.container
     }
 
-    /// The first 64 bits of the SHA-256 of the percent-decoded path `/bucket/key`. A reader can compute it: it decides
-    /// whether values of the object are cached.
+    /// The first 64 bits of the SHA-256 of the percent-decoded path `/bucket/key`.
     pub const fn path_hash(&self) -> u64 {
         self.path_hash
     }
+
+    /// The same for an object. For a member, that of the path, a NUL and the name of the member. A reader can compute it: it
+    /// decides whether values of the sample are cached.
+    pub const fn sample_hash(&self) -> u64 {
+        self.sample_hash
+    }
+}
+
+fn decoded_path(target: &Uri) -> Vec<u8> {
+    percent_decode_str(target.path()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use pushdown::{
+        shard::{MemberRange, ShardFormat},
+        wire::{member_hash, object_hash},
+    };
+
     use super::*;
 
     fn id(host: &'static str, target: &'static str) -> ObjectId {
@@ -112,6 +154,34 @@ mod tests {
         }
         assert_ne!(cell.container(), object.container());
         assert_eq!(cell.container(), object.cell(&Digest::new(b"2")).container());
+    }
+
+    #[test]
+    fn a_member_belongs_to_its_object_and_differs_from_other_members() {
+        let target = Uri::from_static("/photos/train%201.tar");
+        let shard = ObjectId::new(None, &target);
+        let member = |name, offset, size| {
+            let range = MemberRange::new(offset, 512, size).unwrap();
+            shard.member(&target, &ShardMember::new(name, range, ShardFormat::Tar, None))
+        };
+        let first = member("a.jpg", 0, 7);
+        assert_eq!(first, member("a.jpg", 0, 7));
+        for other in [
+            shard,
+            member("b.jpg", 0, 7),
+            member("a.jpg", 512, 7),
+            member("a.jpg", 0, 8),
+        ] {
+            assert_ne!(first, other);
+            assert_ne!(first.digest(), other.digest());
+            assert_eq!(first.object_digest(), other.object_digest());
+            assert_eq!(first.container(), other.container());
+            assert_eq!(first.path_hash(), other.path_hash());
+        }
+        assert!(first.is_at(b"photos", b"train 1.tar"));
+        assert_ne!(first.sample_hash(), member("b.jpg", 0, 7).sample_hash());
+        assert_eq!(first.sample_hash(), member_hash("photos", "train 1.tar", "a.jpg"));
+        assert_eq!(shard.sample_hash(), object_hash("photos", "train 1.tar"));
     }
 
     /// Readers compute the same hash: it never changes.

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 pub enum ObjectTail {
     /// The end, and a handle to read the rest.
     Part(Box<TailPart>),
-    /// The whole object, its body unread: the store does not support ranges, or the object is empty.
+    /// The whole object, its body unread: the store does not support ranges, the object is empty, or it is a member of a shard.
     Whole(OriginObject),
 }
 
@@ -60,7 +60,7 @@ struct CallerGet {
 
 impl Origin {
     /// Reads the last `length` bytes of an object, or the whole object if it is shorter. There is no HEAD before: it would
-    /// require another signature.
+    /// require another signature. A member of a shard is read whole.
     ///
     /// Notes the store's authorization to read `object`, for values of it that are cached.
     pub async fn read_tail(
@@ -69,6 +69,13 @@ impl Origin {
         object: Option<ObjectId>,
         length: u64,
     ) -> Result<FetchedTail> {
+        if request.has_member() {
+            let answer = self.read(request).await?;
+            return Ok(match answer.status {
+                StatusCode::OK => FetchedTail::Tail(ObjectTail::Whole(answer)),
+                _ => FetchedTail::Refused(answer),
+            });
+        }
         let get = CallerGet {
             origin: self.clone(),
             request,

@@ -3,6 +3,7 @@
 mod admission_order;
 mod answer;
 mod caller;
+mod columns;
 mod intake;
 mod rows;
 mod samples;
@@ -104,6 +105,7 @@ impl BatchRoute {
             &engine,
             &pipeline.digest(),
             batch.request.cache.is_some(),
+            &batch.request.columns,
         )?;
         let head = writer.start();
         let rows = ready_rows(Arc::clone(&batch), position.clone());

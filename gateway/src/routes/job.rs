@@ -1,5 +1,7 @@
 //! Parses and checks a GET or HEAD with a pipeline, before anything is fetched.
 
+mod member;
+
 use std::{str::FromStr, sync::Arc};
 
 use http::{HeaderName, Method, header, request::Parts};
@@ -17,7 +19,7 @@ use crate::{
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
-    origin::{ObjectId, Signing},
+    origin::{ObjectId, ShardMember, Signing},
     s3::{query::values, sign::Signature},
 };
 
@@ -34,6 +36,8 @@ pub(super) struct PipelineJob {
     pub(super) epoch: Option<u32>,
     /// The percent-decoded key, then `\0` and the member.
     pub(super) sample_id: Vec<u8>,
+    /// Of a GET or HEAD: the member to read instead of the whole object.
+    pub(super) member: Option<ShardMember>,
     /// The tenant that is charged once the store has authorized the request, and the position in its queue.
     pub(super) position: QueuePosition,
 }
@@ -103,6 +107,7 @@ impl PipelineJob {
             None => signature.access_key(),
         };
         let pipeline = Arc::new(pipeline);
+        let member = member::for_request(parts, query, &address)?;
         Ok(Self {
             prefixes: Prefixes::new(Arc::clone(&pipeline)),
             pipeline,
@@ -110,7 +115,8 @@ impl PipelineJob {
             max_bytes: None,
             seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
-            sample_id: address.key.into_owned(),
+            sample_id: wire::sample_id(parts.uri.path(), member.as_ref().map(ShardMember::name)),
+            member,
             position: Tenant::from_access_key(account).position_now(),
         })
     }
@@ -134,6 +140,7 @@ impl PipelineJob {
             seed: request.seed,
             epoch: request.epoch,
             sample_id: sample.id(),
+            member: None,
             position,
         }
     }

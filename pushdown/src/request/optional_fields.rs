@@ -9,6 +9,9 @@ use serde_json::{Result, Value};
 /// same values.
 pub(super) const OPTIONAL_FIELDS: &[(&str, &str)] = &[("cache", Features::CACHE), ("etag", Features::CACHE)];
 
+/// The field of a sample that is a condition if the sample is a member of a shard.
+const CONDITION: &str = "etag";
+
 /// The request as JSON, without the `optional` fields whose features are not listed.
 pub(super) fn to_json(
     request: &impl Serialize,
@@ -31,9 +34,11 @@ pub(super) fn to_json(
     serde_json::to_vec(&json)
 }
 
+/// Removes fields. That of a member which is a condition stays: without it the value could be another one.
 fn remove(json: &mut Value, names: &[&str]) {
     if let Value::Object(fields) = json {
-        for name in names {
+        let is_member = fields.contains_key("member");
+        for name in names.iter().filter(|name| !(is_member && **name == CONDITION)) {
             fields.remove(*name);
         }
     }
@@ -63,6 +68,18 @@ mod tests {
         let some =
             json!({"pipeline": "decode", "priority": 3, "samples": [{"path": "/b/k"}, {"path": "/b/l"}]});
         assert_eq!(sent("priority"), some);
+    }
+
+    #[test]
+    fn the_version_of_a_shard_is_always_sent() {
+        let request = json!({
+            "samples": [{"path": "/b/k.tar", "member": "a.jpg", "etag": "1"}, {"path": "/b/l", "etag": "2"}]
+        });
+        let json = to_json(&request, OPTIONAL_FIELDS, &Features::parse("members")).unwrap();
+        let expected = json!({
+            "samples": [{"path": "/b/k.tar", "member": "a.jpg", "etag": "1"}, {"path": "/b/l"}]
+        });
+        assert_eq!(serde_json::from_slice::<Value>(&json).unwrap(), expected);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Parses and checks the JSON body of a batch request.
 
-use pushdown_wire::{BatchSample, CacheHints, Compression, OnError, Order, Split, check_presign};
+use pushdown_wire::{BatchSample, CacheHints, Compression, OnError, Order, Split, check_columns, check_presign};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -25,6 +25,8 @@ struct UnparsedRequest<'a> {
     compression: Compression,
     table: Option<MergeRule>,
     cache: Option<CacheHints>,
+    #[serde(default)]
+    columns: Vec<String>,
     presign: Option<String>,
     samples: Vec<BatchSample>,
 }
@@ -56,6 +58,7 @@ impl BatchRequest {
             compression,
             table,
             cache,
+            columns,
             presign,
             samples,
         } = unparsed;
@@ -67,6 +70,7 @@ impl BatchRequest {
             )));
         }
         pipeline.check_split(split)?;
+        check_columns(&columns)?;
         if table.is_some() {
             check_table(&pipeline, split, &samples)?;
         }
@@ -75,6 +79,7 @@ impl BatchRequest {
             sample
                 .check()
                 .and_then(|()| check_signature(sample, presign.is_some()))
+                .and_then(|()| check_number_of_columns(sample, columns.len()))
                 .and_then(|()| sample.split.map_or(Ok(()), |split| pipeline.check_split(split)))
                 .and_then(|()| sample.max_bytes.map_or(Ok(()), |_| check_whole_object(&pipeline)))
                 .map_err(|error| Error::new(error.kind(), format!("sample {index}: {error}")))?;
@@ -89,6 +94,7 @@ impl BatchRequest {
             compression,
             table,
             cache,
+            columns,
             presign,
             samples,
         })
@@ -123,6 +129,17 @@ fn check_signature(sample: &BatchSample, is_presigned: bool) -> Result<()> {
     }
 }
 
+/// Checks that a sample has a member or none for each further column of the request, or no columns at all.
+fn check_number_of_columns(sample: &BatchSample, expected: usize) -> Result<()> {
+    match sample.columns.len() {
+        0 => Ok(()),
+        found if found == expected => Ok(()),
+        found => Err(Error::wire(format!(
+            "invalid columns: expected {expected}, as the request has names, or none, found {found}"
+        ))),
+    }
+}
+
 /// Checks that the gateway has the whole object in memory, to send it instead of a value that is too large.
 fn check_whole_object(pipeline: &Pipeline) -> Result<()> {
     if pipeline.kinds().iter().any(|kind| matches!(kind, Kind::Table(_))) {
@@ -149,9 +166,14 @@ fn check_table(pipeline: &Pipeline, split: Split, samples: &[BatchSample]) -> Re
             "cannot merge tables: expected `select` or `sql`, followed by `sample` and `each` only, in the first {stage} steps"
         )));
     }
-    match samples.iter().position(|sample| sample.split.is_some()) {
-        Some(index) => Err(Error::wire(format!(
+    if let Some(index) = samples.iter().position(|sample| sample.split.is_some()) {
+        return Err(Error::wire(format!(
             "cannot merge tables: sample {index} has a split of its own"
+        )));
+    }
+    match samples.iter().position(|sample| sample.member.is_some()) {
+        Some(index) => Err(Error::wire(format!(
+            "cannot merge tables: sample {index} is a member of a shard, which `table` does not support"
         ))),
         None => Ok(()),
     }

@@ -1,5 +1,8 @@
 //! Writing and parsing of batch requests.
 
+use pushdown_shard::MemberRange;
+use pushdown_wire::ColumnMember;
+
 use super::*;
 use crate::ErrorKind;
 use crate::pipeline::NoModels;
@@ -23,6 +26,14 @@ fn fault(change: impl FnOnce(&mut serde_json::Value)) -> Error {
     BatchRequest::parse(json.to_string().as_bytes(), 4, &NoModels).unwrap_err()
 }
 
+/// A member with two further columns.
+fn member() -> serde_json::Value {
+    serde_json::json!({
+        "path": "/b/train.tar", "signature": "0f".repeat(32), "etag": "\"1\"", "member": "a.jpg", "offset": 0, "size": 5,
+        "columns": [null, {"member": "a.json", "offset": 1024, "size": 5}]
+    })
+}
+
 #[test]
 fn requests_parse_their_own_json() {
     let mut request = request();
@@ -35,9 +46,15 @@ fn requests_parse_their_own_json() {
     request.epoch = Some(3);
     request.on_error = OnError::Fail;
     request.order = Order::Any;
-    request.samples[1].split = Some(Split::At(2));
-    request.samples[1].max_bytes = Some(100_000);
-    request.samples[1].member = Some("a.jpg".to_owned());
+    let range = MemberRange::new(1024, 512, 7000).unwrap();
+    request.columns = vec!["cls".to_owned(), "json".to_owned()];
+    let shard = BatchSample::new("/b/train.tar", "0f".repeat(32));
+    request.samples[1] = BatchSample {
+        split: Some(Split::At(2)),
+        max_bytes: Some(100_000),
+        columns: vec![None, Some(ColumnMember::new("a.json", &range))],
+        ..shard.with_member("a.jpg", &range, "\"1\"")
+    };
     request.samples[2].version = Some("v1".to_owned());
     request.samples[2].etag = Some("\"0f-2\"".to_owned());
     request.cache = Some(CacheHints {
@@ -121,7 +138,7 @@ fn pipeline_errors_keep_kind_and_position() {
 
 #[test]
 fn invalid_requests_are_errors_with_a_reason() {
-    let faults: [(Change, &str); 18] = [
+    let faults: [(Change, &str); 23] = [
         (
             |json| {
                 json["pipeline"] = "select".into();
@@ -179,6 +196,33 @@ fn invalid_requests_are_errors_with_a_reason() {
         (
             |json| json["cache"] = serde_json::json!({"epochs": 1, "samples": 2, "uses": 3}),
             "unknown field `uses`",
+        ),
+        (
+            |json| json["samples"][1]["member"] = "a.jpg".into(),
+            "sample 1: invalid member: expected `offset`",
+        ),
+        (
+            |json| json["columns"] = serde_json::json!(["cls", "cls"]),
+            "repeated \"cls\"",
+        ),
+        (
+            |json| {
+                json["columns"] = serde_json::json!(["cls"]);
+                json["samples"][2] = member();
+            },
+            "sample 2: invalid columns: expected 1, as the request has names, or none, found 2",
+        ),
+        (
+            |json| json["samples"][0] = member(),
+            "sample 0: invalid columns: expected 0",
+        ),
+        (
+            |json| {
+                json["pipeline"] = "select".into();
+                json["table"] = serde_json::json!({});
+                json["samples"][1] = member();
+            },
+            "sample 1 is a member of a shard",
         ),
         (|json| json["seed"] = (-1).into(), "invalid value"),
         (|json| json["epoch"] = 4_294_967_296_u64.into(), "invalid value"),

@@ -46,6 +46,7 @@ fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<
         &pushdown::engine_of(pipeline.steps())?,
         &pipeline.digest(),
         false,
+        &[],
     )?;
     let mut stream = writer.start().to_vec();
     let row = Row {
@@ -54,6 +55,7 @@ fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<
         seconds: 0.0,
         cache: CacheStatus::Computed,
         value: Ok(sample),
+        columns: Vec::new(),
     };
     stream.extend(writer.rows(vec![row])?.concat());
     stream.extend(writer.finish()?);

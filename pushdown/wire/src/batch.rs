@@ -3,6 +3,7 @@
 mod cache;
 mod check;
 mod column;
+mod member;
 mod reader;
 mod row;
 mod sample;
@@ -14,6 +15,7 @@ mod writer;
 
 pub use cache::{CacheHints, CacheStatus};
 pub use check::check_presign;
+pub use member::{ColumnMember, MAX_COLUMN_BYTES, MAX_COLUMNS, PLAIN_HEADER_BYTES, check_columns};
 pub use reader::BatchReader;
 pub use row::{Row, RowError};
 pub use sample::{BatchSample, Compression, OnError, Order, is_etag_hint};

@@ -72,6 +72,11 @@ pub fn object_hash(bucket: &str, key: &str) -> u64 {
     Digest::new(format!("/{bucket}/{key}").as_bytes()).first_u64()
 }
 
+/// The hash of a member of a shard, in place of that of an object: of `/bucket/key`, a NUL and the name of the member.
+pub fn member_hash(bucket: &str, key: &str, member: &str) -> u64 {
+    Digest::new(format!("/{bucket}/{key}\0{member}").as_bytes()).first_u64()
+}
+
 /// A hash as a fraction of all hashes, from 0 to less than 1, by its upper 32 bits.
 pub fn hash_fraction(hash: u64) -> f64 {
     /// Number of different upper halves.
@@ -104,10 +109,15 @@ mod tests {
         assert_eq!(parse(&many.join(",")).iter().count(), MAX_ENTRIES);
     }
 
-    /// From Python: `int.from_bytes(hashlib.sha256(b"/photos/train/a b.jpg").digest()[:8], "big")`.
+    /// From Python: `int.from_bytes(hashlib.sha256(b"/photos/train/a b.jpg").digest()[:8], "big")`, and of
+    /// `b"/photos/train.tar\0a b.jpg"`.
     #[test]
     fn the_hash_of_an_object_never_changes() {
         assert_eq!(object_hash("photos", "train/a b.jpg"), 3_279_401_458_526_573_458);
+        assert_eq!(
+            member_hash("photos", "train.tar", "a b.jpg"),
+            9_614_998_234_527_879_186
+        );
         let fractions = [0, u64::from(u32::MAX), 1 << 63].map(|hash| hash_fraction(hash).to_string());
         assert_eq!(fractions, ["0", "0", "0.5"]);
         assert!(hash_fraction(u64::MAX) < 1.0);

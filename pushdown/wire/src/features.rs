@@ -15,13 +15,15 @@ impl Features {
     pub const CACHE: &'static str = "cache";
     /// The engine states a version for each step family.
     pub const FAMILIES: &'static str = "families";
+    /// Samples of a batch request may be members of shards, with further columns. A GET with a pipeline may name a member, too.
+    pub const MEMBERS: &'static str = "members";
     /// A batch request may be signed itself, with samples that have no signatures: a *signed batch*. The rights of the key that
     /// signed decide on each sample.
     pub const SIGNED_BATCHES: &'static str = "signed-batches";
 
     /// The features of this build.
     pub fn all() -> Self {
-        let names = [Self::CACHE, Self::FAMILIES, Self::SIGNED_BATCHES];
+        let names = [Self::CACHE, Self::FAMILIES, Self::MEMBERS, Self::SIGNED_BATCHES];
         Self(BTreeSet::from(names.map(str::to_owned)))
     }
 

@@ -13,6 +13,16 @@ pub const SPLIT: &str = "x-pushdown-split";
 pub const SEED: &str = "x-pushdown-seed";
 /// Request: epoch for the random steps, counted from 0, a `u32`.
 pub const EPOCH: &str = "x-pushdown-epoch";
+/// Request: the percent-encoded name of a member, if the object is a shard. It requires [`OFFSET`] and [`SIZE`].
+pub const MEMBER: &str = "x-pushdown-member";
+/// Request: offset of the first byte of the member's entry in the shard, a `u64`.
+pub const OFFSET: &str = "x-pushdown-offset";
+/// Request: bytes of the member's content, a `u64`.
+pub const SIZE: &str = "x-pushdown-size";
+/// Request: bytes of the member's entry before its content, a `u32`. Default 512.
+pub const HEADER_SIZE: &str = "x-pushdown-header-size";
+/// Request: the `ETag` of the shard in which the member has this place. At another version the request fails.
+pub const SHARD_ETAG: &str = "x-pushdown-shard-etag";
 
 /// Answer: the stage of the value, the number of steps already applied.
 pub const STAGE: &str = "x-pushdown-stage";

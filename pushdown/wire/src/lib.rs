@@ -29,10 +29,11 @@ mod table;
 mod tensor_column;
 
 pub use batch::{
-    BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, Compression, OnError, Order, Row,
-    RowError, ValueType, check_presign, is_etag_hint, sample_id,
+    BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, ColumnMember, Compression,
+    MAX_COLUMN_BYTES, MAX_COLUMNS, OnError, Order, PLAIN_HEADER_BYTES, Row, RowError, ValueType,
+    check_columns, check_presign, is_etag_hint, sample_id,
 };
-pub use cached_ratios::{CachedRatios, hash_fraction, object_hash};
+pub use cached_ratios::{CachedRatios, hash_fraction, member_hash, object_hash};
 pub use cpu_fingerprint::cpu_fingerprint;
 pub use cpu_time::{CpuTime, InvalidCpuTime};
 pub use encode::{Encoded, decode, encode};

@@ -8,9 +8,11 @@ fn batch(values: Vec<Result<Sample, RowError>>) -> Batch {
         position: index as u64,
         index,
         key: format!("k{index}").into(),
+        member: None,
         is_padding: false,
         stage: 0,
         value,
+        columns: Vec::new(),
     });
     Batch::new(0, rows.collect())
 }

@@ -2,7 +2,7 @@
 
 use arrow_ipc::{reader::read_footer_length, root_as_footer};
 
-use super::{CHECKSUM, Fault, VERSION, VERSION_NAME};
+use super::{CHECKSUM, Fault, MEMBERS_VERSION, VERSION, VERSION_NAME};
 
 /// Bytes of the marker between the record batch and the footer.
 const END_MARKER_BYTES: usize = 8;
@@ -16,6 +16,8 @@ pub(super) struct Footer {
     pub(super) content_bytes: usize,
     /// Their checksum.
     pub(super) expected: String,
+    /// Whether the file has the columns of a list with members.
+    pub(super) has_members: bool,
 }
 
 impl Footer {
@@ -43,10 +45,13 @@ impl Footer {
             found.value().map(str::to_owned)
         };
         match (value(VERSION_NAME), value(CHECKSUM)) {
-            (Some(version), _) if version != VERSION.to_string() => Err(Fault::OtherVersion(version)),
-            (Some(_), Some(expected)) => Ok(Self {
+            (Some(version), _) if version != VERSION && version != MEMBERS_VERSION => {
+                Err(Fault::OtherVersion(version))
+            }
+            (Some(version), Some(expected)) => Ok(Self {
                 content_bytes,
                 expected,
+                has_members: version == MEMBERS_VERSION,
             }),
             _ => Err(Fault::Foreign("another Arrow file")),
         }

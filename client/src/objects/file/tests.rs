@@ -6,7 +6,10 @@ use arrow_array::{LargeStringArray, StringArray};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{super::tests::photos, *};
+use super::{
+    super::tests::{members::shards, photos},
+    *,
+};
 
 /// A folder with a saved list.
 fn saved(objects: &Objects) -> (TempDir, PathBuf) {
@@ -53,6 +56,9 @@ fn a_saved_list_is_loaded() {
         photos().select([2, 1]),
         Objects::from_keys("b", ["k"]),
         empty,
+        shards(),
+        shards().select([2]),
+        shards().select([]),
     ] {
         let (folder, path) = saved(&objects);
         let loaded = Objects::load(&path).unwrap();
@@ -104,17 +110,18 @@ fn a_truncated_file_is_damaged() {
 
 #[test]
 fn a_changed_bit_is_found_or_changes_nothing() {
-    let photos = photos();
-    let (_folder, path) = saved(&photos);
-    let file = fs::read(path).unwrap();
-    let content_bytes = Footer::read(&file).unwrap().content_bytes;
-    for byte in 0..file.len() {
-        let mut changed = file.clone();
-        changed[byte] ^= 1;
-        if let Ok(objects) = decode(changed) {
-            assert_eq!(objects, photos, "byte {byte}");
-            assert_eq!(objects.digest(), photos.digest(), "byte {byte}");
-            assert!(byte >= content_bytes, "byte {byte} is not of the footer");
+    for list in [photos(), shards()] {
+        let (_folder, path) = saved(&list);
+        let file = fs::read(path).unwrap();
+        let content_bytes = Footer::read(&file).unwrap().content_bytes;
+        for byte in 0..file.len() {
+            let mut changed = file.clone();
+            changed[byte] ^= 1;
+            if let Ok(objects) = decode(changed) {
+                assert_eq!(objects, list, "byte {byte}");
+                assert_eq!(objects.digest(), list.digest(), "byte {byte}");
+                assert!(byte >= content_bytes, "byte {byte} is not of the footer");
+            }
         }
     }
 }
@@ -136,7 +143,7 @@ fn foreign_and_newer_files_are_refused() {
             fault(arrow_file(
                 &[&batch],
                 &metadata,
-                &[(VERSION_NAME, "2"), (CHECKSUM, "")]
+                &[(VERSION_NAME, "3"), (CHECKSUM, "")]
             )),
             fault(arrow_file(&[&batch], &metadata[..1], FOOTER)),
             fault(arrow_file(&[&batch], &[(BUCKET, "b"), (DIGEST, "XY")], FOOTER)),
@@ -152,10 +159,15 @@ fn foreign_and_newer_files_are_refused() {
 proptest! {
     /// Without the protection of a checksum: whatever the bytes, the result is a list or an error.
     #[test]
-    fn hostile_files_are_errors(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+    fn hostile_files_are_errors(
+        has_members: bool,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
         let digest = "0".repeat(64);
-        let batch = photos().to_record_batch().unwrap();
-        let mut file = arrow_file(&[&batch], &[(BUCKET, "b"), (DIGEST, &digest)], FOOTER);
+        let list = if has_members { shards() } else { photos() };
+        let (batch, version) = list.saved_batch().unwrap();
+        let footer = [(VERSION_NAME, version), (CHECKSUM, "")];
+        let mut file = arrow_file(&[&batch], &[(BUCKET, "b"), (DIGEST, &digest)], &footer);
         let content_bytes = Footer::read(&file).unwrap().content_bytes;
         let before = checksum(&file[..content_bytes]);
         for (index, byte) in changes {
@@ -180,6 +192,7 @@ fn a_million_objects_are_saved_and_loaded() {
             key: &key(index),
             bytes: Some(110_000),
             etag: Some("\"d41d8cd98f00b204e9800998ecf8427e\""),
+            member: None,
         });
     }
     let objects = builder.finish("photos".into());

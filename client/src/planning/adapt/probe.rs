@@ -1,6 +1,6 @@
 //! Measures a few objects, for plans that cannot begin with trials of both routes.
 
-use pushdown::Step;
+use pushdown::{Step, wire::Features};
 
 use super::{
     Adapter,
@@ -45,6 +45,10 @@ impl Adapter {
             return Ok(());
         };
         if self.has_plan() {
+            return Ok(());
+        }
+        if objects.has_members() && !store.transport().ask_for_features().await.has(Features::MEMBERS) {
+            // All is read plainly.
             return Ok(());
         }
         let step = objects.len().div_ceil(PROBED).max(1);

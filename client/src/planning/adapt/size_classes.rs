@@ -61,6 +61,7 @@ pub(super) mod tests {
             key: "k",
             bytes: Some(*bytes),
             etag: None,
+            member: None,
         };
         Objects::from_objects("b", sizes.iter().map(object))
     }

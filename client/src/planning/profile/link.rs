@@ -24,19 +24,18 @@ pub(super) struct LinkSampler {
 }
 
 impl LinkSampler {
-    /// Reads the objects with these indices, at most [`MAX_CONCURRENT_READS`], and returns each with its key.
+    /// Reads the samples with these indices, at most [`MAX_CONCURRENT_READS`], and returns each with its index.
     pub(super) async fn read(
         &mut self,
         store: &Store,
         objects: &Objects,
         indices: Range<usize>,
-    ) -> Vec<(String, Result<Bytes>)> {
+    ) -> Vec<(usize, Result<Bytes>)> {
         let limits = Limits::default();
         let started = Instant::now();
         let reads = indices.map(async |index| {
-            let key = objects.key(index);
-            let stored = store.get(objects.bucket(), key, &limits).await;
-            (key.to_owned(), stored)
+            let object = objects.object(index);
+            (index, store.get_sample(objects.bucket(), object, &limits).await)
         });
         let read = join_all(reads).await;
         let lengths = read.iter().flat_map(|(_, stored)| stored).map(Bytes::len);

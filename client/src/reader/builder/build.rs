@@ -36,6 +36,7 @@ impl PushdownReaderBuilder {
             pipeline,
             objects,
         } = self.open().await?;
+        self.check_samples(&objects, &pipeline)?;
         let (mut mode, mut pipeline) = (self.spec.mode, pipeline);
         let value_cache = match self.spec.value_cache {
             Some(folder) => Some(ValueCache::open(

@@ -56,6 +56,7 @@ impl PushdownReaderBuilder {
             batch_size: self.spec.batch_size,
             shard,
             shuffle_seed: self.spec.seed.filter(|_| self.spec.shuffle),
+            order: self.spec.order,
             epoch: self.spec.epoch,
             start_position: self.spec.start_position,
             tail: self.spec.tail,

@@ -4,7 +4,7 @@ use super::{PushdownReaderBuilder, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
-    order::Tail,
+    order::{SampleOrder, Tail},
     stats::Counters,
     table::{RowsRead, TableReader, TableSettings, TableSource},
 };
@@ -22,7 +22,7 @@ impl PushdownReaderBuilder {
     /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
     /// stream. [`start_position`](Self::start_position) and [`every`](Self::every) are refused, since ranks keep contiguous
     /// stretches of rows: [`rows_read`](Self::rows_read) resumes in any world. So is [`Tail::Pad`], since no row of a batch is
-    /// padding. Rows that the other policies drop are the last ones of stretches.
+    /// padding, and an [`order`](Self::order) of shards. Rows that the other policies drop are the last ones of stretches.
     ///
     /// # Errors
     /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for these settings, an invalid
@@ -38,6 +38,11 @@ impl PushdownReaderBuilder {
             pipeline,
             objects,
         } = self.open().await?;
+        if objects.has_members() {
+            return Err(Error::config(
+                "a reader of rows reads whole objects: found a list with members of shards",
+            ));
+        }
         let tables = objects
             .iter()
             .map(|object| store.table(objects.bucket(), object.key, &self.limits));
@@ -72,6 +77,11 @@ impl PushdownReaderBuilder {
         if self.spec.every != 1 {
             return Err(Error::config(
                 "every applies to readers of objects: divide a reader of rows by ranks",
+            ));
+        }
+        if self.spec.order != SampleOrder::Global {
+            return Err(Error::config(
+                "order applies to readers of objects: a reader of rows shuffles row groups, and the rows of each",
             ));
         }
         if self.spec.tail == Tail::Pad {

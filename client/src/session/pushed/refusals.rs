@@ -86,8 +86,20 @@ pub(super) fn is_limited_by_engine(session: &Session, job: &BatchJob, slots: &[u
     true
 }
 
+/// Checks that rows have the further columns that were requested.
+pub(super) fn check_columns(session: &Session, found: &[String]) -> Result<()> {
+    let expected = session.objects.columns();
+    let names = expected.iter().map(|name| &**name);
+    if found.iter().map(String::as_str).eq(names) {
+        return Ok(());
+    }
+    Err(Error::protocol(format!(
+        "invalid rows from the gateway: expected the further columns {expected:?}, found {found:?}"
+    )))
+}
+
 /// Reads everything plainly from now on. Logged once.
-fn fall_back(session: &Session, why: &str) -> Attempt {
+pub(super) fn fall_back(session: &Session, why: &str) -> Attempt {
     limit_stage(session, 0, why);
     Attempt::Limited
 }

@@ -8,7 +8,8 @@ use pushdown::wire::{
 
 use crate::{
     error::Result,
-    session::{BatchJob, Session, routes::SampleRoute},
+    objects::MemberRef,
+    session::{BatchJob, Session, members::with_members, routes::SampleRoute},
     sign::{BatchPost, BatchSigner, object_path},
 };
 
@@ -16,40 +17,55 @@ use crate::{
 const MAX_SAMPLES: usize = 4096;
 /// The most bytes of a request apart from its samples: the pipeline's text and the signing parameters.
 const REQUEST_HEAD_BYTES: usize = 2 * pushdown::limits::MAX_PIPELINE_BYTES + 16 * 1024;
-/// The most bytes of a sample in JSON apart from its path and its ETag.
+/// The most bytes of a sample in JSON apart from its path, its ETag and its members.
 const SAMPLE_FRAME_BYTES: usize = 160;
+/// The most bytes of a member in JSON apart from its name.
+const MEMBER_FRAME_BYTES: usize = 120;
 
-/// The first of the missing slots, as many as fit into one request.
+/// The first of the missing slots, as many as fit into one request. Members are in the order of shards and offsets, in which the gateway
+/// reads those that are near each other by one request.
 pub(super) fn request_slots(session: &Session, job: &BatchJob, missing: &[usize]) -> Vec<usize> {
+    let objects = &session.objects;
+    let mut slots = missing.to_vec();
+    if objects.has_members() {
+        slots.sort_by_key(|slot| {
+            let index = job.samples[*slot].index;
+            let offset = objects.member(index).map(|member| member.range.offset());
+            (objects.shard_number(index), offset)
+        });
+    }
     let mut room = MAX_REQUEST_BYTES.saturating_sub(REQUEST_HEAD_BYTES);
-    let bucket = session.objects.bucket().len();
     let fits = |slot: &&usize| {
-        let object = session.objects.object(job.samples[**slot].index);
-        // Percent-encoding turns a byte into three, JSON a quotation mark into two.
-        let path = 3 * (bucket + object.key.len());
-        let etag = 2 * object.etag.map_or(0, str::len);
-        let sample = path + etag + SAMPLE_FRAME_BYTES;
+        let sample = max_sample_bytes(session, job.samples[**slot].index);
         let fits = sample <= room;
         room = room.saturating_sub(sample);
         fits
     };
-    missing
-        .iter()
-        .take(MAX_SAMPLES)
-        .take_while(fits)
-        .copied()
-        .collect()
+    slots.iter().take(MAX_SAMPLES).take_while(fits).copied().collect()
 }
 
-/// What the gateway can do, as far as it is known.
-pub(super) async fn features(session: &Session, job: &BatchJob) -> Features {
-    let transport = session.store.transport();
-    // What is read once more is worth caching from the first batch on.
-    if session.epochs_left(job.epoch) > 1 {
-        transport.ask_for_features().await
-    } else {
-        transport.features()
-    }
+/// The most bytes of a sample in JSON.
+fn max_sample_bytes(session: &Session, index: usize) -> usize {
+    let objects = &session.objects;
+    let object = objects.object(index);
+    let columns = (0..objects.columns().len()).map(|column| objects.column_member(index, column));
+    let members = columns.chain([object.member]).map(max_member_bytes);
+    // Percent-encoding turns a byte into three, JSON a quotation mark into two.
+    let path = 3 * (objects.bucket().len() + object.key.len());
+    let etag = 2 * object.etag.map_or(0, str::len);
+    path + etag + SAMPLE_FRAME_BYTES + members.sum::<usize>()
+}
+
+/// The most bytes of a member in JSON, or of `null` for a missing one.
+fn max_member_bytes(member: Option<MemberRef<'_>>) -> usize {
+    // JSON turns a control character into six characters.
+    let escaped = |byte: u8| match byte {
+        0..0x20 => 6,
+        b'"' | b'\\' => 2,
+        _ => 1,
+    };
+    let name = member.map_or(0, |member| member.name.bytes().map(escaped).sum());
+    name + MEMBER_FRAME_BYTES
 }
 
 /// The request for a gateway with these features, signed again for every attempt: as a whole, or each sample.
@@ -86,12 +102,13 @@ fn request(
         let object = session.objects.object(*index);
         let path = object_path(session.objects.bucket(), object.key);
         let etag = object.etag.filter(|etag| has_cache && is_etag_hint(etag));
-        BatchSample {
+        let sample = BatchSample {
             split: (*split != session.split).then_some(*split),
             max_bytes: *max_bytes,
             etag: etag.map(str::to_owned),
             ..signer.sample(path)
-        }
+        };
+        with_members(sample, &session.objects, *index)
     };
     let samples = samples.iter().map(sample).collect();
     let mut request = signer.request(session.pipeline.clone(), samples);
@@ -99,6 +116,8 @@ fn request(
     request.seed = session.seed;
     request.epoch = Some(epoch);
     request.order = Order::Any;
+    let columns = session.objects.columns().iter();
+    request.columns = columns.map(|name| String::from(&**name)).collect();
     request.compression = session.compression;
     request.cache = has_cache.then(|| CacheHints {
         epochs: session.epochs_left(epoch),

@@ -230,6 +230,7 @@ fn push(objects: &mut ObjectsBuilder, page: &Page) {
         key: &object.key,
         bytes: object.bytes,
         etag: object.etag.as_deref(),
+        member: None,
     }));
 }
 

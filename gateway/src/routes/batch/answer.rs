@@ -16,8 +16,8 @@ use crate::{
     server::StallGuard,
 };
 
-/// Ready rows are sent together up to this many bytes of values, because each write wakes both ends.
-const MAX_GROUP_BYTES: u64 = 512 << 10;
+/// Ready rows are sent together up to this many bytes of values and further columns, because each write wakes both ends.
+pub(super) const MAX_GROUP_BYTES: u64 = 512 << 10;
 /// Maximum number of rows that are sent together.
 const MAX_GROUP_ROWS: usize = 256;
 /// Longest time that a row waits for further rows.
@@ -130,6 +130,8 @@ struct RowsToSend {
 impl RowsToSend {
     fn push(&mut self, ready: ReadyRow) {
         self.bytes += ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
+        let columns = ready.row.columns.iter().flatten();
+        self.bytes += columns.map(|content| content.len() as u64).sum::<u64>();
         self.rows.push(ready.row);
         self.memory.extend(ready.memory);
     }

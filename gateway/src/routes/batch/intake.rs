@@ -8,7 +8,7 @@ use http::{HeaderValue, header, request::Parts};
 use parking_lot::Mutex;
 use pushdown::wire::{BatchRequest, BatchSample};
 
-use super::caller;
+use super::{answer::MAX_GROUP_BYTES, caller};
 use crate::{
     access::ModelScope,
     audit::AuditRecord,
@@ -91,11 +91,6 @@ impl ReservedRequest {
             AuditRecord::set_caller(parts, key);
         }
         let request = request?;
-        if request.samples.iter().any(|sample| sample.member.is_some()) {
-            return Err(invalid(
-                "unsupported field `member`: this version does not read members of shard objects; omit it",
-            ));
-        }
         for sample in &request.samples {
             if let split @ (pushdown::wire::Split::Full | pushdown::wire::Split::At(_)) =
                 sample.split.unwrap_or(request.split)
@@ -108,7 +103,8 @@ impl ReservedRequest {
                     .check_randomness(stage, request.seed, request.epoch)?;
             }
         }
-        permits.resize(&services.memory, memory_bytes(&request)).await?;
+        let bytes = memory_bytes(&request) + column_bytes(&request, services.limits.batch_in_flight);
+        permits.resize(&services.memory, bytes).await?;
         Ok(Self {
             request,
             permits: Mutex::new(permits),
@@ -186,18 +182,36 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
             member,
             version,
             etag,
+            columns,
             split: _,
             max_bytes: _,
+            offset: _,
+            size: _,
+            header_size: _,
         } = sample;
         let optional = [signature, member, version, etag];
         let optional = optional.into_iter().flatten().map(String::len);
+        let column_names = columns.iter().flatten().map(|column| column.member.len());
+        let columns = size_of_val(&columns[..]) + column_names.sum::<usize>();
         let read = match request.table {
             Some(_) => STORE_REQUEST_BYTES + 2 * path.len() + presign,
             None => 0,
         };
-        size_of::<BatchSample>() + path.len() + optional.sum::<usize>() + read
+        size_of::<BatchSample>() + path.len() + optional.sum::<usize>() + columns + read
     });
     (texts.sum::<usize>() + presign) as u64
+}
+
+/// The memory of the further columns of all rows that are in memory at a time, in bytes: of those in flight, of those that wait to be
+/// sent together, and of those that were sent last.
+fn column_bytes(request: &BatchRequest, rows_in_flight: usize) -> u64 {
+    let (mut all, mut largest) = (0, 0_u64);
+    for sample in &request.samples {
+        let row: u64 = sample.columns.iter().flatten().map(|column| column.size).sum();
+        largest = largest.max(row);
+        all += row;
+    }
+    all.min(largest * (rows_in_flight as u64 + 2) + 2 * MAX_GROUP_BYTES)
 }
 
 fn inflate(bytes: Bytes, limit: u64) -> Result<Bytes> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use pushdown::wire::{CacheStatus, Order, Row, RowError};
 use tokio_util::task::AbortOnDropHandle;
@@ -9,6 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     Batch,
     admission_order::{AdmissionOrder, AdmissionTicket},
+    columns,
 };
 use crate::{
     compute::QueuePosition,
@@ -62,13 +64,14 @@ async fn row(batch: &Batch, index: usize, job: &PipelineJob, ticket: AdmissionTi
     });
     let row = u32::try_from(index).unwrap_or(u32::MAX);
     match done {
-        Ok(computed) => ReadyRow {
+        Ok((computed, columns)) => ReadyRow {
             row: Row {
                 row,
                 stage: u8::try_from(computed.stage).unwrap_or(u8::MAX),
                 seconds: computed.compute_time.as_secs_f32(),
                 cache: computed.origin.into(),
                 value: Ok(computed.sample),
+                columns,
             },
             memory: Some(computed.memory),
         },
@@ -79,18 +82,20 @@ async fn row(batch: &Batch, index: usize, job: &PipelineJob, ticket: AdmissionTi
                 seconds: 0.0,
                 cache: CacheStatus::Computed,
                 value: Err(error),
+                columns: Vec::new(),
             },
             memory: None,
         },
     }
 }
 
+/// The value of a sample, and its further columns.
 async fn sample(
     batch: &Batch,
     index: usize,
     job: &PipelineJob,
     mut ticket: AdmissionTicket,
-) -> Result<ComputedSample, SampleError> {
+) -> Result<(ComputedSample, Vec<Option<Bytes>>), SampleError> {
     let request = match batch.origin_request(index) {
         Ok(request) => request,
         Err(error) => {
@@ -98,22 +103,37 @@ async fn sample(
             return Err(error.into());
         }
     };
+    // Both to their ends: a ticket must not be dropped before its turn.
+    let (value, columns) = tokio::join!(
+        value(batch, index, &request, job, ticket),
+        columns::read(batch, index, &request),
+    );
+    Ok((value?, columns?))
+}
+
+async fn value(
+    batch: &Batch,
+    index: usize,
+    request: &OriginRequest,
+    job: &PipelineJob,
+    mut ticket: AdmissionTicket,
+) -> Result<ComputedSample, SampleError> {
     if let Some(stage) = job.scan_stage() {
-        match scan_row(batch, index, &request, job, stage, ticket).await? {
+        match scan_row(batch, index, request, job, stage, ticket).await? {
             ScannedRow::Computed(computed) => return Ok(*computed),
             ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
         }
     }
     let services = &batch.services;
     let etag = batch.listed_etag(index);
-    let opened = FetchedSample::fetch(services, job, &request, &batch.hints(etag.as_ref())).await;
+    let opened = FetchedSample::fetch(services, job, request, &batch.hints(etag.as_ref())).await;
     ticket.wait().await;
     let opened = match opened? {
         FetchedSample::Opened(opened) => *opened,
         FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
     let prepared = Prepared::for_row(job, &opened.kind)?;
-    batch.mark_authorized(index, &request);
+    batch.mark_authorized(index, request);
     let admitted = opened.admit(services, job, &prepared).await?;
     drop(ticket);
     Ok(admitted.compute(services, job, &prepared).await?)
@@ -153,7 +173,7 @@ enum ScannedRow {
 }
 
 /// The error of a sample, for its row.
-struct SampleError(RowError);
+pub(super) struct SampleError(RowError);
 
 impl From<Error> for SampleError {
     fn from(error: Error) -> Self {
@@ -186,6 +206,7 @@ fn failed_task(index: usize) -> ReadyRow {
             seconds: 0.0,
             cache: CacheStatus::Computed,
             value: Err(error),
+            columns: Vec::new(),
         },
         memory: None,
     }

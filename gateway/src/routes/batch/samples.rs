@@ -3,7 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use http::{HeaderValue, request::Parts, uri::PathAndQuery};
-use pushdown::{Pipeline, wire::CachedRatios};
+use pushdown::{
+    Pipeline,
+    shard::MemberRange,
+    wire::{CachedRatios, ColumnMember},
+};
 
 use super::{InFlightBatch, ReservedRequest, TenantBatches};
 use crate::{
@@ -11,7 +15,7 @@ use crate::{
     cache::{Hints, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::{ObjectId, OriginRequest, Signing},
+    origin::{ObjectId, OriginRequest, ShardMember, Signing},
     resign::{Resign, SignedBatch},
     routes::{
         Services,
@@ -96,13 +100,43 @@ impl Batch {
         HeaderValue::from_str(etag).ok()
     }
 
-    /// The request for a sample's object. To be called once per sample: each call is a decision, and is recorded.
+    /// The member that a sample is; `None` for a whole object.
+    fn member(&self, index: usize) -> Result<Option<ShardMember>> {
+        let sample = &self.request.samples[index];
+        let Some(name) = &sample.member else {
+            return Ok(None);
+        };
+        self.member_at(index, name, sample.member_range()).map(Some)
+    }
+
+    /// The members that are the further columns of a sample. Empty if it has none of them.
+    pub(super) fn column_members(&self, index: usize) -> Result<Vec<Option<ShardMember>>> {
+        let member = |column: &ColumnMember| self.member_at(index, &column.member, column.range());
+        let columns = self.request.samples[index].columns.iter();
+        columns
+            .map(|column| column.as_ref().map(member).transpose())
+            .collect()
+    }
+
+    /// A member of the shard of a sample.
+    fn member_at(&self, index: usize, name: &str, range: Option<MemberRange>) -> Result<ShardMember> {
+        let format = self.request.samples[index].shard_format();
+        let Some((range, format)) = range.zip(format) else {
+            let message = format!("invalid member `{name}`: expected its place in a shard");
+            return Err(Error::new(ErrorKind::InvalidRequest, message));
+        };
+        Ok(ShardMember::new(name, range, format, self.listed_etag(index)))
+    }
+
+    /// The request for a sample's object, or for the member of it that the sample is. To be called once per sample: each call is a
+    /// decision, and is recorded.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidRequest`] for an invalid path; in re-sign mode, if the sample's signature is refused, or if the key may
     /// not read the object.
     pub(in crate::routes) fn origin_request(&self, index: usize) -> Result<OriginRequest> {
         let sample = &self.request.samples[index];
+        let member = self.member(index)?;
         let target = sample.target(self.request.presign.as_deref());
         let target: PathAndQuery = target.parse().map_err(|error| {
             Error::new(
@@ -112,7 +146,7 @@ impl Batch {
         })?;
         let request = OriginRequest::for_sample(self.host.clone(), target);
         let Some(resign) = &self.services.resign else {
-            return Ok(request);
+            return Ok(request.with_member(member));
         };
         let signed = self.signed.as_ref().filter(|_| sample.signature.is_none());
         let admit = |parts: Parts| -> Result<Parts> {
@@ -129,7 +163,7 @@ impl Batch {
             Some(audit) => audit.admit_sample(request.into_parts(), admit)?,
             None => admit(request.into_parts())?,
         };
-        Ok(OriginRequest::from_caller(&parts))
+        Ok(OriginRequest::from_caller(&parts).with_member(member))
     }
 
     /// How much of the data set is cached, at each of `stages`: the set of the first sample that the store has authorized.

@@ -10,8 +10,8 @@ use crate::routes::job::PipelineJob;
 /// if no runtime can run the models.
 ///
 /// It covers everything that the bytes depend on: the source's ETag, the prefix, the engine (with the model runtime, if the
-/// prefix has models), the form, and for prefixes with random steps the seed, the epoch and the sample. The ETag of
-/// streamed rows is weak, because their division into record batches may vary.
+/// prefix has models), the form, the member of a shard, and for prefixes with random steps the seed, the epoch and the sample. The
+/// ETag of streamed rows is weak, because their division into record batches may vary.
 pub(in crate::routes) fn derived(
     source: &HeaderMap,
     job: &PipelineJob,
@@ -43,6 +43,9 @@ fn etag_for_engine(
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
     }
+    if let Some(member) = &job.member {
+        parts.push(member.digest().as_bytes().to_vec());
+    }
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     let weak = if matches!(form, AnswerForm::Rows(_)) {
         "W/"
@@ -59,11 +62,12 @@ mod tests {
 
     use pushdown::{
         Pipeline,
+        shard::{MemberRange, ShardFormat},
         wire::{Form, Split},
     };
 
     use super::*;
-    use crate::{cache::Prefixes, compute::Tenant};
+    use crate::{cache::Prefixes, compute::Tenant, origin::ShardMember};
 
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
         etag_in_form(pipeline, seed, id, AnswerForm::Value(form))
@@ -88,6 +92,7 @@ mod tests {
             seed: Some(seed),
             epoch: Some(0),
             sample_id: id.into(),
+            member: None,
             position: Tenant::default().position_now(),
         }
     }
@@ -101,6 +106,26 @@ mod tests {
         let random = etag("decode | flip_h", 1, "a", Form::Npy);
         assert_ne!(random, etag("decode | flip_h", 2, "a", Form::Npy));
         assert_ne!(random, etag("decode | flip_h", 1, "b", Form::Npy));
+    }
+
+    #[test]
+    fn the_etag_covers_the_member_of_a_shard() {
+        let etag = |name: Option<&str>, offset| {
+            let member = name.map(|name| {
+                let range = MemberRange::new(offset, 512, 7).unwrap();
+                ShardMember::new(name, range, ShardFormat::Tar, None)
+            });
+            let job = PipelineJob {
+                member,
+                ..job("decode | resize(8, 8)", 1, "a")
+            };
+            derived(&source(), &job, 2, AnswerForm::Value(Form::Npy)).unwrap()
+        };
+        let first = etag(Some("a.jpg"), 0);
+        assert_eq!(first, etag(Some("a.jpg"), 0));
+        for other in [etag(None, 0), etag(Some("b.jpg"), 0), etag(Some("a.jpg"), 512)] {
+            assert_ne!(first, other);
+        }
     }
 
     /// The last bits of features depend on the library, the provider and the CPU.

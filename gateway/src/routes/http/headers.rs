@@ -16,12 +16,16 @@ use crate::{
 };
 
 /// Request headers that a derived answer depends on.
-const VARY: [&str; 5] = [
+const VARY: [&str; 9] = [
     "accept",
     wire::header::PIPELINE,
     wire::header::SPLIT,
     wire::header::SEED,
     wire::header::EPOCH,
+    wire::header::MEMBER,
+    wire::header::OFFSET,
+    wire::header::SIZE,
+    wire::header::HEADER_SIZE,
 ];
 
 /// The head of a derived answer, as far as it does not depend on the bytes of the value.

@@ -98,6 +98,83 @@ fn invalid_requests_are_refused_with_a_reason() {
 }
 
 #[test]
+fn a_member_has_its_place_in_headers_or_in_the_query() {
+    let header = job(get("/b/x/train%201.tar")
+        .header(wire::header::PIPELINE, "decode")
+        .header(wire::header::MEMBER, "a/%C3%A9%25.jpg")
+        .header(wire::header::OFFSET, "1024")
+        .header(wire::header::SIZE, "7000")
+        .header(wire::header::HEADER_SIZE, "1536")
+        .header(wire::header::SHARD_ETAG, "\"e\""));
+    let query = job(get(
+        "/b/x/train%201.tar?x-pushdown-pipeline=decode&x-pushdown-member=a/%25C3%25A9%2525.jpg&x-pushdown-offset=1024\
+         &x-pushdown-size=7000&x-pushdown-header-size=1536&x-pushdown-shard-etag=%22e%22",
+    ));
+    let (header, query) = (header.unwrap(), query.unwrap());
+    assert_eq!(header.member, query.member);
+    let member = header.member.unwrap();
+    assert_eq!(member.name(), "a/\u{e9}%.jpg");
+    assert_eq!(member.etag().unwrap(), "\"e\"");
+    assert_eq!(header.sample_id, "x/train 1.tar\0a/\u{e9}%.jpg".as_bytes());
+    assert_eq!(query.sample_id, header.sample_id);
+}
+
+#[test]
+fn a_member_without_its_place_is_refused_with_a_reason() {
+    let member = |key: &str, headers: &[(&str, &str)]| {
+        let request = get(&format!("/b/{key}")).header(wire::header::PIPELINE, "decode");
+        let add =
+            |request: http::request::Builder, (name, value): &(&str, &str)| request.header(*name, *value);
+        job(headers.iter().fold(request, add)).unwrap_err()
+    };
+    let (name, offset, size) = (
+        ("x-pushdown-member", "a.jpg"),
+        ("x-pushdown-offset", "0"),
+        ("x-pushdown-size", "7"),
+    );
+    let header_size = |bytes| ("x-pushdown-header-size", bytes);
+    for (key, headers, expected) in [
+        ("t.tar", &[name][..], "`pushdown ls --members s3://b/t.tar`"),
+        ("t.tar", &[name, offset], "`pushdown ls --members s3://b/t.tar`"),
+        ("t.tar", &[offset], "unexpected x-pushdown-offset"),
+        (
+            "t.tar",
+            &[header_size("512")],
+            "unexpected x-pushdown-header-size",
+        ),
+        ("t.tar.gz", &[name, offset, size], "ends in .tar or .zip"),
+        (
+            "t.tar",
+            &[name, offset, size, header_size("0")],
+            "invalid x-pushdown-offset",
+        ),
+        (
+            "t.tar",
+            &[name, offset, ("x-pushdown-size", "-1")],
+            "expected a non-negative integer",
+        ),
+        (
+            "t.tar",
+            &[("x-pushdown-member", "../a"), offset, size],
+            "invalid x-pushdown-member",
+        ),
+        (
+            "t.tar",
+            &[("x-pushdown-member", "%ff"), offset, size],
+            "percent-encoded UTF-8",
+        ),
+        (
+            "t.tar",
+            &[name, offset, size, ("x-pushdown-shard-etag", "\"a b\"")],
+            "expected the ETag as listed",
+        ),
+    ] {
+        let error = member(key, headers);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn unsigned_conditions_apply_to_the_result() {
     let unsigned = SIGNED.replace(";range", "");
     assert!(

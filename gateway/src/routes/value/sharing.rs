@@ -35,7 +35,9 @@ pub(super) struct Sharing<'a> {
     job: &'a PipelineJob,
     hints: &'a SampleHints<'a>,
     sample: CacheSample,
-    /// The version that the gateway read last.
+    /// The version that the request requires, as that of a member of a shard does.
+    required: Option<HeaderValue>,
+    /// The version that the gateway read last, if it is not another one than the required one.
     known: Option<Arc<SourceHead>>,
 }
 
@@ -67,12 +69,15 @@ impl<'a> Sharing<'a> {
         if !request.is_shareable() {
             return None;
         }
-        let object = request.object_id();
+        let (object, required) = (request.object_id(), request.required_version().cloned());
+        let known = services.cache.known_object(&object);
+        let is_accepted = |known: &Arc<SourceHead>| required.as_ref().is_none_or(|etag| *etag == known.etag);
         Some(Self {
             services,
             job,
             hints,
-            known: services.cache.known_object(&object),
+            known: known.filter(is_accepted),
+            required,
             sample: job.cache_sample(object),
         })
     }
@@ -176,8 +181,8 @@ impl<'a> Sharing<'a> {
         self.services.flights.enter(key, self.object(), wait).await
     }
 
-    /// Digest of everything but the version of the object that determines the value. `None` for a value that may be too
-    /// large for this request alone.
+    /// Digest of everything but the version of the object that determines the value, and of the version that the request requires.
+    /// `None` for a value that may be too large for this request alone.
     fn flight_key(&self, stage: usize) -> Option<Digest> {
         let job = self.job;
         let kind = &job.pipeline.kinds()[stage];
@@ -196,6 +201,7 @@ impl<'a> Sharing<'a> {
             parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
             parts.push(job.sample_id.clone());
         }
+        parts.extend(self.required.as_ref().map(|etag| etag.as_bytes().to_vec()));
         Some(Digest::from_parts(parts))
     }
 

@@ -11,7 +11,10 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
 
-use super::schema::{SCALE, VALUE, ValueType, any_fields};
+use super::{
+    MAX_COLUMN_BYTES,
+    schema::{SCALE, VALUE, ValueType, any_fields},
+};
 use crate::{
     arrow::tensor,
     ipc,
@@ -117,7 +120,7 @@ pub(super) fn sample(
             }
             shape.into_sample(elements, limits)
         }
-        ValueType::Bytes => bytes(column, row, limits).map(Sample::Bytes),
+        ValueType::Bytes => bytes(column, row, value_limit(limits)).map(Sample::Bytes),
         ValueType::Any => read_any(column, row, limits),
     }
 }
@@ -178,7 +181,7 @@ fn read_any(column: &ArrayRef, row: usize, limits: &Limits) -> Result<Sample> {
         texts.is_valid(row).then(|| texts.value(row).to_owned())
     };
     let kind = text(kinds).ok_or_else(|| invalid("kind"))?;
-    let data = bytes(data, row, limits)?;
+    let data = bytes(data, row, value_limit(limits))?;
     match kind.as_str() {
         "bytes" => return Ok(Sample::Bytes(data)),
         "table" => return table::decode(data, limits).map(Sample::Table),
@@ -218,8 +221,27 @@ fn binary(pieces: Vec<Buffer>) -> Result<LargeBinaryArray> {
     LargeBinaryArray::try_new(offsets, concat(pieces), None).map_err(ipc::internal)
 }
 
-/// A row of a binary column, without a copy.
-fn bytes(column: &ArrayRef, row: usize, limits: &Limits) -> Result<bytes::Bytes> {
+/// The further columns of a row, without a copy.
+pub(super) fn further_columns(batch: &RecordBatch, row: usize) -> Result<Vec<Option<bytes::Bytes>>> {
+    let mut left = MAX_COLUMN_BYTES;
+    let content = |column: &ArrayRef| -> Result<Option<bytes::Bytes>> {
+        if column.is_null(row) {
+            return Ok(None);
+        }
+        let content = bytes(column, row, left)?;
+        left -= content.len() as u64;
+        Ok(Some(content))
+    };
+    batch.columns().iter().map(content).collect()
+}
+
+/// Maximum bytes of a value.
+fn value_limit(limits: &Limits) -> u64 {
+    limits.max_object_bytes.max(limits.max_value_bytes)
+}
+
+/// A row of a binary column of at most `limit` bytes, without a copy.
+fn bytes(column: &ArrayRef, row: usize, limit: u64) -> Result<bytes::Bytes> {
     let missing = || Error::wire("invalid row: no bytes");
     let array = column
         .as_binary_opt::<i64>()
@@ -232,7 +254,6 @@ fn bytes(column: &ArrayRef, row: usize, limits: &Limits) -> Result<bytes::Bytes>
     let (Ok(start), Ok(end)) = (usize::try_from(*start), usize::try_from(*end)) else {
         return Err(missing());
     };
-    let limit = limits.max_object_bytes.max(limits.max_value_bytes);
     if (end - start) as u64 > limit {
         return Err(Error::too_large(format!(
             "the value is too large: expected at most {limit} bytes, found {}",

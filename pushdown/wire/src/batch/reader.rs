@@ -98,6 +98,12 @@ impl BatchReader {
         Some(engine)
     }
 
+    /// The names of the further columns, in the order of [`Row::columns`]; `None` until the start of the stream has been received.
+    pub fn column_names(&self) -> Option<&[String]> {
+        let schema = self.schema.as_ref()?;
+        Some(&schema.columns.further_names)
+    }
+
     /// Checks that the stream is complete.
     ///
     /// # Errors
@@ -152,6 +158,10 @@ fn read(batch: &ipc::RawBatch, columns: &AnswerColumns, limits: &Limits, rows: &
     } else {
         None
     };
+    let further = match &values {
+        Some(_) if !columns.further.is_empty() => Some(batch.read(&columns.further)?),
+        _ => None,
+    };
     rows.reserve(batch.rows());
     for row in 0..batch.rows() {
         let value = match &values {
@@ -163,12 +173,17 @@ fn read(batch: &ipc::RawBatch, columns: &AnswerColumns, limits: &Limits, rows: &
                 Err(error)
             }
         };
+        let further_columns = match &further {
+            Some(further) if value.is_ok() => column::further_columns(further, row)?,
+            _ => Vec::new(),
+        };
         rows.push(Row {
             row: numbers.value(row),
             stage: stages.value(row),
             seconds: seconds.value(row),
             cache: statuses.map_or(CacheStatus::Computed, |statuses| statuses.value(row).into()),
             value,
+            columns: further_columns,
         });
     }
     Ok(())

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use bytes::Bytes;
+
 use super::CacheStatus;
 use pushdown_core::{Error, Sample};
 
@@ -18,6 +20,9 @@ pub struct Row {
     pub cache: CacheStatus,
     /// The value, or the error of the sample.
     pub value: Result<Sample, RowError>,
+    /// The further columns, as stored, in the order of the request: `None` where the sample has none. Empty without columns, and for a
+    /// failed row.
+    pub columns: Vec<Option<Bytes>>,
 }
 
 /// The error of a sample. As text, `code: message`.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::{ColumnMember, PLAIN_HEADER_BYTES, member};
 use crate::Split;
 
 /// Maximum length of an ETag. Those of stores have 34 to 40 bytes.
@@ -68,14 +69,33 @@ pub struct BatchSample {
     /// stage 0. Not supported for pipelines with tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes: Option<u64>,
-    /// Name within a shard object.
+    /// The name of a member, if the object is a shard and the sample is a file in it. It requires `offset`, `size` and `etag`. For
+    /// a gateway with the feature [`MEMBERS`](crate::Features::MEMBERS).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
+    /// Offset of the first byte of the member's entry in the shard: of its first header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Bytes of the member's content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Bytes of the member's entry before its content. Default [`PLAIN_HEADER_BYTES`].
+    #[serde(
+        default = "member::plain_header_bytes",
+        skip_serializing_if = "member::is_plain"
+    )]
+    pub header_size: u32,
+    /// The members of the same shard whose contents are the further columns of the sample: one for each name in the `columns` of the
+    /// request, or `None` where the sample has none. Empty if the request has no columns, or the sample none of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Option<ColumnMember>>,
     /// `versionId`, percent-encoded as signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The object's ETag from a listing, with its quotation marks. Only a hint where the result cache may have a value: the store
     /// decides which object this is. For a gateway with the feature [`CACHE`](crate::Features::CACHE).
+    ///
+    /// With a member it is a condition: the version of the shard in which the member has this place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etag: Option<String>,
 }
@@ -97,6 +117,10 @@ impl BatchSample {
             split: None,
             max_bytes: None,
             member: None,
+            offset: None,
+            size: None,
+            header_size: PLAIN_HEADER_BYTES,
+            columns: Vec::new(),
             version: None,
             etag: None,
         }

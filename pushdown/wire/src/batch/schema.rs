@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arrow_schema::{DataType, Field, Fields, Schema};
 
+use super::MAX_COLUMNS;
 use crate::{FixedShape, arrow::tensor, header};
 use pushdown_core::{Engine, Error, Kind, Result, language::Digest};
 
@@ -17,6 +18,9 @@ pub(super) const SECONDS: usize = 3;
 pub(super) const VALUE: usize = 4;
 pub(super) const SCALE: usize = 5;
 
+/// Beginning of the names of further columns.
+const FURTHER: &str = "column:";
+
 /// The columns of an answer, as far as this version knows them. Indices are ascending.
 #[derive(Debug)]
 pub(super) struct AnswerColumns {
@@ -25,6 +29,10 @@ pub(super) struct AnswerColumns {
     pub(super) head: Vec<usize>,
     /// The columns up to `value`, and the column `scale` if there is one.
     pub(super) values: Vec<usize>,
+    /// The further columns, `column:NAME`.
+    pub(super) further: Vec<usize>,
+    /// The names of the further columns.
+    pub(super) further_names: Vec<String>,
 }
 
 /// The type of the column `value`, from the static types of the stages in use.
@@ -53,8 +61,14 @@ impl ValueType {
         }
     }
 
-    /// The schema of an answer, with or without the column `cache`.
-    pub(super) fn schema(&self, engine: &Engine, pipeline: &Digest, cache_column: bool) -> Result<Schema> {
+    /// The schema of an answer, with or without the column `cache`, and with `further` columns.
+    pub(super) fn schema(
+        &self,
+        engine: &Engine,
+        pipeline: &Digest,
+        cache_column: bool,
+        further: &[String],
+    ) -> Result<Schema> {
         let mut fields = vec![
             Field::new("row", DataType::UInt32, false),
             Field::new("stage", DataType::UInt8, false),
@@ -72,6 +86,8 @@ impl ValueType {
         if cache_column {
             fields.push(Field::new("cache", DataType::UInt8, false));
         }
+        let further = further.iter().map(|name| format!("{FURTHER}{name}"));
+        fields.extend(further.map(|name| Field::new(name, DataType::LargeBinary, true)));
         let metadata = HashMap::from([
             (tensor::key(header::ENGINE), engine.to_string()),
             (tensor::key(header::PIPELINE), pipeline.to_string()),
@@ -137,10 +153,22 @@ impl AnswerColumns {
         if scale.is_some() != value_type.is_quantized() {
             return Err(invalid());
         }
+        let (mut further, mut further_names) = (Vec::new(), Vec::new());
+        for (index, field) in fields.iter().enumerate().skip(SCALE) {
+            if let Some(name) = field.name().strip_prefix(FURTHER) {
+                if *field.data_type() != DataType::LargeBinary || further.len() == MAX_COLUMNS {
+                    return Err(invalid());
+                }
+                further.push(index);
+                further_names.push(name.to_owned());
+            }
+        }
         Ok(Self {
             value_type,
             head: (ROW..=SECONDS).chain(cache).collect(),
             values: (ROW..=VALUE).chain(scale).collect(),
+            further,
+            further_names,
         })
     }
 }

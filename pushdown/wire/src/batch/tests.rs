@@ -2,6 +2,7 @@
 
 mod cache_column;
 mod extra_columns;
+mod further_columns;
 mod generated;
 mod hostile;
 
@@ -26,6 +27,7 @@ fn successful(row: u32, value: Sample) -> Row {
         seconds: 0.25,
         cache: CacheStatus::Computed,
         value: Ok(value),
+        columns: Vec::new(),
     }
 }
 
@@ -36,6 +38,7 @@ fn failed(row: u32) -> Row {
         seconds: 0.0,
         cache: CacheStatus::Computed,
         value: Err(RowError::new("NoSuchKey", format!("no key {row}: none"))),
+        columns: Vec::new(),
     }
 }
 
@@ -61,7 +64,15 @@ fn write(value_type: &ValueType, rows: &[Row], chunk_rows: usize) -> Bytes {
 
 fn writer(value_type: &ValueType, compression: Compression, cache_column: bool) -> BatchWriter {
     let (engine, pipeline) = (Engine::default(), digest());
-    BatchWriter::new(value_type.clone(), compression, &engine, &pipeline, cache_column).unwrap()
+    BatchWriter::new(
+        value_type.clone(),
+        compression,
+        &engine,
+        &pipeline,
+        cache_column,
+        &[],
+    )
+    .unwrap()
 }
 
 fn write_by(mut writer: BatchWriter, rows: &[Row], chunk_rows: usize) -> Bytes {
@@ -297,6 +308,7 @@ fn long_errors_are_truncated() {
             seconds: 0.0,
             cache: CacheStatus::Computed,
             value: Err(RowError::new("InternalError", message(row))),
+            columns: Vec::new(),
         })
         .collect();
     let (found, end) = read([write(&fixed(&value), &rows, rows.len())]);

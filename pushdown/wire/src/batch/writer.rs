@@ -2,7 +2,9 @@
 
 use std::{fmt, sync::Arc};
 
-use arrow_array::{ArrayRef, Float32Array, RecordBatch, StringArray, UInt8Array, UInt32Array};
+use arrow_array::{
+    ArrayRef, Float32Array, LargeBinaryArray, RecordBatch, StringArray, UInt8Array, UInt32Array,
+};
 use arrow_ipc::{
     CompressionType,
     writer::{IpcWriteOptions, StreamEncoder},
@@ -36,6 +38,8 @@ pub struct BatchWriter {
     compression: Compression,
     /// Whether rows have the column `cache`.
     cache_column: bool,
+    /// Number of further columns.
+    further_columns: usize,
     start: Bytes,
     plain: StreamEncoder,
     lz4: StreamEncoder,
@@ -43,7 +47,8 @@ pub struct BatchWriter {
 
 impl BatchWriter {
     /// A writer of values of `value_type` that `engine` computes, for an answer to the pipeline with the digest `pipeline`. With
-    /// `cache_column`, which a request asks for by its [`CacheHints`](super::CacheHints), rows state where their values come from.
+    /// `cache_column`, which a request asks for by its [`CacheHints`](super::CacheHints), rows state where their values come from. Rows
+    /// have the `further` columns, by name.
     ///
     /// # Errors
     /// [`Internal`](pushdown_core::ErrorKind::Internal) for a bug.
@@ -53,8 +58,9 @@ impl BatchWriter {
         engine: &Engine,
         pipeline: &Digest,
         cache_column: bool,
+        further: &[String],
     ) -> Result<Self> {
-        let schema = Arc::new(value_type.schema(engine, pipeline, cache_column)?);
+        let schema = Arc::new(value_type.schema(engine, pipeline, cache_column, further)?);
         let options = IpcWriteOptions::default();
         let compressed = options
             .clone()
@@ -67,6 +73,7 @@ impl BatchWriter {
             schema,
             compression,
             cache_column,
+            further_columns: further.len(),
             start,
             plain,
             lz4,
@@ -92,6 +99,7 @@ impl BatchWriter {
             seconds,
             cache,
             value,
+            columns,
         } in rows
         {
             let value = value.map_err(|error| {
@@ -99,14 +107,19 @@ impl BatchWriter {
                 text.truncate(text.floor_char_boundary(MAX_ERROR_BYTES));
                 text
             });
+            let column_bytes: usize = columns.iter().flatten().map(Bytes::len).sum();
             let (value_bytes, error_bytes) = match &value {
-                Ok(sample) => (usize::try_from(sample.bytes()).unwrap_or(usize::MAX), 0),
+                Ok(sample) => {
+                    let bytes = usize::try_from(sample.bytes()).unwrap_or(usize::MAX);
+                    (bytes.saturating_add(column_bytes), 0)
+                }
                 Err(text) => (failed_row_bytes, text.len()),
             };
             if !group.has_space(value.is_ok(), value_bytes, error_bytes) {
                 self.write(std::mem::take(&mut group), &mut parts)?;
             }
             group.push(row, stage, seconds, cache, value);
+            group.columns.push(columns);
             group.value_bytes = group.value_bytes.saturating_add(value_bytes);
             group.error_bytes += error_bytes;
         }
@@ -131,6 +144,7 @@ impl BatchWriter {
             cache,
             samples,
             errors,
+            columns: further,
             value_bytes,
             ..
         } = group;
@@ -158,6 +172,10 @@ impl BatchWriter {
         if self.cache_column {
             columns.push(Arc::new(UInt8Array::from(cache)));
         }
+        columns.extend((0..self.further_columns).map(|index| {
+            let contents = further.iter().map(|row| row.get(index)?.as_ref());
+            Arc::new(contents.collect::<LargeBinaryArray>()) as ArrayRef
+        }));
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(ipc::internal)?;
         // A reader refuses larger compressed buffers. Those of failed rows compress to less, and the reader does not decode them.
         let is_requested = self.compression != Compression::None && value_bytes <= ipc::MAX_COMPRESSED_BYTES;
@@ -190,7 +208,9 @@ struct RowGroup {
     cache: Vec<u8>,
     samples: Vec<Sample>,
     errors: Vec<String>,
-    /// Bytes in the column `value`.
+    /// The further columns of each row.
+    columns: Vec<Vec<Option<Bytes>>>,
+    /// Bytes in the column `value`, and in the further columns.
     value_bytes: usize,
     /// Bytes in the column `error`.
     error_bytes: usize,

@@ -23,6 +23,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
                 seconds,
                 cache,
                 value,
+                columns: Vec::new(),
             })
             .collect()
     })

@@ -1,0 +1,112 @@
+//! The members of shards, as `pushdown index` finds them.
+
+mod columns;
+mod file;
+mod samples;
+
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
+
+pub use samples::ColumnSelection;
+
+use crate::{
+    error::{Error, Result},
+    objects::Objects,
+};
+
+/// All members of a set of shards: tar objects, and zip objects without compression. All are in one bucket.
+///
+/// The members of a shard stand together, in the order of their offsets. [`Store::index_shards`](crate::Store::index_shards) makes an index,
+/// [`samples`](Self::samples) selects the samples of a data set from it. It has no credentials. Each member takes as much memory as in a list
+/// of [`Objects`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardIndex {
+    members: Objects,
+}
+
+impl ShardIndex {
+    /// The index of these members, in the order above.
+    pub(crate) const fn new(members: Objects) -> Self {
+        Self { members }
+    }
+
+    /// Every member as a sample.
+    pub const fn members(&self) -> &Objects {
+        &self.members
+    }
+
+    /// Number of members.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Whether there are no members.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
+    /// The bucket of all shards.
+    pub fn bucket(&self) -> &str {
+        self.members.bucket()
+    }
+
+    /// Key and ETag of every shard with members, in their order.
+    pub fn shards(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.shard_ranges().into_iter().map(|range| {
+            let etag = self.members.etag(range.start);
+            (self.members.key(range.start), etag.unwrap_or_default())
+        })
+    }
+
+    /// The index of these shards alone, in this order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind) for a key that is repeated or that has no members in the index.
+    pub fn select_shards(&self, keys: &[impl AsRef<str>]) -> Result<Self> {
+        let ranges = self.shard_ranges().into_iter();
+        let ranges: HashMap<&str, Range<usize>> = ranges
+            .map(|range| (self.members.key(range.start), range))
+            .collect();
+        check_distinct(self.bucket(), keys.iter().map(AsRef::as_ref))?;
+        let mut selected = Vec::with_capacity(keys.len());
+        for key in keys.iter().map(AsRef::as_ref) {
+            let range = ranges.get(key).ok_or_else(|| {
+                Error::config(format!(
+                    "the index has no members of s3://{}/{key}: run `pushdown index` with this shard",
+                    self.bucket()
+                ))
+            })?;
+            selected.push(range.clone());
+        }
+        Ok(Self::new(self.members.select(selected.into_iter().flatten())))
+    }
+
+    /// The members of each shard.
+    fn shard_ranges(&self) -> Vec<Range<usize>> {
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for index in 0..self.len() {
+            match ranges.get_mut(self.members.shard_number(index)) {
+                Some(range) => range.end = index + 1,
+                None => ranges.push(index..index + 1),
+            }
+        }
+        ranges
+    }
+}
+
+/// Checks that no shard is named twice.
+pub(crate) fn check_distinct<'a>(bucket: &str, keys: impl Iterator<Item = &'a str>) -> Result<()> {
+    let mut seen = HashSet::new();
+    for key in keys {
+        if !seen.insert(key) {
+            let text = format!("s3://{bucket}/{key} is named twice, expected each shard once");
+            return Err(Error::config(text));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

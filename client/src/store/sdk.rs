@@ -1,0 +1,66 @@
+//! Requests that the AWS SDK sends.
+
+use std::time::Duration;
+
+use aws_sdk_s3::{
+    config::http::HttpResponse,
+    error::{ProvideErrorMetadata, SdkError},
+};
+use http::StatusCode;
+
+use super::Store;
+use crate::{
+    error::{Error, ErrorKind, Result},
+    retry::is_transient,
+    transport::root_cause,
+};
+
+impl Store {
+    /// Sends a request of the SDK, which is retried like any other request. `action` is what an error says that cannot be done.
+    pub(super) async fn with_sdk_retries<T, E, F>(&self, action: &str, send: impl Fn() -> F) -> Result<T>
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+        F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+    {
+        let mut backoff = self.backoff();
+        loop {
+            let (error, retry_after) = match send().await {
+                Ok(answer) => {
+                    backoff.succeeded();
+                    return Ok(answer);
+                }
+                Err(error) => (sdk_error(action, &error), retry_after(&error)),
+            };
+            if !error.is_retryable() || !backoff.pause(&error, retry_after).await {
+                return Err(error);
+            }
+        }
+    }
+}
+
+/// Converts an error of the SDK, with the store's own code and message if it answered.
+fn sdk_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
+    action: &str,
+    error: &SdkError<E, HttpResponse>,
+) -> Error {
+    let kind = match error {
+        SdkError::ServiceError(answer) => match StatusCode::from_u16(answer.raw().status().as_u16()) {
+            Ok(status) if is_transient(status) => ErrorKind::Unavailable,
+            _ => ErrorKind::Refused,
+        },
+        SdkError::ConstructionFailure(_) => ErrorKind::Refused,
+        _ => ErrorKind::Unreachable,
+    };
+    let cause = match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => root_cause(error),
+    };
+    Error::new(kind, format!("cannot {action}: {cause}"))
+}
+
+/// The pause that the store asks for.
+fn retry_after<E>(error: &SdkError<E, HttpResponse>) -> Option<Duration> {
+    let seconds = error.raw_response()?.headers().get("retry-after")?.trim();
+    seconds.parse().ok().map(Duration::from_secs)
+}

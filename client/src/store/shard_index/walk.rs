@@ -1,0 +1,61 @@
+//! Reads of one shard.
+
+use pushdown::shard::{Member, ShardError, ShardLimits, TarWalker, ZipDirectory};
+
+use super::VersionedObject;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Bytes of the first reads of a shard, and of the reads after long contents.
+pub(super) const MIN_WINDOW_BYTES: u64 = 64 << 10;
+/// The most bytes of a read.
+const MAX_WINDOW_BYTES: u64 = 4 << 20;
+/// The rest of a content that is long. To read less than this takes about as long as another request.
+const LONG_CONTENT_BYTES: u64 = 256 << 10;
+
+/// Reads the headers of a tar of this many bytes. If the contents are short, the reads become longer, as if the shard was streamed.
+pub(super) async fn tar(object: &VersionedObject, total: u64, count: impl Fn(usize)) -> Result<Vec<Member>> {
+    let invalid = |error| invalid(object, error);
+    let mut walker = TarWalker::new(ShardLimits::default());
+    let mut window = MIN_WINDOW_BYTES;
+    let mut members = Vec::new();
+    while !walker.is_at_end() {
+        let skipped = walker.skippable();
+        walker.skip(skipped).map_err(invalid)?;
+        let start = walker.position();
+        if start >= total {
+            break;
+        }
+        window = if skipped < LONG_CONTENT_BYTES {
+            (2 * window).min(MAX_WINDOW_BYTES)
+        } else {
+            MIN_WINDOW_BYTES
+        };
+        let bytes = object.range(start..total.min(start + window)).await?;
+        walker.push(&bytes).map_err(invalid)?;
+        let found = walker.take_members();
+        count(found.len());
+        members.extend(found);
+    }
+    let last = walker.finish(total).map_err(invalid)?;
+    count(last.len());
+    members.extend(last);
+    Ok(members)
+}
+
+/// Reads the directory of a zip of this many bytes.
+pub(super) async fn zip(object: &VersionedObject, total: u64, count: impl Fn(usize)) -> Result<Vec<Member>> {
+    let invalid = |error| invalid(object, error);
+    let mut directory = ZipDirectory::new(total, ShardLimits::default()).map_err(invalid)?;
+    while let Some(range) = directory.needs() {
+        let bytes = object.range(range).await?;
+        directory.push(&bytes).map_err(invalid)?;
+    }
+    let members = directory.finish().map_err(invalid)?;
+    count(members.len());
+    Ok(members)
+}
+
+fn invalid(object: &VersionedObject, error: ShardError) -> Error {
+    let text = format!("cannot index {}: {error}", object.name());
+    Error::new(ErrorKind::Sample, text).with_source(error)
+}

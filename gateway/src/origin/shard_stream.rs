@@ -1,0 +1,300 @@
+//! A part of a shard while the store sends it: entries are taken out of it, and bytes between them are skipped.
+
+use std::{
+    future::poll_fn,
+    ops::Range,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use pushdown::shard::MemberRange;
+use pushdown_s3::ContentRange;
+use tokio::time::Instant;
+
+use super::{OriginObject, frames::origin_error};
+use crate::{
+    body::{Body, BoxError},
+    error::{Error, ErrorKind, Result},
+};
+
+/// The store's answer with a part of a shard, read up to some byte.
+#[derive(Debug)]
+pub(super) struct ShardStream {
+    headers: HeaderMap,
+    asked_at: Option<Instant>,
+    body: Body,
+    /// Bytes that have arrived, and are not read yet.
+    arrived: Bytes,
+    /// Offset in the shard of the next byte.
+    position: u64,
+    /// Offset in the shard after the last byte of the answer; `None` if the store does not say.
+    end: Option<u64>,
+}
+
+/// The content of a member.
+#[derive(Debug)]
+struct MemberContent {
+    /// `None` after the end of the content, and after an error.
+    stream: Option<ShardStream>,
+    /// Bytes of the content that are not read yet.
+    left_bytes: u64,
+}
+
+// === impl ShardStream ===
+
+impl ShardStream {
+    /// The part in an answer to a request for bytes from `requested.start` on, with the status 206 or 200. A store without ranges
+    /// sends the whole shard, of which at most `max_skipped_bytes` are skipped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OriginUnavailable`] for another part; [`ErrorKind::EntityTooLarge`] if too much would be skipped.
+    pub(super) fn new(answer: OriginObject, requested: &Range<u64>, max_skipped_bytes: u64) -> Result<Self> {
+        let (position, end) = if answer.status == StatusCode::PARTIAL_CONTENT {
+            let part = ContentRange::from_headers(&answer.headers)
+                .filter(|part| part.range.start == requested.start)
+                .filter(|part| answer.content_length.is_none_or(|length| length == part.length()));
+            let part = part.ok_or_else(|| {
+                Error::new(
+                    ErrorKind::OriginUnavailable,
+                    "invalid answer of the store: Content-Range does not match the requested range",
+                )
+            })?;
+            (part.range.start, Some(part.range.end))
+        } else if requested.start <= max_skipped_bytes {
+            (0, answer.content_length)
+        } else {
+            return Err(Error::new(
+                ErrorKind::EntityTooLarge,
+                format!(
+                    "the store sends whole shards only: expected a member in the first {max_skipped_bytes} bytes, found one at \
+                     byte {}",
+                    requested.start
+                ),
+            ));
+        };
+        Ok(Self {
+            headers: answer.headers,
+            asked_at: answer.asked_at,
+            body: answer.body,
+            arrived: Bytes::new(),
+            position,
+            end,
+        })
+    }
+
+    /// Whether the rest of the part has all of an entry, as far as the store says.
+    pub(super) fn has(&self, entry: &Range<u64>) -> bool {
+        self.position <= entry.start && self.end.is_none_or(|end| entry.end <= end)
+    }
+
+    /// Skips to an entry, and reads the bytes before its content.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OriginUnavailable`] if the answer ends earlier, and those of its body.
+    pub(super) async fn read_header(&mut self, range: &MemberRange) -> Result<Bytes> {
+        while self.position < range.offset() {
+            self.arrive().await?;
+            drop(self.take(range.offset() - self.position));
+        }
+        let header_bytes = u64::from(range.header_bytes());
+        self.arrive().await?;
+        let first = self.take(header_bytes);
+        if first.len() as u64 == header_bytes {
+            return Ok(first);
+        }
+        let mut header = BytesMut::from(&first[..]);
+        while (header.len() as u64) < header_bytes {
+            self.arrive().await?;
+            let next = self.take(header_bytes - header.len() as u64);
+            header.extend_from_slice(&next);
+        }
+        Ok(header.freeze())
+    }
+
+    /// The next `bytes` as an object that the store has sent.
+    pub(super) fn into_object(self, bytes: u64) -> OriginObject {
+        let mut headers = self.headers.clone();
+        headers.remove(header::CONTENT_RANGE);
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+        let asked_at = self.asked_at;
+        let content = MemberContent {
+            stream: (bytes > 0).then_some(self),
+            left_bytes: bytes,
+        };
+        OriginObject {
+            status: StatusCode::OK,
+            headers,
+            content_length: Some(bytes),
+            body: content.boxed_unsync(),
+            asked_at,
+            extensions: http::Extensions::new(),
+        }
+    }
+
+    /// Waits for bytes.
+    async fn arrive(&mut self) -> Result<()> {
+        poll_fn(|cx| self.poll_arrive(cx)).await
+    }
+
+    fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        while self.arrived.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.arrived = data;
+                    }
+                }
+                Some(Err(error)) => return Poll::Ready(Err(origin_error(error))),
+                None => {
+                    return Poll::Ready(Err(Error::new(
+                        ErrorKind::OriginUnavailable,
+                        format!(
+                            "the store's answer ended early: expected more of the shard after byte {}",
+                            self.position
+                        ),
+                    )));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// At most `max_bytes` of those that have arrived.
+    fn take(&mut self, max_bytes: u64) -> Bytes {
+        let max = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let taken = self.arrived.split_to(self.arrived.len().min(max));
+        self.position += taken.len() as u64;
+        taken
+    }
+}
+
+impl http_body::Body for MemberContent {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let Some(stream) = &mut this.stream else {
+            return Poll::Ready(None);
+        };
+        if let Err(error) = ready!(stream.poll_arrive(cx)) {
+            this.stream = None;
+            return Poll::Ready(Some(Err(error.into())));
+        }
+        let data = stream.take(this.left_bytes);
+        this.left_bytes -= data.len() as u64;
+        if this.left_bytes == 0 {
+            this.stream = None;
+        }
+        Poll::Ready(Some(Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    const SHARD: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ....";
+
+    /// An answer with this part of [`SHARD`], in pieces.
+    fn answer(status: u16, part: Range<usize>, piece_bytes: usize) -> OriginObject {
+        let pieces: Vec<Result<_, BoxError>> = SHARD[part.clone()]
+            .chunks(piece_bytes)
+            .map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece))))
+            .collect();
+        let range = format!("bytes {}-{}/{}", part.start, part.end - 1, SHARD.len());
+        let headers = HeaderMap::from_iter([(header::CONTENT_RANGE, HeaderValue::from_str(&range).unwrap())]);
+        OriginObject {
+            content_length: Some(part.len() as u64),
+            body: StreamBody::new(stream::iter(pieces)).boxed_unsync(),
+            ..OriginObject::for_test(StatusCode::from_u16(status).unwrap(), headers)
+        }
+    }
+
+    async fn content(object: OriginObject) -> Result<Vec<u8>, BoxError> {
+        Ok(object.body.collect().await?.to_bytes().to_vec())
+    }
+
+    #[tokio::test]
+    async fn an_entry_is_taken_out_of_a_part_and_of_a_whole_shard() {
+        let range = MemberRange::new(4, 31, 7).unwrap();
+        for piece_bytes in [1, 5, 33, 100] {
+            for (status, part) in [(206, 4..42), (206, 4..60), (200, 0..SHARD.len())] {
+                let answer = answer(status, part, piece_bytes);
+                let mut stream = ShardStream::new(answer, &range.entry(), 100).unwrap();
+                assert!(stream.has(&range.entry()));
+                assert_eq!(stream.read_header(&range).await.unwrap(), SHARD[4..35]);
+                let object = stream.into_object(7);
+                assert_eq!((object.status, object.content_length), (StatusCode::OK, Some(7)));
+                assert!(!object.headers.contains_key(header::CONTENT_RANGE));
+                assert_eq!(object.headers[header::CONTENT_LENGTH], "7");
+                assert_eq!(content(object).await.unwrap(), SHARD[35..42]);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_empty_content_ends_at_once() {
+        let range = MemberRange::new(0, 31, 0).unwrap();
+        let mut stream = ShardStream::new(answer(206, 0..31, 100), &range.entry(), 100).unwrap();
+        stream.read_header(&range).await.unwrap();
+        let object = stream.into_object(0);
+        assert!(object.body.is_end_stream());
+        assert!(content(object).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_ends_early_is_an_error() {
+        let range = MemberRange::new(0, 31, 7).unwrap();
+        let mut short = answer(206, 0..20, 100);
+        (short.headers, short.content_length) = (answer(206, 0..38, 1).headers, None);
+        let mut stream = ShardStream::new(short, &range.entry(), 100).unwrap();
+        let error = stream.read_header(&range).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OriginUnavailable);
+        let mut short = answer(206, 0..35, 100);
+        (short.headers, short.content_length) = (answer(206, 0..38, 1).headers, None);
+        let mut stream = ShardStream::new(short, &range.entry(), 100).unwrap();
+        stream.read_header(&range).await.unwrap();
+        assert!(content(stream.into_object(7)).await.is_err());
+    }
+
+    #[test]
+    fn another_part_is_refused_and_skipping_is_bounded() {
+        let (requested, kind) = (4..42, |answer, max_skipped_bytes| {
+            let stream = ShardStream::new(answer, &(4..42), max_skipped_bytes);
+            stream.map(drop).map_err(|error| error.kind())
+        });
+        assert_eq!(kind(answer(206, 4..42, 100), 0), Ok(()));
+        let unavailable = Err(ErrorKind::OriginUnavailable);
+        assert_eq!(kind(answer(206, 5..42, 100), 0), unavailable);
+        let mut unnamed = answer(206, 4..42, 100);
+        unnamed.headers.clear();
+        assert_eq!(kind(unnamed, 0), unavailable);
+        let mut longer = answer(206, 4..42, 100);
+        longer.content_length = Some(39);
+        assert_eq!(kind(longer, 0), unavailable);
+        let whole = || answer(200, 0..SHARD.len(), 100);
+        assert_eq!(kind(whole(), 4), Ok(()));
+        assert_eq!(kind(whole(), 3), Err(ErrorKind::EntityTooLarge));
+        let short = ShardStream::new(answer(206, 4..40, 100), &requested, 0).unwrap();
+        assert!(!short.has(&requested));
+    }
+}

@@ -1,5 +1,6 @@
 //! The JSON body of a batch request.
 
+mod checks;
 mod optional_fields;
 mod parse;
 #[cfg(test)]

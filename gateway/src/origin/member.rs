@@ -39,6 +39,11 @@ impl ShardMember {
         &self.name
     }
 
+    /// Where it is.
+    pub const fn range(&self) -> &MemberRange {
+        &self.range
+    }
+
     /// The version of the shard that it requires, if any.
     pub const fn etag(&self) -> Option<&HeaderValue> {
         self.etag.as_ref()
@@ -75,7 +80,7 @@ impl ShardMember {
         Error::new(ErrorKind::ShardReplaced, message)
     }
 
-    pub(super) fn invalid(&self, reason: impl fmt::Display) -> Error {
+    fn invalid(&self, reason: impl fmt::Display) -> Error {
         let message = format!(
             "the shard does not have member `{}` where the list has it: {reason}; run `pushdown index` again",
             self.name
@@ -84,9 +89,37 @@ impl ShardMember {
     }
 }
 
+// === impl OriginRequest ===
+
+impl OriginRequest {
+    /// The same request for a member of the object, or for all of it.
+    #[must_use]
+    pub fn with_member(mut self, member: Option<ShardMember>) -> Self {
+        self.member = member;
+        self
+    }
+
+    /// The member to read. What is left reads all of the object.
+    pub(super) fn take_member(&mut self) -> Option<ShardMember> {
+        self.member.take()
+    }
+
+    /// Whether it reads a member of the object.
+    pub const fn has_member(&self) -> bool {
+        self.member.is_some()
+    }
+
+    /// The version of the object that it requires: that of the shard in which a member has its place.
+    pub fn required_version(&self) -> Option<&HeaderValue> {
+        self.member.as_ref()?.etag()
+    }
+}
+
+// === impl Origin ===
+
 impl Origin {
     /// Reads a member. The answer has the status and the length of a whole object, which is the content of the member. Refusals by
-    /// the store, and 304, stay as they are.
+    /// the store, and 304, stay as they are. If the request has a turn, the entries of the readers after it are requested, too.
     ///
     /// # Errors
     /// [`ErrorKind::ShardReplaced`] if the shard has another version than the member requires; [`ErrorKind::InvalidShard`] if the
@@ -96,10 +129,24 @@ impl Origin {
         mut request: OriginRequest,
         member: ShardMember,
     ) -> Result<OriginObject> {
-        let entry = member.range.entry();
+        let (mut requested, turn) = (member.range.entry(), request.take_turn());
+        if let Some(turn) = &turn {
+            requested.end = turn.end();
+        }
+        let rest = match &turn {
+            Some(turn) => turn.wait(&member.range.entry()).await,
+            None => None,
+        };
+        if let Some(rest) = rest {
+            match open(rest, &member).await {
+                // The connection was lost while nobody read.
+                Err(error) if error.retry_after().is_some() => {}
+                opened => return Ok(opened?.into_object(member.range.size(), turn)),
+            }
+        }
         let is_head = request.method == Method::HEAD;
         if !is_head {
-            request.add(header::RANGE, range_value(&entry)?);
+            request.add(header::RANGE, range_value(&requested)?);
         }
         let is_conditional = request.headers().contains_key(header::IF_NONE_MATCH);
         let condition = member.etag().filter(|_| !is_conditional).cloned();
@@ -111,9 +158,9 @@ impl Origin {
         match answer.status {
             StatusCode::OK if is_head => member.check_version(&answer.headers).map(|()| answer),
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
-                member.check_version(&answer.headers)?;
-                let stream = ShardStream::new(answer, &entry, self.max_object_bytes)?;
-                open(stream, &member).await
+                let stream = ShardStream::new(answer, &requested, self.max_object_bytes)?;
+                let stream = open(stream, &member).await?;
+                Ok(stream.into_object(member.range.size(), turn))
             }
             StatusCode::PRECONDITION_FAILED if has_condition => {
                 drain(answer).await;
@@ -123,7 +170,7 @@ impl Origin {
                 drain(answer).await;
                 Err(member.invalid(format_args!(
                     "expected an entry at byte {}, found the end of the shard",
-                    entry.start
+                    requested.start
                 )))
             }
             _ => Ok(answer),
@@ -132,8 +179,9 @@ impl Origin {
 }
 
 /// Reads the headers of the member's entry, and checks them. The content stays at the store.
-async fn open(mut stream: ShardStream, member: &ShardMember) -> Result<OriginObject> {
+async fn open(mut stream: ShardStream, member: &ShardMember) -> Result<ShardStream> {
     let entry = member.range.entry();
+    member.check_version(stream.headers())?;
     if !stream.has(&entry) {
         return Err(member.invalid(format_args!(
             "expected an entry that ends at byte {}, found the end of the shard before",
@@ -143,7 +191,7 @@ async fn open(mut stream: ShardStream, member: &ShardMember) -> Result<OriginObj
     let header = stream.read_header(&member.range).await?;
     check_entry(member.format, &header, &member.name, &member.range)
         .map_err(|error| member.invalid(error))?;
-    Ok(stream.into_object(member.range.size()))
+    Ok(stream)
 }
 
 fn range_value(range: &Range<u64>) -> Result<HeaderValue> {

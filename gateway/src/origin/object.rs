@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use pushdown::wire::header::PREFIX;
 use tokio::time::Instant;
 
-use super::{ObjectId, ShardMember, Signing, headers::strip_framing};
+use super::{ObjectId, ShardMember, Signing, headers::strip_framing, joined_reads::SharedTurn};
 use crate::access::Upstream;
 use crate::body::Body;
 use crate::s3::sign::Signature;
@@ -42,7 +42,9 @@ pub struct OriginRequest {
     /// What signs it, in re-sign mode.
     signing: Option<Signing>,
     /// The part of the object to read, if it is a shard.
-    member: Option<Box<ShardMember>>,
+    pub(super) member: Option<ShardMember>,
+    /// If others read further members by the same request.
+    pub(super) turn: Option<SharedTurn>,
 }
 
 /// The store's answer, its body unread.
@@ -82,6 +84,7 @@ impl OriginRequest {
             headers,
             signing: caller.extensions.get().cloned(),
             member: None,
+            turn: None,
         }
     }
 
@@ -94,31 +97,8 @@ impl OriginRequest {
             headers,
             signing: None,
             member: None,
+            turn: None,
         }
-    }
-
-    /// The same request for a member of the object, or for all of it.
-    #[must_use]
-    pub fn with_member(self, member: Option<ShardMember>) -> Self {
-        Self {
-            member: member.map(Box::new),
-            ..self
-        }
-    }
-
-    /// The member to read. What is left reads all of the object.
-    pub(super) fn take_member(&mut self) -> Option<ShardMember> {
-        self.member.take().map(|member| *member)
-    }
-
-    /// Whether it reads a member of the object.
-    pub const fn has_member(&self) -> bool {
-        self.member.is_some()
-    }
-
-    /// The version of the object that it requires: that of the shard in which a member has its place.
-    pub fn required_version(&self) -> Option<&HeaderValue> {
-        self.member.as_ref()?.etag()
     }
 
     /// The same request as a GET, if the gateway signs it. A caller's signature is for one method, so that its request stays as
@@ -193,10 +173,10 @@ impl OriginRequest {
     }
 
     /// The same request, for the case that the object is no longer at the version `etag`: otherwise the store answers 304
-    /// without a body.
+    /// without a body. It leaves the turn to this one.
     #[must_use]
     pub fn if_none_match(&self, etag: &HeaderValue) -> Self {
-        let mut request = self.clone();
+        let mut request = self.clone().with_turn(None);
         request.add(IF_NONE_MATCH, etag.clone());
         request
     }

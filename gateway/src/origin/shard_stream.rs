@@ -15,7 +15,7 @@ use pushdown::shard::MemberRange;
 use pushdown_s3::ContentRange;
 use tokio::time::Instant;
 
-use super::{OriginObject, frames::origin_error};
+use super::{OriginObject, frames::origin_error, joined_reads::EntryTurn};
 use crate::{
     body::{Body, BoxError},
     error::{Error, ErrorKind, Result},
@@ -42,6 +42,8 @@ struct MemberContent {
     stream: Option<ShardStream>,
     /// Bytes of the content that are not read yet.
     left_bytes: u64,
+    /// If others read further entries of the same answer.
+    turn: Option<EntryTurn>,
 }
 
 // === impl ShardStream ===
@@ -91,6 +93,16 @@ impl ShardStream {
         self.position <= entry.start && self.end.is_none_or(|end| entry.end <= end)
     }
 
+    /// Whether it has all of an entry, which begins within the next bytes, as far as the store says.
+    pub(super) fn has_within(&self, entry: &Range<u64>, max_skipped_bytes: u64) -> bool {
+        self.has(entry) && entry.start - self.position <= max_skipped_bytes
+    }
+
+    /// The store's headers.
+    pub(super) const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Skips to an entry, and reads the bytes before its content.
     ///
     /// # Errors
@@ -115,16 +127,20 @@ impl ShardStream {
         Ok(header.freeze())
     }
 
-    /// The next `bytes` as an object that the store has sent.
-    pub(super) fn into_object(self, bytes: u64) -> OriginObject {
+    /// The next `bytes` as an object that the store has sent. What follows them is left to the next reader after `turn`.
+    pub(super) fn into_object(self, bytes: u64, turn: Option<EntryTurn>) -> OriginObject {
         let mut headers = self.headers.clone();
         headers.remove(header::CONTENT_RANGE);
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
         let asked_at = self.asked_at;
-        let content = MemberContent {
-            stream: (bytes > 0).then_some(self),
+        let mut content = MemberContent {
+            stream: Some(self),
             left_bytes: bytes,
+            turn,
         };
+        if bytes == 0 {
+            content.end();
+        }
         OriginObject {
             status: StatusCode::OK,
             headers,
@@ -172,6 +188,17 @@ impl ShardStream {
     }
 }
 
+// === impl MemberContent ===
+
+impl MemberContent {
+    /// Ends the content, and leaves the rest to the next reader.
+    fn end(&mut self) {
+        if let (Some(stream), Some(turn)) = (self.stream.take(), self.turn.take()) {
+            turn.pass_on(stream);
+        }
+    }
+}
+
 impl http_body::Body for MemberContent {
     type Data = Bytes;
     type Error = BoxError;
@@ -185,13 +212,13 @@ impl http_body::Body for MemberContent {
             return Poll::Ready(None);
         };
         if let Err(error) = ready!(stream.poll_arrive(cx)) {
-            this.stream = None;
+            (this.stream, this.turn) = (None, None);
             return Poll::Ready(Some(Err(error.into())));
         }
         let data = stream.take(this.left_bytes);
         this.left_bytes -= data.len() as u64;
         if this.left_bytes == 0 {
-            this.stream = None;
+            this.end();
         }
         Poll::Ready(Some(Ok(Frame::data(data))))
     }
@@ -206,95 +233,4 @@ impl http_body::Body for MemberContent {
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::stream;
-    use http_body_util::StreamBody;
-
-    use super::*;
-
-    const SHARD: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ....";
-
-    /// An answer with this part of [`SHARD`], in pieces.
-    fn answer(status: u16, part: Range<usize>, piece_bytes: usize) -> OriginObject {
-        let pieces: Vec<Result<_, BoxError>> = SHARD[part.clone()]
-            .chunks(piece_bytes)
-            .map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece))))
-            .collect();
-        let range = format!("bytes {}-{}/{}", part.start, part.end - 1, SHARD.len());
-        let headers = HeaderMap::from_iter([(header::CONTENT_RANGE, HeaderValue::from_str(&range).unwrap())]);
-        OriginObject {
-            content_length: Some(part.len() as u64),
-            body: StreamBody::new(stream::iter(pieces)).boxed_unsync(),
-            ..OriginObject::for_test(StatusCode::from_u16(status).unwrap(), headers)
-        }
-    }
-
-    async fn content(object: OriginObject) -> Result<Vec<u8>, BoxError> {
-        Ok(object.body.collect().await?.to_bytes().to_vec())
-    }
-
-    #[tokio::test]
-    async fn an_entry_is_taken_out_of_a_part_and_of_a_whole_shard() {
-        let range = MemberRange::new(4, 31, 7).unwrap();
-        for piece_bytes in [1, 5, 33, 100] {
-            for (status, part) in [(206, 4..42), (206, 4..60), (200, 0..SHARD.len())] {
-                let answer = answer(status, part, piece_bytes);
-                let mut stream = ShardStream::new(answer, &range.entry(), 100).unwrap();
-                assert!(stream.has(&range.entry()));
-                assert_eq!(stream.read_header(&range).await.unwrap(), SHARD[4..35]);
-                let object = stream.into_object(7);
-                assert_eq!((object.status, object.content_length), (StatusCode::OK, Some(7)));
-                assert!(!object.headers.contains_key(header::CONTENT_RANGE));
-                assert_eq!(object.headers[header::CONTENT_LENGTH], "7");
-                assert_eq!(content(object).await.unwrap(), SHARD[35..42]);
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn an_empty_content_ends_at_once() {
-        let range = MemberRange::new(0, 31, 0).unwrap();
-        let mut stream = ShardStream::new(answer(206, 0..31, 100), &range.entry(), 100).unwrap();
-        stream.read_header(&range).await.unwrap();
-        let object = stream.into_object(0);
-        assert!(object.body.is_end_stream());
-        assert!(content(object).await.unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn an_answer_that_ends_early_is_an_error() {
-        let range = MemberRange::new(0, 31, 7).unwrap();
-        let mut short = answer(206, 0..20, 100);
-        (short.headers, short.content_length) = (answer(206, 0..38, 1).headers, None);
-        let mut stream = ShardStream::new(short, &range.entry(), 100).unwrap();
-        let error = stream.read_header(&range).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::OriginUnavailable);
-        let mut short = answer(206, 0..35, 100);
-        (short.headers, short.content_length) = (answer(206, 0..38, 1).headers, None);
-        let mut stream = ShardStream::new(short, &range.entry(), 100).unwrap();
-        stream.read_header(&range).await.unwrap();
-        assert!(content(stream.into_object(7)).await.is_err());
-    }
-
-    #[test]
-    fn another_part_is_refused_and_skipping_is_bounded() {
-        let (requested, kind) = (4..42, |answer, max_skipped_bytes| {
-            let stream = ShardStream::new(answer, &(4..42), max_skipped_bytes);
-            stream.map(drop).map_err(|error| error.kind())
-        });
-        assert_eq!(kind(answer(206, 4..42, 100), 0), Ok(()));
-        let unavailable = Err(ErrorKind::OriginUnavailable);
-        assert_eq!(kind(answer(206, 5..42, 100), 0), unavailable);
-        let mut unnamed = answer(206, 4..42, 100);
-        unnamed.headers.clear();
-        assert_eq!(kind(unnamed, 0), unavailable);
-        let mut longer = answer(206, 4..42, 100);
-        longer.content_length = Some(39);
-        assert_eq!(kind(longer, 0), unavailable);
-        let whole = || answer(200, 0..SHARD.len(), 100);
-        assert_eq!(kind(whole(), 4), Ok(()));
-        assert_eq!(kind(whole(), 3), Err(ErrorKind::EntityTooLarge));
-        let short = ShardStream::new(answer(206, 4..40, 100), &requested, 0).unwrap();
-        assert!(!short.has(&requested));
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ mod answer;
 mod caller;
 mod columns;
 mod intake;
+mod joined_entries;
 mod rows;
 mod samples;
 mod tenant_batches;

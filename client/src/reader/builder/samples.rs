@@ -57,7 +57,8 @@ mod tests {
 
     fn check(objects: &Objects, pipeline: &str, order: SampleOrder) -> Result<(), String> {
         let builder = PushdownReaderBuilder::default().order(order);
-        let checked = builder.check_samples(objects, &Pipeline::parse(pipeline).unwrap());
+        let pipeline = Pipeline::parse(pipeline).map_err(|error| error.to_string())?;
+        let checked = builder.check_samples(objects, &pipeline);
         checked.map_err(|error| error.to_string())
     }
 

@@ -8,7 +8,7 @@ use http::{HeaderValue, header, request::Parts};
 use parking_lot::Mutex;
 use pushdown::wire::{BatchRequest, BatchSample};
 
-use super::{answer::MAX_GROUP_BYTES, caller};
+use super::{answer::MAX_GROUP_BYTES, caller, joined_entries::ENTRY_BYTES};
 use crate::{
     access::ModelScope,
     audit::AuditRecord,
@@ -192,7 +192,8 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
         let optional = [signature, member, version, etag];
         let optional = optional.into_iter().flatten().map(String::len);
         let column_names = columns.iter().flatten().map(|column| column.member.len());
-        let columns = size_of_val(&columns[..]) + column_names.sum::<usize>();
+        let entries = member.as_ref().map_or(0, |_| 1 + columns.len());
+        let columns = size_of_val(&columns[..]) + column_names.sum::<usize>() + entries * ENTRY_BYTES;
         let read = match request.table {
             Some(_) => STORE_REQUEST_BYTES + 2 * path.len() + presign,
             None => 0,

@@ -11,6 +11,7 @@ use super::{
     Batch,
     admission_order::{AdmissionOrder, AdmissionTicket},
     columns,
+    joined_entries::RowTurns,
 };
 use crate::{
     compute::QueuePosition,
@@ -38,9 +39,9 @@ pub(super) fn ready_rows(batch: Arc<Batch>, position: QueuePosition) -> impl Str
     let (in_flight, order) = (batch.services.limits.batch_in_flight, batch.request.order);
     let mut admission = AdmissionOrder::default();
     let tasks = stream::iter(0..batch.request.samples.len()).map(move |index| {
-        let (batch, ticket) = (Arc::clone(&batch), admission.next_ticket());
+        let (batch, ticket, turns) = (Arc::clone(&batch), admission.next_ticket(), batch.turns(index));
         let job = batch.job(index, position.renewed());
-        let task = tokio::spawn(async move { row(&batch, index, &job, ticket).await });
+        let task = tokio::spawn(async move { row(&batch, index, &job, ticket, turns).await });
         async move {
             AbortOnDropHandle::new(task)
                 .await
@@ -53,9 +54,15 @@ pub(super) fn ready_rows(batch: Arc<Batch>, position: QueuePosition) -> impl Str
     }
 }
 
-async fn row(batch: &Batch, index: usize, job: &PipelineJob, ticket: AdmissionTicket) -> ReadyRow {
+async fn row(
+    batch: &Batch,
+    index: usize,
+    job: &PipelineJob,
+    ticket: AdmissionTicket,
+    turns: RowTurns,
+) -> ReadyRow {
     let deadline = batch.services.limits.request_deadline;
-    let done = tokio::time::timeout(deadline, sample(batch, index, job, ticket)).await;
+    let done = tokio::time::timeout(deadline, sample(batch, index, job, ticket, turns)).await;
     let done = done.unwrap_or_else(|_elapsed| {
         Err(SampleError::from(Error::new(
             ErrorKind::OriginTimeout,
@@ -95,10 +102,12 @@ async fn sample(
     index: usize,
     job: &PipelineJob,
     mut ticket: AdmissionTicket,
+    turns: RowTurns,
 ) -> Result<(ComputedSample, Vec<Option<Bytes>>), SampleError> {
     let request = match batch.origin_request(index) {
-        Ok(request) => request,
+        Ok(request) => request.with_turn(turns.value),
         Err(error) => {
+            drop(turns);
             ticket.wait().await;
             return Err(error.into());
         }
@@ -106,7 +115,7 @@ async fn sample(
     // Both to their ends: a ticket must not be dropped before its turn.
     let (value, columns) = tokio::join!(
         value(batch, index, &request, job, ticket),
-        columns::read(batch, index, &request),
+        columns::read(batch, index, &request, turns.columns),
     );
     Ok((value?, columns?))
 }
@@ -127,6 +136,7 @@ async fn value(
     let services = &batch.services;
     let etag = batch.listed_etag(index);
     let opened = FetchedSample::fetch(services, job, request, &batch.hints(etag.as_ref())).await;
+    request.give_up_turn();
     ticket.wait().await;
     let opened = match opened? {
         FetchedSample::Opened(opened) => *opened,
@@ -150,6 +160,7 @@ async fn scan_row(
 ) -> Result<ScannedRow, SampleError> {
     let services = &batch.services;
     let table = FetchedTable::fetch(services, job, request.clone()).await;
+    request.give_up_turn();
     ticket.wait().await;
     let table = match table? {
         FetchedTable::Table(table) => table,

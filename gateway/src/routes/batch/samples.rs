@@ -9,7 +9,10 @@ use pushdown::{
     wire::{CachedRatios, ColumnMember},
 };
 
-use super::{InFlightBatch, ReservedRequest, TenantBatches};
+use super::{
+    InFlightBatch, ReservedRequest, TenantBatches,
+    joined_entries::{JoinedEntries, RowTurns},
+};
 use crate::{
     audit::AuditRecord,
     cache::{Hints, Prefixes},
@@ -34,6 +37,7 @@ pub(in crate::routes) struct Batch {
     /// The tenant of the key that signed the request, or the one that the signatures of the samples claim.
     pub(in crate::routes) tenant: Tenant,
     host: HeaderValue,
+    joined: JoinedEntries,
     tenant_batches: TenantBatches,
     /// In re-sign mode, of a signed batch.
     signed: Option<SignedBatch>,
@@ -57,6 +61,7 @@ impl Batch {
             services,
             prefixes: Prefixes::new(Arc::clone(&pipeline)),
             pipeline,
+            joined: JoinedEntries::find(&request.samples),
             request,
             tenant,
             host,
@@ -80,6 +85,11 @@ impl Batch {
     /// The job of a sample, at `position` in the queue of the tenant.
     pub(in crate::routes) fn job(&self, index: usize, position: QueuePosition) -> PipelineJob {
         PipelineJob::for_sample(&self.request, index, &self.pipeline, &self.prefixes, position)
+    }
+
+    /// The turns of a sample's entries, if they are read together with others. To be called once per sample.
+    pub(super) fn turns(&self, index: usize) -> RowTurns {
+        self.joined.turns(index)
     }
 
     /// What the caller says about a sample.

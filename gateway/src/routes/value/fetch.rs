@@ -183,7 +183,8 @@ impl FetchedSample {
                 let source = Arc::clone(member.source());
                 let read = SourceRead::new(request.clone(), etag, sharing.sample());
                 let part = sharing.follower_part();
-                let start = Start::Shared(SharedComputation::new(member, authorization, read, part));
+                let shared = SharedComputation::new(member, authorization, read, part);
+                let start = Start::Shared(Box::new(shared));
                 let opened = OpenedSample::without_body(&answer, Some(&source), start, started);
                 drain(answer).await;
                 sharing.observe(&opened.kind);

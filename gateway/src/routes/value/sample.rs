@@ -43,7 +43,7 @@ pub(super) enum Start {
     /// A value in the result cache.
     Cached(Box<CachedSample>),
     /// A computation that this request shares with others.
-    Shared(SharedComputation),
+    Shared(Box<SharedComputation>),
 }
 
 /// The bytes of an object.
@@ -158,7 +158,8 @@ impl OpenedSample {
         };
         let share = |source, start, authorization, read| {
             let member = leader.publish(source, start, job.position.tenant());
-            Start::Shared(SharedComputation::new(member, authorization, read, part))
+            let shared = SharedComputation::new(member, authorization, read, part);
+            Start::Shared(Box::new(shared))
         };
         let start = match self.start {
             Start::Object(stream) => match (&stream.source, &stream.sample) {

@@ -1,0 +1,194 @@
+//! Entries of a shard that follow each other closely, read by one request.
+//!
+//! Their readers take turns, in the order of the entries. The first one requests all of them, takes its own out of the answer, and
+//! leaves the rest to the next one. A reader that needs no bytes gives up its turn. If the readers before it have left nothing, a
+//! reader requests the rest itself. Bytes that nobody has read yet stay at the store.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use super::{OriginRequest, shard_stream::ShardStream};
+
+/// The largest gap between two entries that are read together. It takes less time to read than a request.
+const MAX_GAP_BYTES: u64 = 512 << 10;
+/// Most bytes of one request for several entries.
+const MAX_JOINED_BYTES: u64 = 64 << 20;
+
+/// Entries of one version of a shard that one request can read, in their order.
+#[derive(Debug)]
+pub struct EntryRun {
+    range: Range<u64>,
+    entries: usize,
+}
+
+/// The turns of the readers of a run. Clones share them.
+#[derive(Debug, Clone)]
+pub struct JoinedReads(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Offset in the shard after the last entry.
+    end: u64,
+    state: Mutex<State>,
+    /// Number of the first entry whose reader is not done.
+    turn: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Whether the reader of each entry is done.
+    done: Box<[bool]>,
+    /// What the last reader has left.
+    rest: Option<ShardStream>,
+}
+
+/// The turn of the reader of one entry. It ends when this is dropped.
+pub struct EntryTurn {
+    reads: JoinedReads,
+    number: usize,
+}
+
+/// A turn that the clones of a request share. The first of them that reads takes it.
+#[derive(Debug, Clone)]
+pub(super) struct SharedTurn(Arc<Mutex<Option<EntryTurn>>>);
+
+// === impl EntryRun ===
+
+impl EntryRun {
+    /// A run of one entry.
+    pub const fn new(entry: Range<u64>) -> Self {
+        Self {
+            range: entry,
+            entries: 1,
+        }
+    }
+
+    /// Adds an entry, if it follows the last one closely. Returns its number in the run.
+    pub fn add(&mut self, entry: &Range<u64>) -> Option<usize> {
+        let gap = entry.start.checked_sub(self.range.end)?;
+        if gap > MAX_GAP_BYTES || entry.end - self.range.start > MAX_JOINED_BYTES {
+            return None;
+        }
+        self.range.end = entry.end;
+        self.entries += 1;
+        Some(self.entries - 1)
+    }
+
+    /// The turns of its readers; `None` if there is one entry only.
+    pub fn into_reads(self) -> Option<JoinedReads> {
+        (self.entries > 1).then(|| {
+            JoinedReads(Arc::new(Inner {
+                end: self.range.end,
+                state: Mutex::new(State {
+                    done: vec![false; self.entries].into(),
+                    rest: None,
+                }),
+                turn: watch::Sender::new(0),
+            }))
+        })
+    }
+}
+
+// === impl JoinedReads ===
+
+impl JoinedReads {
+    /// The turn of the reader of the entry with this number. To be called once for each entry: those after it wait until it is
+    /// dropped.
+    pub fn turn(&self, number: usize) -> EntryTurn {
+        EntryTurn {
+            reads: self.clone(),
+            number,
+        }
+    }
+
+    fn finish(&self, number: usize) {
+        let mut state = self.0.state.lock();
+        if let Some(done) = state.done.get_mut(number) {
+            *done = true;
+        }
+        let mut turn = *self.0.turn.borrow();
+        while state.done.get(turn) == Some(&true) {
+            turn += 1;
+        }
+        let is_over = turn == state.done.len();
+        let unread = state.rest.take_if(|_| is_over);
+        // With the lock held, so that turns come in their order.
+        self.0.turn.send_replace(turn);
+        drop(state);
+        drop(unread);
+    }
+}
+
+// === impl EntryTurn ===
+
+impl EntryTurn {
+    /// Waits until all readers before this one are done. Returns what they have left, if it has the entry soon.
+    pub(super) async fn wait(&self, entry: &Range<u64>) -> Option<ShardStream> {
+        let mut turn = self.reads.0.turn.subscribe();
+        // It fails without a sender only, which lives as long as this.
+        drop(turn.wait_for(|turn| *turn >= self.number).await);
+        let rest = self.reads.0.state.lock().rest.take();
+        rest.filter(|rest| rest.has_within(entry, MAX_GAP_BYTES))
+    }
+
+    /// Offset in the shard after the last entry of the run.
+    pub(super) fn end(&self) -> u64 {
+        self.reads.0.end
+    }
+
+    /// Ends the turn, and leaves the rest to the next reader.
+    pub(super) fn pass_on(self, rest: ShardStream) {
+        self.reads.0.state.lock().rest = Some(rest);
+    }
+}
+
+impl Drop for EntryTurn {
+    fn drop(&mut self) {
+        self.reads.finish(self.number);
+    }
+}
+
+impl fmt::Debug for EntryTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EntryTurn")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl SharedTurn ===
+
+impl SharedTurn {
+    fn new(turn: EntryTurn) -> Self {
+        Self(Arc::new(Mutex::new(Some(turn))))
+    }
+
+    fn take(&self) -> Option<EntryTurn> {
+        self.0.lock().take()
+    }
+}
+
+// === impl OriginRequest ===
+
+impl OriginRequest {
+    /// The same request with a turn, or without one. The first clone that is sent without a condition of the gateway takes it.
+    #[must_use]
+    pub fn with_turn(mut self, turn: Option<EntryTurn>) -> Self {
+        self.turn = turn.map(SharedTurn::new);
+        self
+    }
+
+    /// Ends the turn, unless a clone has taken it: others read without waiting for this request.
+    pub fn give_up_turn(&self) {
+        drop(self.take_turn());
+    }
+
+    pub(super) fn take_turn(&self) -> Option<EntryTurn> {
+        self.turn.as_ref()?.take()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@
 //! - `weights`: a host without ONNX Runtime
 //! - `value_cache_reasons`: why values are not cached
 //! - `value_cache_claims`: processes that share a value cache
+//! - `shards`: `ls`, `pack` and `index`
 //! - `store_check`: stores that compare ETags before and after they authorize a request
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod it {
     mod outages;
     mod output_files;
     mod placement;
+    mod shards;
     mod store_check;
     mod table_faults;
     mod tables;

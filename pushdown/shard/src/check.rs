@@ -8,7 +8,12 @@ use crate::{MemberRange, ShardError, ShardFormat, name::quoted, tar, zip};
 /// # Errors
 /// [`ShardError::Mismatch`] for another member or other headers, [`ShardError::WrongLength`] if `header` is shorter or longer, and the
 /// error of the header itself if it is refused.
-pub fn check_entry(format: ShardFormat, header: &[u8], name: &str, range: &MemberRange) -> Result<(), ShardError> {
+pub fn check_entry(
+    format: ShardFormat,
+    header: &[u8],
+    name: &str,
+    range: &MemberRange,
+) -> Result<(), ShardError> {
     let (expected, length) = (u64::from(range.header_bytes()), header.len() as u64);
     if length != expected {
         return Err(ShardError::WrongLength {

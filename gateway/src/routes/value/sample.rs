@@ -39,7 +39,7 @@ pub(in crate::routes) struct OpenedSample {
 #[derive(Debug)]
 pub(super) enum Start {
     /// The object, whose first bytes have been read. The rest is still at the store.
-    Object(ObjectStream),
+    Object(Box<ObjectStream>),
     /// A value in the result cache.
     Cached(Box<CachedSample>),
     /// A computation that this request shares with others.
@@ -96,14 +96,14 @@ impl OpenedSample {
             length: Some(length),
             kind,
             timing,
-            start: Start::Object(ObjectStream {
+            start: Start::Object(Box::new(ObjectStream {
                 source,
                 sample: None,
                 length,
                 head,
                 body,
                 origin_time,
-            }),
+            })),
         })
     }
 
@@ -166,7 +166,7 @@ impl OpenedSample {
                 (Some(source), Some((sample, authorization))) => {
                     let (source, authorization) = (Arc::clone(source), authorization.clone());
                     let read = SourceRead::new(request.clone(), source.etag.clone(), sample.clone());
-                    share(source, FlightStart::Object(Box::new(stream)), authorization, read)
+                    share(source, FlightStart::Object(stream), authorization, read)
                 }
                 _ => Start::Object(stream),
             },
@@ -221,7 +221,7 @@ impl OpenedSample {
         let start = match self.start {
             Start::Object(stream) => {
                 let permit = services.memory.acquire(job.position.tenant(), bytes).await?;
-                AdmittedStart::Object(stream, permit)
+                AdmittedStart::Object(*stream, permit)
             }
             Start::Cached(cached) => return cached.admit(services, job, prepared, self.kind, timing).await,
             Start::Shared(shared) => return shared.admit(services, job, prepared, bytes, timing).await,

@@ -172,7 +172,9 @@ impl TarWalker {
             State::Content { .. } => "the rest of a content, padded to 512 bytes",
             // Its padding was skipped.
             State::Header if self.position > object_bytes => "the rest of a content, padded to 512 bytes",
-            State::Header if self.pending.is_empty() && self.headers.is_empty() => "a header, or two blocks of zeros",
+            State::Header if self.pending.is_empty() && self.headers.is_empty() => {
+                "a header, or two blocks of zeros"
+            }
             State::Header => "the rest of a header",
             State::Extension { .. } => "the rest of an extension header",
         };

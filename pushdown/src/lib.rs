@@ -40,6 +40,7 @@ pub use pushdown_core::{
     TableKind, TableLimits, Tensor, TensorKind, limits,
 };
 pub use pushdown_plan as plan;
+pub use pushdown_shard as shard;
 #[cfg(feature = "tables")]
 pub use pushdown_table::{Description, describe};
 pub use run::{PeakMemory, StepTiming};

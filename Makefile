@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
@@ -43,7 +43,7 @@ test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: al
 	@$(CARGO) test --locked --workspace --doc
 	@$(MAKE) --no-print-directory test-features
 
-test-crate: ## Test one crate alone, in seconds after a change (CRATE=core|image|model|plan|wire|table|exec|s3|client|cli|gateway)
+test-crate: ## Test one crate alone, in seconds after a change (CRATE=core|image|model|plan|shard|wire|table|exec|s3|client|cli|gateway)
 	@$(CARGO) test --locked -p pushdown-$(or $(CRATE),image)
 
 # Not the integration tests of the gateway and the command line: they would replace their binaries, with which other tests run.
@@ -89,7 +89,7 @@ test-suites: setup ## Run third-party S3 test suites directly and through the ga
 	@.venv/bin/python -m pytest -q tests/suites
 	@S3_TESTS=$(S3_TESTS) scripts/s3-suites.sh
 
-fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked, MAX_TIME=60 seconds)
+fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard, MAX_TIME=60 seconds)
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, dependencies, documentation, shell scripts, docker/
@@ -177,6 +177,10 @@ writers-text-arrow: ## Regenerate the text and Arrow files of many writers, and 
 golden-tiffs: ## Regenerate the golden TIFFs with Pillow, tifffile and imagecodecs
 	@scripts/setup.sh golden-tiffs
 	@.venv-golden-tiffs/bin/python scripts/golden_tiffs.py
+
+golden-shards: ## Regenerate the golden tars and zips with Python, GNU tar and Info-ZIP
+	@scripts/setup.sh golden-shards
+	@python3 scripts/golden_shards.py
 
 writers-parquet: ## Regenerate the Parquet files of many writers, and their expected contents
 	@scripts/setup.sh writers-parquet

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 allowed='
   pushdown-image>pushdown-core pushdown-model>pushdown-core pushdown-plan>pushdown-core pushdown-wire>pushdown-core pushdown-wire>pushdown-s3 pushdown-wire>pushdown-shard
   pushdown-table>pushdown-core pushdown-table>pushdown-wire
-  pushdown>pushdown-core pushdown>pushdown-image pushdown>pushdown-model pushdown>pushdown-plan pushdown>pushdown-table pushdown>pushdown-wire
+  pushdown>pushdown-core pushdown>pushdown-image pushdown>pushdown-model pushdown>pushdown-plan pushdown>pushdown-shard pushdown>pushdown-table pushdown>pushdown-wire
   pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit
   pushdown-cli>pushdown pushdown-cli>pushdown-client
   pushdown-client>pushdown pushdown-client>pushdown-exec pushdown-client>pushdown-s3

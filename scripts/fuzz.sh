@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked [SECONDS]
+# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard [SECONDS]
 # Starts from the files of the test kit and writes failing inputs to fuzz/artifacts. Only our own crates have coverage counters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,7 +19,8 @@ case $target in
   jpeg) files=(testkit/fixtures/*/*.jpg) ;;
   auth) binary=fuzz-auth files=() ;;
   chunked) binary=fuzz-chunked files=() ;;
-  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg, auth or chunked, found \`$target\`" >&2; exit 2 ;;
+  shard) binary=fuzz-shard files=() ;;
+  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg, auth, chunked or shard, found \`$target\`" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
 # The first byte selects the query: each file is a seed for each of the eight.
@@ -33,6 +34,16 @@ if [ "$target" = chunked ]; then
   for mode in 0 1 2; do
     printf '%b' "\\x0$mode\\x05\\x00\\x005\\r\\nhello\\r\\n3\\r\\nabc\\r\\n0\\r\\nx-amz-checksum-crc32:AAAAAA==\\r\\n\\r\\n" >"$corpus/trailer.$mode"
     printf '%b' "\\x0$mode\\x05\\x00\\x005\\r\\nhello\\r\\n0\\r\\n\\r\\n" >"$corpus/no-trailer.$mode"
+  done
+fi
+# The first byte chooses the format, and whether checksums are mended, the second one the size of pieces.
+if [ "$target" = shard ]; then
+  for file in pushdown/shard/tests/golden/*.{tar,zip}; do
+    choices=(0 2)
+    [ "${file##*.}" = tar ] || choices=(1)
+    for choice in "${choices[@]}"; do
+      { printf '%b' "\\x0$choice\\x40"; cat "$file"; } >"$corpus/$(basename "$file").$choice"
+    done
   done
 fi
 # Three bytes choose the reading that is signed, and a change. The dollar sign becomes the signature.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|python|python-torch|wheels|lint]
+# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|python|python-torch|wheels|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -12,6 +12,7 @@ case "$selection" in
   test | bench | e2e) packages+=(nginx-light) ;;
   bench-python) packages+=(curl) ;;
   golden-images) packages+=(libjpeg-turbo-progs) ;;
+  golden-shards) packages+=(zip) ;;
   writers-text-arrow) packages+=(pigz tabix zstd) ;;
 esac
 # Debian packages venv separately from Python.
@@ -69,9 +70,10 @@ case "$selection" in
     ;;
   writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
   e2e-torch | e2e-tf) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
+  golden-shards) ;;
   suites)
     venv .venv scripts/requirements/test.txt
     venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, python, python-torch, wheels, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, python, python-torch, wheels, lint"; exit 2 ;;
 esac

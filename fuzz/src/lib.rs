@@ -1,12 +1,13 @@
 //! Properties of any bytes that are read as a table: the result is a table or an error, and the same table however it is read
-//! (law 1). The same for images. The first byte of an input selects the query, the rest is the object. Also heads of requests and bodies
-//! of uploads, which the gateway verifies.
+//! (law 1). The same for images. The first byte of an input selects the query, the rest is the object. Also shards, whose members
+//! do not depend on how they are read, and heads of requests and bodies of uploads, which the gateway verifies.
 #![expect(clippy::panic, reason = "a fuzz target reports a defect by a panic")]
 
 mod auth;
 mod chunked;
 mod image;
 mod remote;
+mod shard;
 
 use std::sync::{Arc, LazyLock};
 
@@ -22,6 +23,7 @@ pub use auth::auth;
 pub use chunked::chunked;
 pub use image::image;
 use remote::RemoteObject;
+pub use shard::shard;
 
 /// Queries for Parquet objects. Column names are those of the files in `testkit/fixtures/tables`.
 const PARQUET_QUERIES: [&str; 8] = [

@@ -101,6 +101,36 @@ fn text_of_any_bytes() {
 }
 
 #[test]
+fn shards_of_any_bytes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../pushdown/shard/tests/golden");
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().unwrap() != "json")
+        .collect();
+    files.sort();
+    let mut members = 0;
+    for (index, path) in files.iter().enumerate() {
+        let seed = fs::read(path).unwrap();
+        let choices: &[u8] = if path.extension().unwrap() == "tar" {
+            &[0, 2]
+        } else {
+            &[1]
+        };
+        for choice in choices {
+            members += shard::check(&[&[*choice, 40][..], &seed].concat());
+            for mutation in 0..4 * MUTATIONS {
+                let mut random = Random(((index as u64) << 32 | u64::from(*choice) << 16 | mutation) * 2 + 1);
+                random.below(1);
+                let size = u8::try_from(random.below(256)).unwrap();
+                members += shard::check(&[&[*choice, size][..], &mutated(&seed, &mut random)].concat());
+            }
+        }
+    }
+    assert!(members > 1000, "{members}");
+}
+
+#[test]
 fn chunked_of_any_bytes() {
     let trailer = "x-amz-checksum-crc32:AAAAAA==\r\n";
     let seeds = [

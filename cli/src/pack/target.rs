@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use pushdown::shard::ShardFormat;
 use pushdown_client::{Store, Upload};
 
 use crate::{

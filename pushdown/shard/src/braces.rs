@@ -11,8 +11,8 @@ const MAX_DEPTH: usize = 8;
 /// Most digits of the ends of a range.
 const MAX_DIGITS: usize = 18;
 
-/// Expands braces: `{000..120}` is each number of a range, with as many digits, and `{a,b}` each of a list. A range may have a step,
-/// `{0..100..10}`, run downwards, and be of letters. Lists may contain braces. The result is in the order of a shell.
+/// Expands braces: `{000..120}` is each number of a range, with as many digits, and `{a,b}` each of a list. A range may have a
+/// step, `{0..100..10}`, run downwards, and be of letters. Lists may contain braces. The result is in the order of a shell.
 ///
 /// ```
 /// let keys = pushdown_shard::expand_braces("{train,val}-{08..10}.tar")?;

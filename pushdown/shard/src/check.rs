@@ -2,12 +2,12 @@
 
 use crate::{MemberRange, ShardError, ShardFormat, name::quoted, tar, zip};
 
-/// Checks the bytes before a content: `header` are the first [`MemberRange::header_bytes`] bytes of a member's entry. They have to be
-/// complete, valid headers of a stored file with this name and size, and no more.
+/// Checks the bytes before a content: `header` are the first [`MemberRange::header_bytes`] bytes of a member's entry. They have
+/// to be complete, valid headers of a stored file with this name and size, and no more.
 ///
 /// # Errors
-/// [`ShardError::Mismatch`] for another member or other headers, [`ShardError::WrongLength`] if `header` is shorter or longer, and the
-/// error of the header itself if it is refused.
+/// [`ShardError::Mismatch`] for another member or other headers, [`ShardError::WrongLength`] if `header` is shorter or longer,
+/// and the error of the header itself if it is refused.
 pub fn check_entry(
     format: ShardFormat,
     header: &[u8],

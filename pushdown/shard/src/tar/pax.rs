@@ -40,7 +40,7 @@ impl Pax {
                 }
                 b"size" => {
                     let size = decimal(record.value).ok_or_else(|| {
-                        invalid("expected a size in decimal digits in the pax record, found other bytes")
+                        invalid("expected a size in decimal digits, below 2^64, in the pax record")
                     })?;
                     if pax.size.replace(size).is_some() {
                         return Err(invalid("expected one pax record of the size, found two"));

@@ -104,9 +104,9 @@ impl TarWalker {
         Ok(())
     }
 
-    /// Number of bytes from [`position`](Self::position) on that need not be passed: the rest of a content and its padding. They may
-    /// reach beyond the end of a shard with a wrong size; [`finish`](Self::finish) then names the member. After the end marker they
-    /// are all bytes.
+    /// Number of bytes from [`position`](Self::position) on that need not be passed: the rest of a content and its padding. They
+    /// may reach beyond the end of a shard with a wrong size; [`finish`](Self::finish) then names the member. After the end
+    /// marker they are all bytes.
     pub const fn skippable(&self) -> u64 {
         match self.state {
             State::Content { left } => left,
@@ -153,8 +153,8 @@ impl TarWalker {
     /// Ends the walk of a shard of `object_bytes` bytes, and returns the members that have not been taken.
     ///
     /// # Errors
-    /// [`ShardError::BeyondEnd`] if the content of a member ends later than the shard, and [`ShardError::Truncated`] if anything else
-    /// is missing before the end marker.
+    /// [`ShardError::BeyondEnd`] if the content of a member ends later than the shard, and [`ShardError::Truncated`] if anything
+    /// else is missing before the end marker.
     pub fn finish(self, object_bytes: u64) -> Result<Vec<Member>, ShardError> {
         if let Some(last) = &self.last
             && last.range.content().end > object_bytes

@@ -55,12 +55,13 @@ impl<W: io::Write> TarWriter<W> {
         Ok(range)
     }
 
-    /// Writes the header of a member, whose content of `size` bytes is to follow by [`write_content`](Self::write_content). Returns
-    /// where it is.
+    /// Writes the header of a member, whose content of `size` bytes is to follow by [`write_content`](Self::write_content).
+    /// Returns where it is.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] with a [`ShardError`] if a member cannot have this name or another one has it, or if the content
-    /// of the last member is not complete. Nothing has been written then. Other errors are those of the writer underneath.
+    /// [`io::ErrorKind::InvalidInput`] with a [`ShardError`] if a member cannot have this name or another one has it, or if the
+    /// content of the last member is not complete. Nothing has been written then. Other errors are those of the writer
+    /// underneath.
     pub fn start(&mut self, name: &str, size: u64) -> io::Result<MemberRange> {
         self.check_complete()?;
         check_name(name).map_err(invalid_input)?;
@@ -106,8 +107,8 @@ impl<W: io::Write> TarWriter<W> {
     /// Writes the next bytes of the content of the member that was started last.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidInput`] for more bytes than were announced, of which none has been written then. Other errors are those
-    /// of the writer underneath.
+    /// [`io::ErrorKind::InvalidInput`] for more bytes than were announced, of which none has been written then. Other errors are
+    /// those of the writer underneath.
     pub fn write_content(&mut self, bytes: &[u8]) -> io::Result<()> {
         let left = self.left.checked_sub(bytes.len() as u64);
         let left = left.ok_or_else(|| {

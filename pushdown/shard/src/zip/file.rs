@@ -45,7 +45,8 @@ pub(super) struct StoredFile<'a> {
 // === impl File ===
 
 impl<'a> File<'a> {
-    /// The stored file of this record, which begins at byte `at` and has this offset of the local header. An error for anything else.
+    /// The stored file of this record, which begins at byte `at` and has this offset of the local header. An error for anything
+    /// else.
     pub(super) fn stored(&self, at: u64, offset: u32) -> Result<StoredFile<'a>, ShardError> {
         let name = self.stored_name(at)?;
         let invalid = |reason: &str| ShardError::InvalidHeader {
@@ -81,7 +82,7 @@ impl<'a> File<'a> {
         } else if !self.is_name_unambiguous() {
             Err(ShardError::InvalidName {
                 name: quoted(self.name),
-                reason: "expected ASCII, or a mark that the name is UTF-8",
+                reason: "expected a name that is ASCII or marked as UTF-8, and no other one in the extra fields",
             })
         } else {
             checked_name(self.name)

@@ -12,6 +12,7 @@ mod keys_file;
 mod leaks;
 mod lies;
 mod max_age;
+mod members;
 mod models;
 mod operations;
 mod own_keys;

@@ -53,6 +53,12 @@ impl Shard {
         Self::new((0..count).map(photo).collect())
     }
 
+    /// The same of photos that take so long to decode that values are worth caching.
+    fn of_large_photos(count: u32) -> Result<Self> {
+        let photo = |number| (format!("{number:03}.jpg"), photo(600 + number, 400, "jpeg"));
+        Self::new((0..count).map(photo).collect())
+    }
+
     /// The bytes of the entry of a member with a plain header.
     fn entry_of(&self, index: usize) -> Result<std::ops::Range<usize>> {
         let entry = self.members.get(index).context("no such member")?.range.entry();

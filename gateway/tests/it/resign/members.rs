@@ -67,7 +67,8 @@ impl Lab {
         let keys_file = KeysFile::new(&blocks)?;
         let gateway = launch(relay.address(), &store.keys, &keys_file, flags)?;
         let (mut writer, mut members) = (TarWriter::new(Vec::new()), Vec::new());
-        for (number, photo) in photos()?.into_values().take(3).enumerate() {
+        let photos = photos()?.into_iter().filter(|(name, _)| name.contains("_large"));
+        for (number, (_, photo)) in photos.take(3).enumerate() {
             for (extension, content) in [("cls", number.to_string().into_bytes()), ("img", photo)] {
                 let name = format!("{number}.{extension}");
                 let range = writer.append(&name, &content)?;

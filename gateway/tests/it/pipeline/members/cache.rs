@@ -27,7 +27,7 @@ fn warm(lab: &ShardLab, member: &Member) -> Result<()> {
 
 #[test]
 fn each_member_has_a_cached_value_of_its_own() -> Result<()> {
-    let lab = ShardLab::new(Shard::of_photos(4)?, &[MEMORY])?;
+    let lab = ShardLab::new(Shard::of_large_photos(4)?, &[MEMORY])?;
     for member in &lab.shard.members {
         warm(&lab, member)?;
     }
@@ -57,7 +57,7 @@ fn each_member_has_a_cached_value_of_its_own() -> Result<()> {
 
 #[test]
 fn a_cached_member_is_only_for_whom_the_store_authorizes() -> Result<()> {
-    let lab = ShardLab::new(Shard::of_photos(4)?, &[MEMORY])?;
+    let lab = ShardLab::new(Shard::of_large_photos(4)?, &[MEMORY])?;
     let member = &lab.shard.members[0];
     warm(&lab, member)?;
     lab.store.forbid("adversary", PATH);
@@ -121,7 +121,7 @@ fn a_member_that_many_ask_for_is_read_and_computed_once() -> Result<()> {
 /// The authorization of a signed target covers all members of its shard.
 #[test]
 fn a_remembered_authorization_covers_all_members() -> Result<()> {
-    let lab = ShardLab::new(Shard::of_photos(4)?, &[MEMORY, "--auth-cache-ttl=60s"])?;
+    let lab = ShardLab::new(Shard::of_large_photos(4)?, &[MEMORY, "--auth-cache-ttl=60s"])?;
     for member in &lab.shard.members {
         warm(&lab, member)?;
     }

@@ -12,7 +12,7 @@ fn groups() -> Result<Shard> {
     let mut contents = Vec::new();
     for number in 0..GROUPS {
         contents.push((format!("{number}.cls"), number.to_string().into_bytes()));
-        contents.push((format!("{number}.jpg"), photo(80 + number, 60, "jpeg")));
+        contents.push((format!("{number}.jpg"), photo(600 + number, 400, "jpeg")));
         match number {
             0 => {}
             2 => contents.push((format!("{number}.txt"), Vec::new())),
@@ -128,7 +128,7 @@ fn the_bytes_of_columns_are_bounded() -> Result<()> {
     let [bin, jpg, cls] = &lab.shard.members[..] else {
         anyhow::bail!("three members");
     };
-    let photos = vec![jpg.clone(); 4];
+    let photos = vec![jpg.clone(); 2];
     let mut request = lab.request(SHORT, &photos)?;
     request.columns = vec!["bin".to_owned()];
     for sample in &mut request.samples {

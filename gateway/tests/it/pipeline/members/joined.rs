@@ -82,7 +82,7 @@ fn a_row_that_fails_leaves_the_rest_to_others() -> Result<()> {
 
 #[test]
 fn a_cached_row_is_skipped() -> Result<()> {
-    let lab = ShardLab::new(Shard::of_photos(8)?, &["--cache-memory=64MiB"])?;
+    let lab = ShardLab::new(Shard::of_large_photos(6)?, &["--cache-memory=64MiB"])?;
     for _ in 0..5 {
         lab.get(&lab.shard.members[3])?;
     }

@@ -31,6 +31,7 @@ struct State {
     /// Access keys and paths.
     forbidden: HashSet<(String, String)>,
     ignores_conditions: bool,
+    supports_ranges: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -91,6 +92,11 @@ impl PolicyStore {
     /// From now on answers 200 whatever the condition.
     pub fn ignore_conditions(&self) {
         self.state.lock().ignores_conditions = true;
+    }
+
+    /// From now on answers `Range`, and evaluates `If-Match` unless conditions are ignored.
+    pub fn support_ranges(&self) {
+        self.state.lock().supports_ranges = true;
     }
 
     /// Stops sending objects at their half, or goes on.
@@ -158,16 +164,45 @@ fn answer(exchange: &mut Exchange, policy: &Mutex<State>, sending: &Sending) -> 
     } else {
         format!("ETag: {etag}\r\n")
     };
-    let is_conditional = !state.ignores_conditions;
+    let (is_conditional, supports_ranges) = (!state.ignores_conditions, state.supports_ranges);
     drop(state);
+    if is_conditional && supports_ranges && header("if-match").is_some_and(|required| required != etag) {
+        sending.count(412);
+        return exchange.answer(
+            "412 Precondition Failed",
+            "<Error><Code>PreconditionFailed</Code></Error>",
+        );
+    }
     if is_conditional && header("if-none-match") == Some(etag) {
         sending.count(304);
         return exchange.send(format!("HTTP/1.1 304 Not Modified\r\n{etag_line}\r\n"));
     }
-    sending.count(200);
-    let length = body.len();
+    let (total, range) = (body.len(), header("range").filter(|_| supports_ranges));
+    let Some(range) = range else {
+        sending.count(200);
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {total}\r\n{etag_line}{headers}\r\n"
+        ))?;
+        return sending.send(exchange, &body);
+    };
+    let bounds = range
+        .strip_prefix("bytes=")
+        .and_then(|range| range.split_once('-'));
+    let bounds = bounds.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    let Some((first, last)) = bounds.filter(|(first, last): &(usize, usize)| first <= last && *first < total)
+    else {
+        sending.count(416);
+        return exchange.answer(
+            "416 Range Not Satisfiable",
+            "<Error><Code>InvalidRange</Code></Error>",
+        );
+    };
+    let last = last.min(total - 1);
+    sending.count(206);
     exchange.send(format!(
-        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{etag_line}{headers}\r\n"
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: {}\r\nContent-Range: bytes {first}-{last}/{total}\r\n\
+         {etag_line}{headers}\r\n",
+        last - first + 1
     ))?;
-    sending.send(exchange, &body)
+    sending.send(exchange, &body[first..=last])
 }

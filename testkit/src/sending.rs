@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 /// What a store has sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Answers with the status 200.
+    /// Answers with the status 200 or 206.
     pub objects: usize,
     /// Answers with the status 304.
     pub not_modified: usize,
@@ -62,7 +62,7 @@ impl Sending {
     pub(crate) fn count(&self, status: u16) {
         let sent = &mut self.0.0.lock().sent;
         match status {
-            200 => sent.objects += 1,
+            200 | 206 => sent.objects += 1,
             304 => sent.not_modified += 1,
             _ => sent.refused += 1,
         }

@@ -71,7 +71,7 @@ fn forward(exchange: &mut Exchange, answer: &Response, sending: &Sending) -> io:
         head.extend(["Content-Length: ", &length.to_string(), "\r\n"]);
     }
     exchange.send(head + "\r\n")?;
-    if answer.status != 200 {
+    if !matches!(answer.status, 200 | 206) {
         return exchange.send(&answer.body);
     }
     sending.send(exchange, &answer.body)

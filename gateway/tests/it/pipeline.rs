@@ -7,6 +7,7 @@ mod batch;
 mod batch_bodies;
 mod cache;
 mod external_models;
+mod members;
 mod micro_batches;
 mod model_failures;
 mod model_memory;

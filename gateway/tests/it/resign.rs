@@ -13,6 +13,7 @@ mod late_refusals;
 mod leaks;
 mod lies;
 mod max_age;
+mod members;
 mod models;
 mod operations;
 mod own_keys;

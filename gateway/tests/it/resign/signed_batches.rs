@@ -41,7 +41,7 @@ fn sha256(body: &[u8]) -> String {
     hex::encode(Sha256::digest(body))
 }
 
-fn rows(answer: Response) -> Result<Vec<Row>> {
+pub(super) fn rows(answer: Response) -> Result<Vec<Row>> {
     ensure!(answer.status == 200, "{}", answer.text());
     let mut reader = BatchReader::new(pushdown::Limits::default());
     let rows = reader.push(answer.body.into())?;
@@ -133,7 +133,10 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     let keys_file = KeysFile::new(&[key_block(&trainer(), "gateway", &[EVERYTHING])])?;
     let resign = launch(origin.address(), &identity(), &keys_file, &[])?;
     let forward = gateway_for(&origin, &[])?;
-    for (gateway, features) in [(&resign, "families, signed-batches"), (&forward, "families")] {
+    for (gateway, features) in [
+        (&resign, "families, members, signed-batches"),
+        (&forward, "families, members"),
+    ] {
         let client = Client::new(&trainer(), gateway.listen());
         // An error lists them, too.
         let answer = client.call("HEAD", "/_pushdown/v1/models")?;

@@ -136,7 +136,7 @@ pub(super) fn checked_extension_bytes(size: u64, offset: u64) -> Result<usize, S
         .ok()
         .filter(|bytes| *bytes <= MAX_EXTENSION_BYTES)
         .and_then(|bytes| usize::try_from(bytes).ok())
-        .ok_or(ShardError::TooLarge {
+        .ok_or_else(|| ShardError::TooLarge {
             what: "bytes of an extension header",
             limit: u64::from(MAX_EXTENSION_BYTES),
             offset,

@@ -301,7 +301,7 @@ impl TarWalker {
         let range = member.range;
         let left = range.size().checked_next_multiple_of(BLOCK as u64);
         let left = left.filter(|left| range.content().start.checked_add(*left).is_some());
-        let left = left.ok_or(ShardError::InvalidRange {
+        let left = left.ok_or_else(|| ShardError::InvalidRange {
             offset: range.offset(),
             header_bytes: range.header_bytes(),
             size: range.size(),

@@ -122,7 +122,8 @@ fn check_changes(format: ShardFormat, shard: &[u8], index: Index, change: u64) -
     };
     let check = |header: &[u8], name: &str, range| check_entry(format, header, name, &range);
     // Another name or size.
-    prop_assert!(check(&head, &format!("{name}x"), range).is_err());
+    let longer = format!("{name}x");
+    prop_assert!(check(&head, &longer, range).is_err());
     prop_assert!(check(&head, &name.chars().skip(1).collect::<String>(), range).is_err());
     for size in [range.size() + change, range.size().wrapping_sub(change)] {
         if let Ok(range) = MemberRange::new(range.offset(), range.header_bytes(), size) {

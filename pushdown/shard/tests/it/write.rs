@@ -38,7 +38,7 @@ pub(crate) fn with_content(header: &tar::Header, content: &[u8]) -> Vec<u8> {
 pub(crate) fn pax(kind: u8, records: &[(&str, &str)]) -> Vec<u8> {
     let records = records.iter().map(|(key, value)| {
         let others = key.len() + value.len() + 3;
-        let length = (others..).find(|length| others + length.to_string().len() == *length);
+        let length = (others..others + 32).find(|length| others + length.to_string().len() == *length);
         format!("{} {key}={value}\n", length.unwrap())
     });
     tar_entry("pax", kind, records.collect::<Vec<_>>().concat().as_bytes())
@@ -99,7 +99,7 @@ impl Zip {
             // Comment, disk and internal attributes.
             zip.put(&[0; 6]);
             zip.put(&(file.mode << 16).to_le_bytes());
-            let offset = file.offset.unwrap_or(u32::try_from(local).unwrap());
+            let offset = file.offset.unwrap_or_else(|| u32::try_from(local).unwrap());
             zip.put(&offset.to_le_bytes());
             zip.put(&file.name);
             zip.put(&file.extra);

@@ -141,7 +141,7 @@ fn a_remembered_authorization_covers_all_members() -> Result<()> {
         ensure!(origin(&answer)? == "memory");
         Ok(())
     };
-    let (_, cost) = lab.cost(|| lab.shard.members.iter().try_for_each(get))?;
+    let ((), cost) = lab.cost(|| lab.shard.members.iter().try_for_each(get))?;
     assert_eq!(cost, 1, "the store is asked once");
     // Another target is the store's to judge.
     lab.store.forbid("first", PATH);

@@ -132,11 +132,13 @@ fn an_index_has_the_members_of_all_shards() {
         let found = usize::try_from(found.start).unwrap()..usize::try_from(found.end).unwrap();
         assert!(world.objects[key][found] == content[..], "{key} {name}");
     }
-    let etags: Vec<_> = listed
-        .iter()
-        .map(|shard| (shard.key, shard.etag.unwrap()))
-        .collect();
-    assert_eq!(index.shards().collect::<Vec<_>>(), etags);
+    let keys: Vec<_> = index.shards().map(|(key, _)| key).collect();
+    assert_eq!(keys, ["a.tar", "b.zip", "c.tar"]);
+    assert!(
+        index
+            .shards()
+            .all(|(_, etag)| etag.starts_with('"') && etag.len() > 2)
+    );
 
     let steps = steps.into_inner();
     let last = IndexProgress {

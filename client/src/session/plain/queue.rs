@@ -88,13 +88,13 @@ impl<'a> PlainQueue<'a> {
     }
 
     fn is_joined(&self, joined: &VecDeque<Part>, last: &Part, next: &Part) -> bool {
-        let end = next.range.map(|range| range.entry().end);
-        let bytes = joined_range(joined)
-            .zip(end)
-            .map(|(range, end)| end - range.start);
+        let bytes = || {
+            let end = next.range?.entry().end;
+            end.checked_sub(joined_range(joined)?.start)
+        };
         self.objects.shard_number(last.index) == self.objects.shard_number(next.index)
             && next.is_near(last)
-            && bytes.is_some_and(|bytes| bytes <= self.max_joined_bytes)
+            && bytes().is_some_and(|bytes| bytes <= self.max_joined_bytes)
     }
 }
 

@@ -67,7 +67,7 @@ fn a_row_that_fails_leaves_the_rest_to_others() -> Result<()> {
     let (rows, cost) = lab.cost(|| lab.rows(&lab.request(SHORT, &members)?))?;
     let mut expected = vec![""; 8];
     expected[2] = "UndecodableObject";
-    expected[5] = "EntityTooLarge";
+    expected[5] = "UndecodableObject";
     expected[6] = "InvalidShard";
     assert_eq!(codes(&rows), expected);
     for (row, member) in rows.iter().zip(&members) {

@@ -86,7 +86,10 @@ fn is_equal(shown: &str, text: &str, is_float: bool) -> bool {
         let (shown, value) = (shown.parse::<f64>().unwrap(), text.parse::<f64>().unwrap());
         let is_nearest = shown.to_bits() == value.to_bits() || (shown.is_nan() && value.is_nan());
         let is_number = text.contains(|byte: char| byte.is_ascii_digit());
-        return is_nearest && (!is_number || (value != 0.0 && value.abs() < 9_007_199_254_740_992.0));
+        // The shortest digits of a large number can differ from those of its text, although it is exact.
+        let is_exact = decimal(&format!("{shown:.0}")) == decimal(text);
+        let is_rounded = value != 0.0 && value.abs() < 9_007_199_254_740_992.0;
+        return is_nearest && (!is_number || is_exact || is_rounded);
     }
     displayed_time(shown) == displayed_time(text)
 }

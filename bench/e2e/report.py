@@ -89,8 +89,9 @@ memory has an aim of CPU of store and gateway: {_aims()}. Values of tf.data
 service are shared by its own cache; its trainers can skip samples and repeat others.
 
 Data loaders of others that run as documented, `webdataset-pil` and `datasets`, deliver the same tensors as ours. Ours has to
-deliver {trainer_rules.MIN_RATIO} times their samples per CPU second of the trainer, workers included, also if it reads plainly. The
-table of layouts has rates of `auto`, those to loose objects from independent rounds.
+deliver {trainer_rules.MIN_RATIO} times their samples per CPU second of the trainer, workers included, also if it reads plainly. All
+are warm: their epochs include neither start nor listing. The table of layouts has rates of `auto`; those to loose objects are
+from independent rounds.
 
 A later epoch with all values in the memory of the result cache has to fill {cache_rules.MIN_LINK_RATIO} of a shaped link, by
 bytes on the wire. Hits per sample have to reach {cache_rules.MIN_HITS_TO_ANNOUNCED} of the cached ratio that the gateway announced.

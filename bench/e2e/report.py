@@ -10,7 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 
-from . import accuracy, cache_rules, intervals, later_epoch, measures, overview, published, sharing, stats, text
+from . import accuracy, cache_rules, intervals, later_epoch, layouts, measures, overview, published, sharing, stats, text, trainer_rules
 from .results import TIERS, UNBOUND, Arm, Bound, Cell, Environment, Results, Scenario, Verdict
 
 RULES = {
@@ -27,13 +27,14 @@ RULES = {
     "jobs-cpu": "CPU seconds of one job without a cache to those of all jobs",
     "later-cpu": "CPU seconds of store and gateway in the first epoch to its own",
     "hit-cpu": "aim of CPU of store and gateway per hit to its own",
+    "trainer-cpu": "samples per CPU second of the trainer to those of a loader of others",
     "link": "rate on the wire to that of the link",
     "hits": "hits per sample to the announced cached ratio",
     "repeat": "A/A",
 }
 MEASURES = {"seconds": "", "cpu": ", by CPU seconds", "wire": "", "store": "", "values": ""}
 # Rules that name their measure.
-CPU_RULES = ("rival-cpu", "jobs-cpu", "later-cpu", "hit-cpu")
+CPU_RULES = ("rival-cpu", "jobs-cpu", "later-cpu", "hit-cpu", "trainer-cpu")
 # Rules that do not compare with another arm.
 ARMLESS_RULES = ("bound", "simulator", "hit-cpu")
 COLUMNS = [
@@ -86,6 +87,11 @@ Jobs that share values of a result cache are compared with one job without a cac
 one job, a later epoch may need a tenth of the CPU seconds of store and gateway, where a model computes the features. A hit from
 memory has an aim of CPU of store and gateway: {_aims()}. Values of tf.data
 service are shared by its own cache; its trainers can skip samples and repeat others.
+
+Data loaders of others that run as documented, `webdataset-pil` and `datasets`, deliver the same tensors as ours. Ours has to
+deliver {trainer_rules.MIN_RATIO} times their samples per CPU second of the trainer, workers included, also if it reads plainly. All
+are warm: their epochs include neither start nor listing. The table of layouts has rates of `auto`; those to loose objects are
+from independent rounds.
 
 A later epoch with all values in the memory of the result cache has to fill {cache_rules.MIN_LINK_RATIO} of a shaped link, by
 bytes on the wire. Hits per sample have to reach {cache_rules.MIN_HITS_TO_ANNOUNCED} of the cached ratio that the gateway announced.
@@ -182,6 +188,7 @@ def _scenario(scenario: Scenario, environment: Environment) -> list[str]:
     lines = [f"## {scenario.title}", "", _command(environment, scenario.name) + duration]
     if scenario.error or scenario.skip_reason:
         lines += ["", f"Incomplete: {' '.join((scenario.error or scenario.skip_reason).split())}"]
+    lines += layouts.section(scenario.cells)
     for cell in scenario.cells:
         lines += ["", *_cell(cell)]
     settings = json.dumps(scenario.settings, indent=1, ensure_ascii=False)

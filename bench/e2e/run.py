@@ -16,12 +16,26 @@ from tqdm import tqdm
 
 from . import arms, guard, machine, plots, report, results, stats
 from .data import StoredData
-from .kinds import RunContext, bounds, forward, growth, qualifying, read, scans, second_epoch, sharing, table, tenants, transfer
+from .kinds import (
+    RunContext,
+    bounds,
+    forward,
+    growth,
+    layouts,
+    qualifying,
+    read,
+    scans,
+    second_epoch,
+    sharing,
+    table,
+    tenants,
+    transfer,
+)
 from .scenario import Scenario, ScenarioError, load_all, needs_shaping, open_link_variant
 from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
-KINDS |= {"transfer": transfer, "sharing": sharing, "second-epoch": second_epoch}
+KINDS |= {"transfer": transfer, "sharing": sharing, "second-epoch": second_epoch, "layouts": layouts}
 # Kinds that restart the gateway with other flags.
 RESTARTING_KINDS = ("sharing", "second-epoch")
 PROGRAMS = (
@@ -143,6 +157,8 @@ def skip_reason(scenario: Scenario, options: Options, link: links.Links) -> str:
     """Why a scenario cannot be measured on this machine; empty if it can."""
     if options.has_external_store and (reason := missing_requirement(scenario, options)):
         return reason
+    if scenario.kind == "layouts" and (reason := layouts.unavailable_reason()):
+        return reason
     if link.reason and needs_shaping(scenario):
         variant = open_link_variant(scenario, load_all())
         hint = f"; {variant.name}, which measures the same over an open link, runs instead" if variant else ""
@@ -171,7 +187,7 @@ def missing_requirement(scenario: Scenario, options: Options) -> str:
 
 def trial_count(scenario: Scenario) -> int:
     """The approximate number of trials, for the progress bar."""
-    rows = len(scenario.sizes) or 1
+    rows = len(scenario.sizes or scenario.layouts) or 1
     growing = len(scenario.connections) if scenario.kind == "growth" else 0
     usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2}
     of_kind = len(scenario.arms) or usual[scenario.kind]

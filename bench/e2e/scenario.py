@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "scenarios"
-KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch")
+KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch", "layouts")
 # Kinds that require a pipeline, and kinds that require arms.
-PIPELINE_KINDS = ("read", "tenants", "growth", "sharing", "second-epoch")
-ARM_KINDS = ("read", "tenants", "table", "sharing", "second-epoch")
+PIPELINE_KINDS = ("read", "layouts", "tenants", "growth", "sharing", "second-epoch")
+ARM_KINDS = ("read", "layouts", "tenants", "table", "sharing", "second-epoch")
+# Layouts at rest of the kind `layouts`, with their names in cells.
+LAYOUTS = {"objects": "loose objects", "shards": "tar shards", "image-column": "image column"}
 OPEN = float("inf")
 LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>B|Mbit/s)|open")
 
@@ -67,6 +69,8 @@ class Scenario:
     samples: int = 200
     pipeline: str = ""
     arms: tuple[str, ...] = ()
+    # Of the kind `layouts`: one cell each.
+    layouts: tuple[str, ...] = ()
     links: tuple[str, ...] = ("open",)
     latency_ms: float = 0.0
     batch_size: int = 32
@@ -91,6 +95,7 @@ class Scenario:
 
     def __post_init__(self) -> None:
         unpaired = [name for name in self.arms if repeated_arm(name) not in (None, *self.arms)]
+        unknown = [name for name in self.layouts if name not in LAYOUTS]
         checks = [
             (self.kind in KINDS, f"kind: expected one of {', '.join(KINDS)}, found {self.kind!r}"),
             (self.samples > 0, "samples: expected more than 0"),
@@ -104,6 +109,8 @@ class Scenario:
             (self.max_later_cpu_ratio >= 0, "max_later_cpu_ratio: expected 0 or more"),
             (self.kind not in PIPELINE_KINDS or self.pipeline, f"pipeline: expected one for the kind {self.kind}, found none"),
             (self.kind not in ARM_KINDS or self.arms, f"arms: expected some for the kind {self.kind}, found none"),
+            (self.kind != "layouts" or self.layouts, "layouts: expected some for the kind layouts, found none"),
+            (not unknown, f"layouts: expected some of {', '.join(LAYOUTS)}, found {', '.join(unknown)}"),
             (not unpaired, f"arms: {', '.join(unpaired)} repeats an arm that is not in the list"),
         ]
         for holds, problem in checks:

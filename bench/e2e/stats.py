@@ -16,6 +16,8 @@ A ratio above 1 is always good for the judged arm. The rules, by the arm that th
   `jobs-cpu`: CPU seconds of that job on all tiers to those of four jobs; informational. `later-cpu`: CPU seconds of store and
   gateway per sample in the first epoch to those in a later one. The cell has the requirements, since they differ by pipeline.
 - `hit-cpu` (`revalidated`, `remembered`): the aim of CPU seconds of store and gateway per hit to its own: 1.
+- `trainer-cpu` (`plain` and `auto`, beside a data loader of others as documented): CPU seconds of the host per sample of that loader
+  to its own: 1.5.
 - `link` (`memory` over a shaped link): bits per second on the wire to the link's rate: 0.9. `hits` (all arms of a later epoch): hits
   per sample, relative to the cached ratio that the gateway announced: 0.97.
 - `repeat`: the baseline, or the arm in the name, against itself (A/A): a tie, unless the whole interval is more than 3 % from 1.
@@ -32,7 +34,7 @@ CPU seconds for the same work. A verdict is also void if nothing could be measur
 import statistics
 from dataclasses import replace
 
-from . import cache_rules
+from . import cache_rules, trainer_rules
 from .intervals import MIN_BOOTSTRAP_ROUNDS, MIN_ROUNDS, Interval, interval, paired, range_confidence
 from .measures import (
     AHEAD_MEASURES,
@@ -145,7 +147,8 @@ def verdicts(cell: Cell) -> list[Verdict]:
             rates = [1 / each for each in measurements(arm, seconds_per_sample) if each > 0]
             ratio = interval([rate / cell.bound.samples_per_second for rate in rates])
             verdicts.append(_judge(cell, "bound", name, cell.bound.limited_by, "seconds", MIN_RATIO_TO_BOUND, ratio))
-    return verdicts + _simulator_verdicts(cell) + _repeat_verdict(cell) + cache_rules.verdicts(cell, _judge)
+    of_modules = trainer_rules.verdicts(cell, _judge) + cache_rules.verdicts(cell, _judge)
+    return verdicts + _simulator_verdicts(cell) + _repeat_verdict(cell) + of_modules
 
 
 def _first_epoch_verdict(cell: Cell, name: str) -> list[Verdict]:

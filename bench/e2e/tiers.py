@@ -19,6 +19,7 @@ import programs
 from shaping import BURST_BYTES
 from stack import HOST_CORES, RUNTIME, Stack
 
+from .clocks import cpu_seconds_of
 from .results import Trial
 from .scenario import OPEN
 
@@ -31,8 +32,6 @@ HEADER_BYTES = 14 + 20 + 32
 PROGRAMS = {"store": ("weed", "tfdata"), "gateway": ("gateway", "nginx")}
 # The metric of an external gateway's CPU.
 GATEWAY_CPU = "process_cpu_seconds_total"
-# CPUCLOCK_SCHED in Linux: part of the number of the CPU clock of a process.
-PROCESS_CLOCK = 2
 
 
 class ArmError(Exception):
@@ -141,14 +140,6 @@ def cpu_seconds(processes: list[psutil.Process]) -> float:
     return sum(map(cpu_seconds_of, processes))
 
 
-def cpu_seconds_of(process: psutil.Process) -> float:
-    """From the kernel's clock of the process, in nanoseconds; without one from `/proc`, in 10 ms."""
-    try:
-        return time.clock_gettime((~process.pid << 3) | PROCESS_CLOCK)
-    except OSError:
-        return sum(process.cpu_times()[:2])
-
-
 def read_metric(admin: str, name: str) -> float | None:
     """A value of the metrics page of an admin port; None if the port does not answer or lacks the metric."""
     try:
@@ -169,10 +160,13 @@ def reset_peaks(processes: list[psutil.Process]) -> None:
 
 
 def peak_bytes(processes: list[psutil.Process]) -> int | None:
-    """The sum of the peak memory of the processes since the last reset."""
+    """The sum of the peak memory of the processes since the last reset; of those that still run."""
     peaks = []
     for process in processes:
-        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+        try:
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+        except OSError:
+            continue
         peaks += [int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:")]
     return sum(peaks) if peaks else None
 

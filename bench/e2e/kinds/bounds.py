@@ -13,7 +13,7 @@ from ..scenario import Scenario
 # Over links below this multiple of the crossover, a plan reads almost nothing plainly.
 THIN_LINK_RATIO = 0.3
 # Kinds whose plans mix plain reading and pushing.
-MIXED_KINDS = ("read", "tenants", "transfer")
+MIXED_KINDS = ("read", "layouts", "tenants", "transfer")
 # Kinds and groups of cells without costs: the harness itself sends scans and has no cores of its own, and listing uses CPU before
 # the measured seconds. An arm that shares values does not compute what a bound counts.
 WITHOUT_COSTS = (("scans", "scans"), ("growth", "listed keys"), ("sharing", "sharing"))

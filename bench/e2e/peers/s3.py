@@ -9,6 +9,7 @@ import boto3
 from botocore.config import Config
 
 VERSION = boto3.__version__
+REGION = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "us-east-1")
 
 
 def client(endpoint: str, connections: int):
@@ -16,7 +17,7 @@ def client(endpoint: str, connections: int):
     return boto3.client(
         "s3",
         endpoint_url=endpoint,
-        region_name=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
+        region_name=REGION,
         config=Config(
             s3={"addressing_style": "path"},
             signature_version="s3v4",

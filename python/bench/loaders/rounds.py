@@ -14,9 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 import programs
 import psutil
+from e2e.clocks import tree_cpu_seconds
 from tqdm import tqdm
 
-from .clocks import tree_cpu_seconds
 from .task import Task
 
 T = TypeVar("T")

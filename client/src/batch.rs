@@ -87,6 +87,20 @@ impl Batch {
         Self::new(self.number, rows.cloned().collect())
     }
 
+    /// The batch in which these rows, by their indices, have an error instead of a value: for contents of further columns that the consumer
+    /// cannot use. A row that has an error already keeps it.
+    #[must_use]
+    pub fn with_errors(&self, errors: impl IntoIterator<Item = (usize, RowError)>) -> Self {
+        let mut rows = self.rows.clone();
+        for (index, error) in errors {
+            if let Some(row) = rows.get_mut(index).filter(|row| row.value.is_ok()) {
+                row.value = Err(error);
+                row.columns.fill(None);
+            }
+        }
+        Self::new(self.number, rows)
+    }
+
     /// The rows that have a value.
     pub fn samples(&self) -> impl Iterator<Item = (&Row, &Sample)> {
         self.rows
@@ -99,5 +113,33 @@ impl Batch {
         self.rows
             .iter()
             .filter_map(|row| Some((row, row.value.as_ref().err()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_take_the_place_of_values_and_columns() {
+        let row = |value: Result<Sample, RowError>| Row {
+            position: 0,
+            index: 0,
+            key: "0.tar".into(),
+            member: Some("1.jpg".into()),
+            is_padding: false,
+            stage: 0,
+            value,
+            columns: vec![Some(Bytes::from_static(b"x"))],
+        };
+        let good = || row(Ok(Sample::Bytes(Bytes::new())));
+        let first = RowError::new("NoSuchKey", "it is not there");
+        let batch = Batch::new(3, vec![good(), row(Err(first.clone())), good()]);
+        let second = RowError::new("InvalidLabel", "expected int");
+        let marked = batch.with_errors([0, 1, 7].map(|index| (index, second.clone())));
+        let found: Vec<_> = marked.errors().map(|(_, error)| error).collect();
+        assert_eq!(found, [&second, &first]);
+        assert_eq!(marked.rows()[0].columns, [None]);
+        assert_eq!((marked.number(), &marked.rows()[2]), (3, &batch.rows()[2]));
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_buffer::MutableBuffer;
 use pushdown::{Layout, Sample};
-use pushdown_client::StackLayout;
+use pushdown_client::{RowError, StackLayout};
 use pyo3::{prelude::*, types::PyBytes};
 
 use crate::{
@@ -36,10 +36,30 @@ impl Batch {
         self.0.len()
     }
 
-    /// Key of each row.
+    /// Key of each row's object, or of its shard.
     #[getter]
     fn keys(&self) -> Vec<&str> {
         self.0.rows().iter().map(|row| row.key.as_ref()).collect()
+    }
+
+    /// Name of the member that each row is; `None` for a whole object.
+    #[getter]
+    fn members(&self) -> Vec<Option<&str>> {
+        self.0.rows().iter().map(|row| row.member.as_deref()).collect()
+    }
+
+    /// Name of each row's sample: the key, or the key of the shard and the name of the member.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.0.rows().iter().map(|row| row.name().to_string()).collect()
+    }
+
+    /// Contents of a further column, by its index in the columns of the data set; `None` where a row has none.
+    fn column<'py>(&self, py: Python<'py>, index: usize) -> Vec<Option<Bound<'py, PyBytes>>> {
+        let contents = self.0.rows().iter().map(|row| row.columns.get(index)?.as_ref());
+        contents
+            .map(|content| content.map(|content| PyBytes::new(py, content)))
+            .collect()
     }
 
     /// Index of each row in the data set, `i64 [n]`.
@@ -84,6 +104,14 @@ impl Batch {
             Some((index, error.code.as_str(), error.message.as_str()))
         })
         .collect()
+    }
+
+    /// The batch in which these rows have an error, by row, code and message, instead of a value.
+    fn with_errors(&self, errors: Vec<(usize, String, String)>) -> Self {
+        let errors = errors
+            .into_iter()
+            .map(|(row, code, message)| (row, RowError::new(code, message)));
+        Self(Arc::new(self.0.with_errors(errors)))
     }
 
     /// The rows that have a value.

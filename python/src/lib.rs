@@ -15,6 +15,7 @@ mod pipeline;
 mod reader;
 mod runtime;
 mod settings;
+mod shards;
 mod steps;
 mod store;
 mod table;
@@ -33,6 +34,7 @@ mod _native {
         objects::Objects,
         pipeline::{check_json, parse_pipeline},
         reader::{Observations, Reader},
+        shards::{ShardIndex, expand_braces, is_shard},
         steps::steps_json,
         store::Store,
         table::{Table, TableBatch, TableReader},

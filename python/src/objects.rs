@@ -5,7 +5,11 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use pyo3::{exceptions::PyIndexError, prelude::*, types::PyCapsule};
+use pyo3::{
+    exceptions::{PyIndexError, PyKeyError},
+    prelude::*,
+    types::PyCapsule,
+};
 
 use crate::{
     error::native,
@@ -15,7 +19,7 @@ use crate::{
     tensor::Tensor,
 };
 
-/// The objects of a data set in order, compact.
+/// The objects of a data set in order, compact. Each is a sample, or its members are, if it is a shard.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
 pub(crate) struct Objects(pushdown_client::Objects);
@@ -38,6 +42,20 @@ impl Objects {
             "found index {index}, expected less than {}",
             self.0.len()
         )))
+    }
+
+    /// What labels are found by: the name of the member, or the key of the whole object.
+    fn path_of(&self, index: usize) -> &str {
+        match self.0.member(index) {
+            Some(member) => member.name,
+            None => self.0.key(index),
+        }
+    }
+}
+
+impl From<pushdown_client::Objects> for Objects {
+    fn from(objects: pushdown_client::Objects) -> Self {
+        Self(objects)
     }
 }
 
@@ -95,7 +113,7 @@ impl Objects {
         self.0.bucket()
     }
 
-    /// Hexadecimal SHA-256 of the bucket and the keys in order.
+    /// Hexadecimal SHA-256 of the bucket and the keys in order; with members, of their names, places and columns as well.
     #[getter]
     fn digest(&self, py: Python<'_>) -> String {
         py.detach(|| self.0.digest().to_owned())
@@ -105,17 +123,69 @@ impl Objects {
         self.0.len()
     }
 
+    /// Key of an object; of a member, the key of its shard.
     fn key(&self, index: usize) -> PyResult<&str> {
         Ok(self.0.key(self.check(index)?))
     }
 
-    /// Stored size in bytes, if known.
+    /// Stored size in bytes, if known; of a member, the size of its content.
     fn size(&self, index: usize) -> PyResult<Option<u64>> {
         Ok(self.0.bytes(self.check(index)?))
     }
 
     fn keys(&self) -> Vec<&str> {
         (0..self.0.len()).map(|index| self.0.key(index)).collect()
+    }
+
+    /// Whether samples are members of shards.
+    #[getter]
+    fn has_members(&self) -> bool {
+        self.0.has_members()
+    }
+
+    /// Name of the member in its shard; `None` for a whole object.
+    fn member(&self, index: usize) -> PyResult<Option<&str>> {
+        Ok(self.0.member(self.check(index)?).map(|member| member.name))
+    }
+
+    /// Names of the further columns of members, in order.
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        self.0.columns().iter().map(AsRef::as_ref).collect()
+    }
+
+    /// Name of the member of a further column; `None` if the sample has none.
+    fn column_member(&self, index: usize, column: &str) -> PyResult<Option<&str>> {
+        let index = self.check(index)?;
+        let mut columns = self.0.columns().iter();
+        let Some(column) = columns.position(|name| **name == *column) else {
+            return Err(PyKeyError::new_err(column.to_owned()));
+        };
+        let member = self.0.column_member(index, column);
+        Ok(member.map(|member| member.name))
+    }
+
+    /// What labels are found by: the name of each member, or the key of each whole object.
+    fn paths(&self) -> Vec<&str> {
+        (0..self.0.len()).map(|index| self.path_of(index)).collect()
+    }
+
+    /// The longest folder that all paths begin with, with its slash; empty if there is none.
+    fn common_folder(&self, py: Python<'_>) -> String {
+        py.detach(|| {
+            let paths = || (0..self.0.len()).map(|index| self.path_of(index));
+            let (Some(first), Some(last)) = (paths().min(), paths().max()) else {
+                return String::new();
+            };
+            let pairs = first.chars().zip(last.chars());
+            let shared: String = pairs
+                .take_while(|(first, last)| first == last)
+                .map(|(first, _)| first)
+                .collect();
+            shared
+                .rsplit_once('/')
+                .map_or_else(String::new, |(folder, _)| format!("{folder}/"))
+        })
     }
 
     /// Some of the objects, in this order.
@@ -126,12 +196,12 @@ impl Objects {
         Ok(Self(self.0.select(indices)))
     }
 
-    /// The first part of each key after the prefix, sorted and without duplicates, and its number for each object, `i64 [n]`: -1 for an
-    /// object without a folder after the prefix.
+    /// The first part of each path after the prefix, sorted and without duplicates, and its number for each sample, `i64 [n]`: -1 for a
+    /// sample without a folder after the prefix.
     fn folders(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<String>, Tensor)> {
         let (names, numbers) = py.detach(|| {
             let folder = |index: usize| {
-                let rest = self.0.key(index).strip_prefix(prefix)?;
+                let rest = self.path_of(index).strip_prefix(prefix)?;
                 rest.split_once('/').map(|(folder, _)| folder)
             };
             let folders: Vec<Option<&str>> = (0..self.0.len()).map(folder).collect();
@@ -148,7 +218,8 @@ impl Objects {
         Ok((names, Tensor::from_i64s(numbers.into_iter())?))
     }
 
-    /// Columns `key`, `bytes` and `etag`.
+    /// Columns `key`, `bytes` and `etag`; with members also `member`, `offset`, `header_bytes` and `size`, and a struct `column:NAME` of these
+    /// four for each further column.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -41,12 +41,14 @@ from .errors import (
     UnavailableError,
 )
 from .functions import Check, Explanation, check, explain, get, get_many
-from .labels import Labels, Sidecar
+from .labels import Column, Labels, Sidecar
+from .listing import index_shards as index
+from .listing import list_objects as list
 from .manifest import Manifest
 from .objects import Objects
-from .objects import list_objects as list
 from .pipeline import Pipeline
 from .reader import Reader, ReaderIterator
+from .shards import ShardIndex
 from .stats import Stats
 from .table import TableBatch, TableIterator, TableReader, read_table
 
@@ -54,6 +56,7 @@ __all__ = [
     "Batch",
     "Check",
     "ClosedError",
+    "Column",
     "ConfigError",
     "CredentialsError",
     "Error",
@@ -72,6 +75,7 @@ __all__ = [
     "RefusedError",
     "Retry",
     "SampleError",
+    "ShardIndex",
     "Sidecar",
     "StateError",
     "Stats",
@@ -88,6 +92,7 @@ __all__ = [
     "explain",
     "get",
     "get_many",
+    "index",
     "list",
     "read_table",
 ]

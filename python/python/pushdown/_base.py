@@ -12,7 +12,7 @@ from . import _rank
 from ._iteration import Iteration
 from ._onnx import provide_onnx_runtime
 from ._rank import Rank, detect_rank
-from ._source import DataSet, Source, open_data_set
+from ._source import DataSet, Selection, Source, open_data_set
 from ._spec import (
     Credentials,
     ReaderSpec,
@@ -74,6 +74,7 @@ class ReaderBase(ABC, Generic[Pass]):
         credentials: Credentials | None,
         rank: int | None,
         world: int | None,
+        selection: Selection | None = None,
     ) -> None:
         self.pipeline = pipeline
         """The pipeline."""
@@ -84,7 +85,7 @@ class ReaderBase(ABC, Generic[Pass]):
         self._inherited_rank: Rank | None = None
         # Found now rather than at the first batch.
         detect_rank(rank, world)
-        self._data_set: DataSet = open_data_set(source, spec.store, credentials)
+        self._data_set: DataSet = open_data_set(source, spec.store, credentials, selection)
         self._epoch = spec.epoch
         self._current: Pass | None = None
         """The iteration whose consumer the state follows; `None` once the epoch is over."""
@@ -93,7 +94,7 @@ class ReaderBase(ABC, Generic[Pass]):
 
     @property
     def objects(self) -> Objects:
-        """The objects of the data set, in order."""
+        """The objects of the data set, in order; of shards, the members that are samples."""
         return self._data_set.objects
 
     @property

@@ -5,19 +5,22 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from . import _native
+from ._fork import Handle
 from ._iteration import Iteration
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
+from ._sample_columns import ColumnReader, ColumnValues
 from ._share import Share
 from ._then import FunctionPool
 from .batch import Batch, make_batch
 from .errors import Error, native_errors
+from .stats import Stats
 
 __all__ = ["ObjectIteration", "ReaderIterator", "Recipe"]
 
@@ -30,7 +33,7 @@ _LOOK_AHEAD = 2
 class ObjectIteration(Iteration[_native.Reader]):
     """A pass over the objects of an epoch, or over the batches of one of `every` readers that take turns."""
 
-    __slots__ = ("_next_batch", "every", "observations", "share", "start_batch", "turn")
+    __slots__ = ("_next_batch", "every", "observations", "refused", "share", "start_batch", "turn")
 
     def __init__(self, epoch: int, share: Share, every: int, turn: int, start_batch: int) -> None:
         super().__init__(epoch)
@@ -38,6 +41,8 @@ class ObjectIteration(Iteration[_native.Reader]):
         self._next_batch = start_batch
         self.observations: _native.Observations | None = None
         """What the planner knew when the iteration was closed."""
+        self.refused = 0
+        """Samples that arrived with a value and an invalid column or label."""
 
     def deliver(self, batch: Batch) -> None:
         """Counts a batch that the consumer receives."""
@@ -47,6 +52,11 @@ class ObjectIteration(Iteration[_native.Reader]):
     def _keep(self, native: _native.Reader) -> None:
         with native_errors():
             self.observations = native.observations()
+
+    def _report(self, handle: Handle[_native.Reader]) -> tuple[Stats, str | None, str | None]:
+        stats, plan, mode = super()._report(handle)
+        counted = replace(stats, samples=stats.samples - self.refused, errors=stats.errors + self.refused)
+        return counted, plan, mode
 
     @property
     def position(self) -> int:
@@ -69,6 +79,7 @@ class Recipe:
     open: Callable[[], _native.Reader]
     pool: Callable[[], FunctionPool | None]
     labels: LabelSet
+    columns: ColumnReader
     policy: ErrorPolicy
     pipeline: str
     finish: Callable[[], None]
@@ -152,15 +163,23 @@ class ReaderIterator(Iterator[Batch]):
         if batch is None:
             self._is_drained = True
             return
-        batch = self._recipe.policy.apply(batch)
+        arrived = len(batch.errors)
+        batch, columns = self._recipe.columns.read(batch)
+        self._iteration.refused += len(batch.errors) - arrived
+        batch, columns = self._recipe.policy.apply(batch, columns)
         pool = self._iteration.pool
         values = None if pool is None else pool.submit(batch)
         # Refers to no method of this iterator, which would keep it alive until the garbage collector runs.
-        self._pending.append(partial(_make, self._recipe.labels, batch, values))
+        self._pending.append(partial(_make, self._recipe.labels, batch, columns, values))
 
 
-def _make(labels: LabelSet, batch: _native.Batch, values: Callable[[], list[Any]] | None) -> Batch:
-    return make_batch(batch, labels.get(), None if values is None else values())
+def _make(
+    labels: LabelSet,
+    batch: _native.Batch,
+    columns: ColumnValues,
+    values: Callable[[], list[Any]] | None,
+) -> Batch:
+    return make_batch(batch, labels.get(), columns, None if values is None else values())
 
 
 def _raise(error: Error) -> Batch:

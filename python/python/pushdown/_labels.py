@@ -12,7 +12,7 @@ from ._shared import shared_file
 from ._source import DataSet
 from ._spec import Credentials, StoreSpec
 from ._store import StoreReader
-from .labels import Labels, LabelSource, Sidecar, resolve
+from .labels import Column, Labels, LabelSource, Sidecar, resolve
 from .manifest import Manifest
 
 __all__ = ["LabelSet"]
@@ -39,9 +39,14 @@ class LabelSet:
             self.get_classes()
             self.close()
 
+    @property
+    def column(self) -> Column | None:
+        """The column that has the labels, if one has."""
+        return self._source if isinstance(self._source, Column) else None
+
     def get(self) -> Labels | None:
-        """The labels, or `None` without `labels`."""
-        if self._labels is None and self._source is not None:
+        """The labels, or `None` without `labels` and with those of a column."""
+        if self._labels is None and self._source is not None and self.column is None:
             self._store_reader = StoreReader(self._store, self._credentials)
             objects, reader = self._data_set.objects, self._store_reader
             self._labels = resolve(
@@ -55,7 +60,7 @@ class LabelSet:
 
     def get_classes(self) -> list[str]:
         """Names of the classes; empty if labels are no names of classes."""
-        labels = self.get()
+        labels = self.column or self.get()
         return [] if labels is None else list(labels.classes or ())
 
     def close(self) -> None:

@@ -19,6 +19,10 @@ class Batch:
     Samples that are consecutive in the order of the epoch.
     """
     def __len__(self, /) -> int: ...
+    def column(self, /, index: SupportsIndex) -> list[bytes | None]:
+        """
+        Contents of a further column, by its index in the columns of the data set; `None` where a row has none.
+        """
     @property
     def errors(self, /) -> list[tuple[int, str, str]]:
         """
@@ -32,7 +36,17 @@ class Batch:
     @property
     def keys(self, /) -> list[str]:
         """
-        Key of each row.
+        Key of each row's object, or of its shard.
+        """
+    @property
+    def members(self, /) -> list[str | None]:
+        """
+        Name of the member that each row is; `None` for a whole object.
+        """
+    @property
+    def names(self, /) -> list[str]:
+        """
+        Name of each row's sample: the key, or the key of the shard and the name of the member.
         """
     @property
     def number(self, /) -> int:
@@ -65,6 +79,10 @@ class Batch:
         """
         The value of each row, `None` where it has none.
         """
+    def with_errors(self, /, errors: SupportsGetItem[int, tuple[SupportsIndex, str, str]]) -> Batch:
+        """
+        The batch in which these rows have an error, by row, code and message, instead of a value.
+        """
     def without_errors(self, /) -> Batch:
         """
         The rows that have a value.
@@ -73,31 +91,53 @@ class Batch:
 @final
 class Objects:
     """
-    The objects of a data set in order, compact.
+    The objects of a data set in order, compact. Each is a sample, or its members are, if it is a shard.
     """
     def __arrow_c_stream__(self, /, requested_schema: CapsuleType | None = None) -> Any:
         """
-        Columns `key`, `bytes` and `etag`.
+        Columns `key`, `bytes` and `etag`; with members also `member`, `offset`, `header_bytes` and `size`, and a struct `column:NAME` of these
+        four for each further column.
         """
     def __len__(self, /) -> int: ...
     @property
     def bucket(self, /) -> str: ...
+    def column_member(self, /, index: SupportsIndex, column: str) -> str | None:
+        """
+        Name of the member of a further column; `None` if the sample has none.
+        """
+    @property
+    def columns(self, /) -> list[str]:
+        """
+        Names of the further columns of members, in order.
+        """
+    def common_folder(self, /) -> str:
+        """
+        The longest folder that all paths begin with, with its slash; empty if there is none.
+        """
     @property
     def digest(self, /) -> str:
         """
-        Hexadecimal SHA-256 of the bucket and the keys in order.
+        Hexadecimal SHA-256 of the bucket and the keys in order; with members, of their names, places and columns as well.
         """
     def folders(self, /, prefix: str) -> tuple[list[str], Tensor]:
         """
-        The first part of each key after the prefix, sorted and without duplicates, and its number for each object, `i64 [n]`: -1 for an
-        object without a folder after the prefix.
+        The first part of each path after the prefix, sorted and without duplicates, and its number for each sample, `i64 [n]`: -1 for a
+        sample without a folder after the prefix.
         """
     @staticmethod
     def from_keys(bucket: str, keys: SupportsGetItem[int, str]) -> Objects:
         """
         These keys in this order, without sizes.
         """
-    def key(self, /, index: SupportsIndex) -> str: ...
+    @property
+    def has_members(self, /) -> bool:
+        """
+        Whether samples are members of shards.
+        """
+    def key(self, /, index: SupportsIndex) -> str:
+        """
+        Key of an object; of a member, the key of its shard.
+        """
     def keys(self, /) -> list[str]: ...
     @staticmethod
     def list_prefix(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, prefix: str, progress: Any | None) -> Objects:
@@ -109,6 +149,14 @@ class Objects:
         """
         A saved list.
         """
+    def member(self, /, index: SupportsIndex) -> str | None:
+        """
+        Name of the member in its shard; `None` for a whole object.
+        """
+    def paths(self, /) -> list[str]:
+        """
+        What labels are found by: the name of each member, or the key of each whole object.
+        """
     def save(self, /, path: str | PathLike[str]) -> None:
         """
         Saves the list as an Arrow file. It contains no credentials.
@@ -119,7 +167,7 @@ class Objects:
         """
     def size(self, /, index: SupportsIndex) -> int | None:
         """
-        Stored size in bytes, if known.
+        Stored size in bytes, if known; of a member, the size of its content.
         """
 
 @final
@@ -183,6 +231,52 @@ class Reader:
     def take(self, /, indices: SupportsGetItem[int, SupportsIndex]) -> Batch:
         """
         The samples with these indices, in this order, as one batch.
+        """
+
+@final
+class ShardIndex:
+    """
+    All members of a set of shards, compact.
+    """
+    def __len__(self, /) -> int:
+        """
+        Number of members.
+        """
+    @property
+    def bucket(self, /) -> str: ...
+    @staticmethod
+    def load(path: str | PathLike[str]) -> ShardIndex:
+        """
+        A saved index.
+        """
+    @property
+    def members(self, /) -> Objects:
+        """
+        Every member as a sample.
+        """
+    @staticmethod
+    def read_shards(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, keys: SupportsGetItem[int, str], progress: Any | None) -> ShardIndex:
+        """
+        Finds the members of the shards with these keys. `progress` is called from time to time with the numbers of complete shards and of
+        members so far. All threads have ended when it returns.
+        """
+    def samples(self, /, column: str | None, columns: SupportsGetItem[int, str]) -> Objects:
+        """
+        The samples that members of one base name form. `column` is the extension of the value, by default that of an image; `columns` are
+        those of the further columns.
+        """
+    def save(self, /, path: str | PathLike[str]) -> None:
+        """
+        Saves the index as a Parquet file. It contains no credentials.
+        """
+    def select_shards(self, /, keys: SupportsGetItem[int, str]) -> ShardIndex:
+        """
+        The index of the shards with these keys alone, in this order.
+        """
+    @property
+    def shards(self, /) -> list[str]:
+        """
+        Keys of the shards that have members, in order.
         """
 
 @final
@@ -351,6 +445,16 @@ class Tensor:
 def check_json(pipeline: str, size: tuple[SupportsIndex, SupportsIndex] | None = None, nbytes: SupportsIndex | None = None) -> str:
     """
     Kind, shape and bytes of each stage, as `pushdown check --json` prints them.
+    """
+
+def expand_braces(pattern: str) -> list[str]:
+    """
+    The texts that a pattern with braces names, such as `train-{000..999}.tar`. A text without braces names itself.
+    """
+
+def is_shard(key: str) -> bool:
+    """
+    Whether a key is that of a shard, also of a compressed one.
     """
 
 def parse_pipeline(text: str) -> str:

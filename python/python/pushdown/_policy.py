@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from . import _native
+from ._sample_columns import ColumnValues
 from ._spec import OnError, choice
 from .errors import ConfigError, SampleError
 
@@ -22,11 +23,11 @@ class ErrorPolicy:
         self._limit = _limit(on_error, max_errors, samples)
         self._count = 0
 
-    def apply(self, batch: _native.Batch) -> _native.Batch:
-        """The batch as the consumer receives it. Raises `SampleError` if the policy says so."""
+    def apply(self, batch: _native.Batch, columns: ColumnValues) -> tuple[_native.Batch, ColumnValues]:
+        """The batch as the consumer receives it, and its columns. Raises `SampleError` if the policy says so."""
         errors = sample_errors(batch)
         if not errors:
-            return batch
+            return batch, columns
         self._count += len(errors)
         if self._on_error == "raise":
             raise errors[0]
@@ -37,14 +38,14 @@ class ErrorPolicy:
             )
             raise error
         if self._on_error == "report":
-            return batch
+            return batch, columns
         if len(errors) == len(batch):
             # Without this batch, this rank would have fewer batches than the others.
             errors[0].add_note(
                 f'all {len(batch)} samples of batch {batch.number} failed: on_error="skip" has none left'
             )
             raise errors[0]
-        return batch.without_errors()
+        return batch.without_errors(), columns.without_rows({row for row, _, _ in batch.errors})
 
 
 def sample_errors(batch: _native.Batch) -> list[SampleError]:
@@ -52,8 +53,11 @@ def sample_errors(batch: _native.Batch) -> list[SampleError]:
     failed = batch.errors
     if not failed:
         return []
-    keys, positions = batch.keys, memoryview(batch.position)
-    return [SampleError(keys[row], code, message, positions[row], row) for row, code, message in failed]
+    keys, members, positions = batch.keys, batch.members, memoryview(batch.position)
+    return [
+        SampleError(keys[row], code, message, positions[row], row, members[row])
+        for row, code, message in failed
+    ]
 
 
 def _limit(on_error: str, max_errors: int | float | None, samples: int) -> int | None:

@@ -1,10 +1,11 @@
-"""Data sets: from the `source` argument of a reader to the list of its objects."""
+"""Data sets: from the `source` argument of a reader to the list of its samples."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from . import _native
 from ._spec import Credentials, StoreSpec
@@ -13,29 +14,75 @@ from ._url import parse_url, parse_urls
 from .errors import ConfigError, native_errors
 from .manifest import Manifest
 from .objects import Objects, list_store
+from .shards import ShardIndex
 
-__all__ = ["DataSet", "Source", "open_data_set", "without_suffix"]
+__all__ = ["DataSet", "Index", "Selection", "Source", "is_shard_pattern", "open_data_set", "without_suffix"]
 
-Source: TypeAlias = str | Sequence[str] | Objects | Manifest
-"""The URL of a prefix, URLs of objects, a list of objects, or a manifest."""
+Source: TypeAlias = str | Sequence[str] | Objects | ShardIndex | Manifest
+"""The URL of a prefix, URLs of objects, patterns of shards, a list of objects, an index of shards, or a manifest."""
+Index: TypeAlias = ShardIndex | str | os.PathLike[str]
+"""An index of shards, or the path of a saved one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """The objects of a data set in order, and the prefix that all their keys have."""
+    """The samples of a data set in order, and the prefix that all their keys have; of members, that of their names in shards."""
 
     objects: Objects
     prefix: str
     manifest: Manifest | None = None
 
 
-def open_data_set(source: Source, store: StoreSpec, credentials: Credentials | None) -> DataSet:
-    """Lists or reads `source`. Its threads have ended when it returns. Raises `ConfigError`, also for no objects."""
-    data_set = _open(source, store, credentials)
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which members of shards are samples: the arguments `index`, `column` and `columns` of readers and lists."""
+
+    index: Index | None = None
+    column: str | None = None
+    columns: tuple[str, ...] = ()
+    """Extensions of the further columns."""
+
+    def samples(self, source: str | Sequence[str] | ShardIndex) -> Objects:
+        """The samples in an index, or in those of its shards that patterns name."""
+        if isinstance(source, ShardIndex):
+            if self.index is not None:
+                raise ConfigError("invalid index: expected none if the source is an index of shards")
+            shards = source
+        elif isinstance(self.index, ShardIndex):
+            shards = self.index.select(source)
+        elif self.index is not None:
+            shards = ShardIndex.load(self.index).select(source)
+        else:
+            raise ConfigError(f"no index of the shards {source!r}")
+        return shards.samples(column=self.column, columns=self.columns)
+
+    def check_objects(self) -> None:
+        """Raises `ConfigError` unless the arguments allow samples that are whole objects."""
+        if self.column is not None or self.columns:
+            found = self.column if self.column is not None else ", ".join(self.columns)
+            raise ConfigError(
+                f"invalid columns: expected none for whole objects, found {found}; samples in shards have columns: pass their `index`"
+            )
+
+
+def open_data_set(
+    source: Source, store: StoreSpec, credentials: Credentials | None, selection: Selection | None = None
+) -> DataSet:
+    """Lists or reads `source`. Its threads have ended when it returns. Raises `ConfigError`, also for no objects.
+
+    Without `selection` there are only whole objects.
+    """
+    data_set = _open(source, store, credentials, selection)
     if len(data_set.objects) == 0:
         name = f"under {source}" if isinstance(source, str) else "in the data set"
         raise ConfigError(f"no objects {name}: expected at least one; does the prefix end as you mean it?")
     return data_set
+
+
+def is_shard_pattern(source: str | Sequence[str]) -> bool:
+    """Whether a URL, or each URL of a list, names shards by its end."""
+    urls = [source] if isinstance(source, str) else source
+    return len(urls) > 0 and all(_native.is_shard(parse_url(url).key) for url in urls)
 
 
 def without_suffix(data_set: DataSet, suffix: str) -> DataSet:
@@ -47,10 +94,23 @@ def without_suffix(data_set: DataSet, suffix: str) -> DataSet:
     return replace(data_set, objects=data_set.objects.select(kept))
 
 
-def _open(source: Source, store: StoreSpec, credentials: Credentials | None) -> DataSet:
+def _open(
+    source: Source, store: StoreSpec, credentials: Credentials | None, selection: Selection | None
+) -> DataSet:
+    if selection is not None and _has_index(source, selection):
+        return _of_objects(selection.samples(source))
     if isinstance(source, _native.Objects):
-        return DataSet(source, _common_folder(source.keys()))
+        if selection is not None and selection.column is not None:
+            raise ConfigError("invalid column: expected none for a list, whose samples are selected already")
+        return _of_objects(source)
+    if selection is not None:
+        selection.check_objects()
     if isinstance(source, str):
+        if selection is not None and is_shard_pattern(source):
+            raise ConfigError(
+                f"found the shards {source} without an index of their members, by which samples are shuffled and read: run "
+                f"`pushdown index '{source}' -o list.parquet`, and pass index=\"list.parquet\""
+            )
         return DataSet(list_store(store, credentials, source), parse_url(source).key)
     if isinstance(source, Manifest):
         reader = StoreReader(store, credentials)
@@ -58,22 +118,33 @@ def _open(source: Source, store: StoreSpec, credentials: Credentials | None) -> 
             objects = source.load(reader.read_url).objects()
         finally:
             reader.close()
-        return DataSet(objects, _common_folder(objects.keys()), source)
-    if isinstance(source, Sequence) and all(isinstance(url, str) for url in source):
+        return _of_objects(objects, source)
+    if _are_urls(source):
         bucket, keys = parse_urls(source)
         with native_errors():
-            return DataSet(_native.Objects.from_keys(bucket, keys), _common_folder(keys))
+            return _of_objects(_native.Objects.from_keys(bucket, keys))
     raise ConfigError(
-        "invalid source: expected s3://bucket/prefix, a list of such URLs, Objects or a Manifest, "
+        "invalid source: expected s3://bucket/prefix, a list of such URLs, Objects, a ShardIndex or a Manifest, "
         f"found {type(source).__name__}"
     )
 
 
-def _common_folder(keys: Sequence[str]) -> str:
-    """The longest prefix of all keys that ends with a slash."""
-    first, last = min(keys, default=""), max(keys, default="")
-    length = next(
-        (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
+def _has_index(source: Source, selection: Selection) -> TypeGuard[str | Sequence[str] | ShardIndex]:
+    """Whether the source is in shards with an index. Raises `ConfigError` for an index of what has no shards."""
+    if isinstance(source, ShardIndex):
+        return True
+    if selection.index is None:
+        return False
+    if isinstance(source, str) or _are_urls(source):
+        return True
+    raise ConfigError(
+        f"invalid source: expected patterns of shards, since there is an index, found {type(source).__name__}"
     )
-    folder, slash, _ = first[:length].rpartition("/")
-    return folder + slash
+
+
+def _are_urls(source: object) -> TypeGuard[Sequence[str]]:
+    return isinstance(source, Sequence) and all(isinstance(url, str) for url in source)
+
+
+def _of_objects(objects: Objects, manifest: Manifest | None = None) -> DataSet:
+    return DataSet(objects, objects.common_folder(), manifest)

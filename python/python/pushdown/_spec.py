@@ -31,6 +31,7 @@ Mode: TypeAlias = Literal["auto", "pushdown", "plain"]
 Tail: TypeAlias = Literal["short", "even", "drop", "pad"]
 Compression: TypeAlias = Literal["none", "lz4", "zstd"]
 OnError: TypeAlias = Literal["raise", "report", "skip"]
+Order: TypeAlias = Literal["global", "shards"]
 
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", 1)}
@@ -103,7 +104,9 @@ def store_of(connection: Connection) -> tuple[StoreSpec, Credentials | None]:
     )
     unknown = connection.keys() - Connection.__annotations__.keys()
     if unknown:
-        raise TypeError(f"unexpected argument {', '.join(sorted(unknown))}: expected one of {', '.join(Connection.__annotations__)}")
+        raise TypeError(
+            f"unexpected argument {', '.join(sorted(unknown))}: expected one of {', '.join(Connection.__annotations__)}"
+        )
     return spec, connection.get("credentials")
 
 
@@ -119,6 +122,9 @@ class ReaderSpec:
     batch_size: int = 64
     seed: int | None = None
     shuffle: bool = True
+    order: str = "global"
+    buffer: int = 1000
+    """With the order "shards": samples in the shuffle buffer."""
     epoch: int = 0
     epochs: int = 1
     rank: int = 0
@@ -144,6 +150,7 @@ class ReaderSpec:
     def __post_init__(self) -> None:
         for name, least in (
             ("batch_size", 1),
+            ("buffer", 1),
             ("epochs", 1),
             ("every", 1),
             ("requests", 1),
@@ -158,6 +165,7 @@ class ReaderSpec:
             raise ConfigError(f"invalid max_expand: expected a factor of at least 0, found {self.max_expand}")
         choice("mode", self.mode, get_args(Mode))
         choice("compression", self.compression, get_args(Compression))
+        choice("order", self.order, get_args(Order))
         choice("tail", self.tail, get_args(Tail))
 
     def to_json(self) -> str:
@@ -166,7 +174,16 @@ class ReaderSpec:
         rows_read = self.rows_read and [
             {"world": world, "rows_per_rank": rows} for world, rows in self.rows_read
         ]
-        return _json(_set_members({**members, "store": self.store.to_dict(), "rows_read": rows_read or None}))
+        members |= {"store": self.store.to_dict(), "rows_read": rows_read or None}
+        del members["buffer"]
+        if self.order == "shards":
+            members["order"] = {"shards": {"buffer": self.buffer}}
+        return _json(_set_members(members))
+
+    @property
+    def order_text(self) -> str | None:
+        """The order as a state names it; `None` for the one over all samples."""
+        return None if self.order == "global" else f"{self.order} {self.buffer}"
 
 
 def choice(name: str, value: str, choices: tuple[str, ...]) -> None:

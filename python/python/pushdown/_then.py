@@ -20,19 +20,19 @@ _THREADS = "pushdown-then"
 _CHUNK_ROWS = 16
 
 
-def apply_functions(functions: Sequence[Function], values: Sequence[Any], keys: Sequence[str]) -> list[Any]:
-    """The values of the samples `keys` after all functions, in order; `None` where a sample has no value.
+def apply_functions(functions: Sequence[Function], values: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """The values of the samples `names` after all functions, in order; `None` where a sample has no value.
 
     An exception of a function is raised as it is, with a note that names the function and the sample.
     """
     results = []
-    for value, key in zip(values, keys, strict=True):
+    for value, sample in zip(values, names, strict=True):
         for function in functions if value is not None else ():
             try:
                 value = function(value)
             except Exception as error:
                 name = getattr(function, "__qualname__", type(function).__name__)
-                error.add_note(f"in `{name}`, which `then` applies, for the sample `{key}`")
+                error.add_note(f"in `{name}`, which `then` applies, for the sample `{sample}`")
                 raise
         results.append(value)
     return results
@@ -58,11 +58,11 @@ class FunctionPool:
     def submit(self, batch: _native.Batch) -> Callable[[], list[Any]]:
         """Starts to apply the functions to a batch. The result waits for the values."""
         with native_errors():
-            values, keys = batch.values(), batch.keys
+            values, names = batch.values(), batch.names
         tasks: list[Future[list[Any]]] = []
-        for start in range(0, len(keys), _CHUNK_ROWS):
+        for start in range(0, len(names), _CHUNK_ROWS):
             rows = slice(start, start + _CHUNK_ROWS)
-            tasks.append(self._executor.submit(apply_functions, self._functions, values[rows], keys[rows]))
+            tasks.append(self._executor.submit(apply_functions, self._functions, values[rows], names[rows]))
         return lambda: list(chain.from_iterable(task.result() for task in tasks))
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from . import _native
 from ._native import Tensor
 from ._policy import sample_errors
+from ._sample_columns import NO_COLUMNS, ColumnValues
 from .errors import SampleError, native_errors
 from .labels import Labels
 
@@ -38,9 +39,13 @@ class Batch:
     y: Tensor | list[object] | None
     """The labels: an int64 tensor `[n]`, or a list. `None` without `labels`."""
     keys: list[str]
-    """Key of each row's object."""
+    """Key of each row's object, or of its shard."""
+    members: list[str | None]
+    """Name of the member in its shard that each row is; `None` for a whole object."""
+    columns: dict[str, Tensor | list[Any]]
+    """The further columns by name: an int64 tensor `[n]`, zero where a row has no value, or a list with `None` there."""
     index: Tensor
-    """int64 `[n]`: index of each row's object in the data set."""
+    """int64 `[n]`: index of each row's sample in the data set."""
     position: Tensor
     """int64 `[n]`: position of each row in the order of the epoch over all ranks; of `take`, in its list."""
     valid: Tensor
@@ -90,14 +95,28 @@ class Batch:
 
 
 def make_batch(
-    native: _native.Batch, labels: Labels | None, function_values: list[Any] | None = None
+    native: _native.Batch,
+    labels: Labels | None,
+    columns: ColumnValues = NO_COLUMNS,
+    function_values: list[Any] | None = None,
 ) -> Batch:
-    """The batch of a native one, with its labels."""
+    """The batch of a native one, with its columns and labels."""
     with native_errors():
         keys, index = native.keys, native.index
-        y = None if labels is None else labels.batch(memoryview(index), keys)
-        valid, errors = native.valid, sample_errors(native)
-        return Batch(native, y, keys, index, native.position, valid, errors, native.number, function_values)
+        y = columns.y() if labels is None else labels.batch(memoryview(index), keys)
+        return Batch(
+            native=native,
+            y=y,
+            keys=keys,
+            members=native.members,
+            columns=columns.columns(),
+            index=index,
+            position=native.position,
+            valid=native.valid,
+            errors=sample_errors(native),
+            number=native.number,
+            function_values=function_values,
+        )
 
 
 def _stack(values: Sequence[Any]) -> Tensor | None:

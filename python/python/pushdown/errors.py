@@ -78,23 +78,32 @@ class UnavailableError(Error):
 class SampleError(Error):
     """A sample has no value.
 
-    `key`: key of the object; `code`: machine-readable reason, such as `NoSuchKey`; `position`: position in the order of the
-    epoch over all ranks, or in the list of `take`; `row`: row in its batch, or `None` if it is in no batch.
+    `key`: key of the object, or of its shard; `member`: name of the member in the shard, or `None`; `code`: machine-readable reason, such
+    as `NoSuchKey`; `position`: position in the order of the epoch over all ranks, or in the list of `take`; `row`: row in its batch, or
+    `None` if it is in no batch.
     """
 
     def __init__(
-        self, key: str, code: str, message: str, position: int | None = None, row: int | None = None
+        self,
+        key: str,
+        code: str,
+        message: str,
+        position: int | None = None,
+        row: int | None = None,
+        member: str | None = None,
     ) -> None:
-        super().__init__(key, code, message, position, row)
+        super().__init__(key, code, message, position, row, member)
         self.key = key
         self.code = code
         self.message = message
         self.position = position
         self.row = row
+        self.member = member
 
     def __str__(self) -> str:
+        name = self.key if self.member is None else f"{self.key} member {self.member}"
         place = "" if self.position is None else f" at position {self.position}"
-        return f"sample `{self.key}`{place} failed: {self.code}: {self.message}"
+        return f"sample `{name}`{place} failed: {self.code}: {self.message}"
 
 
 class ProtocolError(Error):

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, Unpack
 from . import _native
 from ._native import Table, Tensor
 from ._onnx import provide_onnx_runtime
-from ._source import Source, open_data_set
+from ._source import Index, Selection, Source, open_data_set
 from ._spec import Connection, check_least, split_text, store_of
 from ._store import StoreReader
 from ._url import parse_url
@@ -107,6 +107,8 @@ def explain(
     source: Source,
     pipeline: PipelineLike,
     *,
+    index: Index | None = None,
+    column: str | None = None,
     samples: int = 24,
     bandwidth: float | None = None,
     gateway_cores: float | None = None,
@@ -119,6 +121,7 @@ def explain(
 ) -> Explanation:
     """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
 
+    `index`, `column`: of samples in shards, as those of `Reader`.
     `bandwidth`: assume a link of this many megabits per second; `gateway_cores`, `host_cores`: assume machines with so many
     cores. By default they are measured. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
     stage before the first random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises
@@ -129,7 +132,7 @@ def explain(
     if cached is not None and not 0 <= cached <= 1:
         raise ConfigError(f"invalid cached: expected a ratio from 0 to 1, found {cached}")
     store, credentials = store_of(connection)
-    objects = open_data_set(source, store, credentials).objects
+    objects = open_data_set(source, store, credentials, Selection(index, column)).objects
     assumptions = {
         "bandwidth": bandwidth,
         "gateway_cores": gateway_cores,

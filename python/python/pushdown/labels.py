@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from abc import ABC, abstractmethod
 from array import array
@@ -12,16 +11,17 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
 
 from . import _native
-from ._label_columns import Column, by_folder, by_function, by_index, by_key, by_pattern, by_row_or_key
+from ._content import invalid_content, parse_content
+from ._label_columns import LabelValues, by_folder, by_function, by_index, by_key, by_pattern, by_row_or_key
 from ._native import Objects, Tensor
 from .errors import ConfigError, SampleError
 from .manifest import Manifest, ReadUrl
 
-__all__ = ["LabelSource", "Labels", "Sidecar", "resolve"]
+__all__ = ["Column", "LabelSource", "Labels", "Sidecar", "integers", "resolve"]
 
 _POSSIBLE = (
     'expected "dir", a regular expression with one group, a function of the key, a dict of keys, '
-    "a sequence with one label per object, a Manifest or a Sidecar"
+    "a sequence with one label per object, a Manifest, a Sidecar or a Column"
 )
 
 ReadKeys: TypeAlias = Callable[[Sequence[str]], list[bytes]]
@@ -53,17 +53,48 @@ class Sidecar:
     def value(self, key: str, data: bytes) -> object:
         """The label in `data`. Raises `SampleError` with the key of the sample."""
         try:
-            match self.parse:
-                case "int":
-                    return int(data)
-                case "json":
-                    return json.loads(data)
-                case "text":
-                    return data.decode().strip()
+            value = parse_content(self.parse, data)
         except ValueError as error:
-            found = data[:40].decode(errors="replace")
-            message = f"expected {self.parse} in `{self.key(key)}`, found {found!r}"
+            message = invalid_content(self.parse, self.key(key), data)
             raise SampleError(key, "InvalidLabel", message) from error
+        return value.strip() if self.parse == "text" else value
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Labels in a further column of samples in shards. They are read with the samples.
+
+        pushdown.Column("cls")                                        # the number in `0001.cls` is the label of `0001.jpg`
+        pushdown.Column("json", "label", parse="text", classes=["cat", "dog"])     # the text at "label" of the object in `0001.json`
+
+    - `name`: extension of the members. The reader requests them; its `columns` need not name them.
+    - `field`: the members are JSON objects, and the label is there. Dots lead into objects: "person.age".
+    - `parse`: "int" gives an int64 tensor; "text" without white space around it, and "json", give lists.
+    - `classes`: names of the classes, in the order of their numbers. A label is a number below their count or, with `parse="text"`, one of
+      the names, whose number is in the tensor.
+
+    A label that is missing or invalid is an error of its sample, with the code `InvalidLabel`: `on_error` says what becomes of it.
+    """
+
+    name: str
+    field: str | None = None
+    parse: Literal["int", "text", "json"] = "int"
+    classes: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.parse not in ("int", "text", "json"):
+            raise ConfigError(
+                f'invalid `parse` of Column: expected "int", "text" or "json", found {self.parse!r}'
+            )
+        if self.classes is None:
+            return
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if self.parse == "json":
+            raise ConfigError(
+                'invalid `parse` of Column: expected "int" or "text" with classes, found "json"'
+            )
+        if len(set(self.classes)) < len(self.classes):
+            raise ConfigError("invalid `classes` of Column: expected each name once")
 
 
 class Indexed(Protocol):
@@ -82,6 +113,7 @@ LabelSource: TypeAlias = (
     | Tensor
     | Manifest
     | Sidecar
+    | Column
 )
 
 
@@ -116,7 +148,7 @@ def resolve(
     - a `Manifest`, read with `read_url`: by row if its keys are those of the data set, otherwise by key
     - a `Sidecar`, read with `read`
 
-    Integers and classes become int64 tensors, other labels stay lists. Raises `ConfigError`; for an object
+    Of a member of a shard, the key is its name in the shard. A `Column` is read with the samples instead. Integers and classes become int64 tensors, other labels stay lists. Raises `ConfigError`; for an object
     without a label at first use, with its key.
     """
     root = prefix if not prefix or prefix.endswith("/") else f"{prefix}/"
@@ -129,6 +161,10 @@ def resolve(
             pattern = _pattern(labels)
             return _Stored(lambda: by_pattern(pattern, objects))
         case Sidecar():
+            if objects.has_members:
+                raise ConfigError(
+                    f"a Sidecar is an object of its own: for samples in shards use `labels=pushdown.Column({labels.suffix.lstrip('.')!r})`"
+                )
             if read is None:
                 raise ConfigError(
                     "a Sidecar needs a store to read from: pass `labels=Sidecar(..)` to a reader"
@@ -153,11 +189,11 @@ def resolve(
 class _Stored(Labels):
     """Labels that are computed for all objects at once."""
 
-    def __init__(self, compute: Callable[[], Column]) -> None:
+    def __init__(self, compute: Callable[[], LabelValues]) -> None:
         self._compute = compute
 
     @cached_property
-    def _labels(self) -> Column:
+    def _labels(self) -> LabelValues:
         return self._compute()
 
     @property
@@ -167,7 +203,7 @@ class _Stored(Labels):
     def batch(self, indices: Sequence[int], keys: Sequence[str]) -> Tensor | list[object]:
         values = self._labels.values
         selected = [values[index] for index in indices]
-        return selected if isinstance(values, list) else _integers(selected)
+        return selected if isinstance(values, list) else integers(selected)
 
 
 class _Read(Labels):
@@ -179,10 +215,10 @@ class _Read(Labels):
     def batch(self, indices: Sequence[int], keys: Sequence[str]) -> Tensor | list[object]:
         data = self._read([self._sidecar.key(key) for key in keys])
         values = [self._sidecar.value(*pair) for pair in zip(keys, data, strict=True)]
-        return _integers(values) if self._sidecar.parse == "int" else values
+        return integers(values) if self._sidecar.parse == "int" else values
 
 
-def _integers(values: Iterable[Any]) -> Tensor:
+def integers(values: Iterable[Any]) -> Tensor:
     """An int64 tensor of shape `[n]`."""
     numbers = array("q", values)
     return _native.Tensor("i64", [len(numbers)], numbers)

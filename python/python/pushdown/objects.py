@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import copyreg
-from typing import TypeAlias, Unpack
+from typing import TypeAlias
 
 from . import _native
 from ._shared import shared_file
-from ._spec import Connection, Credentials, StoreSpec, store_of
+from ._spec import Credentials, StoreSpec
 from ._url import parse_url
 from .errors import Error, native_errors
-from .progress import ListingProgress
+from .progress import Progress
 
-__all__ = ["Objects", "list_objects", "list_store"]
+__all__ = ["Objects", "list_store"]
 
 Objects: TypeAlias = _native.Objects
-"""The objects of a data set in order: compact, immutable, without credentials."""
-
-
-def list_objects(
-    url: str,
-    **connection: Unpack[Connection],
-) -> Objects:
-    """Lists all objects under `s3://bucket/prefix`, in the order of their keys.
-
-    The endpoint and the credentials are those of the AWS tools, unless they are arguments. `Objects.save` stores the list in
-    a file, from which `Objects.load` reads a million keys in a fraction of a second. A list holds no credentials.
-
-    Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError` or `UnavailableError`.
-    """
-    store, credentials = store_of(connection)
-    return list_store(store, credentials, url)
+"""The objects of a data set in order: compact, immutable, without credentials. Samples in shards are members of these objects."""
 
 
 def list_store(store: StoreSpec, credentials: Credentials | None, url: str) -> Objects:
     """Lists all objects under `url`. Its threads have ended when it returns."""
     location = parse_url(url)
-    with ListingProgress(url) as progress, native_errors():
-        return _native.Objects.list_prefix(store.to_json(), credentials, location.bucket, location.key, progress)
+    with Progress(f"listing {url}", "{:,} objects") as progress, native_errors():
+        return _native.Objects.list_prefix(
+            store.to_json(), credentials, location.bucket, location.key, progress
+        )
 
 
 def _load(path: str, digest: str) -> Objects:

@@ -1,4 +1,4 @@
-"""Progress of long listings: a line on the terminal, otherwise a log line every 10 s. Nothing in the first second."""
+"""Progress of listing and indexing: a line on the terminal, otherwise a log line every 10 s. Nothing in the first second."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-__all__ = ["ListingProgress"]
+__all__ = ["Progress"]
 
 _log = logging.getLogger("pushdown")
 
@@ -17,30 +17,30 @@ _LINE_SECONDS = 0.1
 _LOG_SECONDS = 10.0
 
 
-class ListingProgress:
-    """Shows how many objects are listed, while a `with` block runs. Call it with the number so far.
+class Progress:
+    """Shows how far something is, while a `with` block runs. Call it with the counts so far.
 
-    Log lines go to the logger `pushdown` at level INFO.
+    `what` says what is done, `counts` is a format string for the counts. Log lines go to the logger `pushdown` at level INFO.
     """
 
-    __slots__ = ("_due", "_has_line", "_is_terminal", "_stream", "_url")
+    __slots__ = ("_counts", "_due", "_has_line", "_is_terminal", "_stream", "_what")
 
-    def __init__(self, url: str, stream: TextIO | None = None) -> None:
-        self._url = url
+    def __init__(self, what: str, counts: str, stream: TextIO | None = None) -> None:
+        self._what, self._counts = what, counts
         # `sys.stderr` is None in programs without a console.
         self._stream = stream or sys.stderr
         self._is_terminal = self._stream is not None and self._stream.isatty()
         self._due = time.monotonic() + (_QUIET_SECONDS if self._is_terminal else _LOG_SECONDS)
         self._has_line = False
 
-    def __enter__(self) -> ListingProgress:
+    def __enter__(self) -> Progress:
         return self
 
-    def __call__(self, objects: int) -> None:
+    def __call__(self, *counts: int) -> None:
         now = time.monotonic()
         if now < self._due:
             return
-        text = f"listing {self._url}: {objects:,} objects so far"
+        text = f"{self._what}: {self._counts.format(*counts)} so far"
         if self._is_terminal:
             self._due = now + _LINE_SECONDS
             self._has_line = True

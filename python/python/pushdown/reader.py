@@ -14,14 +14,15 @@ from ._iterator import ObjectIteration, ReaderIterator, Recipe
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
 from ._rank import Rank
+from ._sample_columns import ColumnReader, Columns, split_columns
 from ._share import Share, TailCounts
-from ._source import Source, without_suffix
-from ._spec import Compression, Credentials, Mode, OnError, Retry, Tail, Timeouts
+from ._source import Index, Selection, Source, without_suffix
+from ._spec import Compression, Credentials, Mode, OnError, Order, Retry, Tail, Timeouts
 from ._take import Taker
 from ._then import FunctionPool, apply_functions
 from .batch import Batch, make_batch
-from .errors import native_errors
-from .labels import LabelSource, Sidecar
+from .errors import ConfigError, native_errors
+from .labels import Column, LabelSource, Sidecar
 from .pipeline import Pipeline, PipelineLike
 from .state import State
 
@@ -29,15 +30,32 @@ __all__ = ["Reader", "ReaderIterator"]
 
 
 class Reader(ReaderBase[ObjectIteration]):
-    """Reads the objects of a data set in batches, through a pipeline.
+    """Reads the objects of a data set, or the members of its shards, in batches, through a pipeline.
 
-    `source`: `s3://bucket/prefix`, a list of such URLs, `Objects`, or a `Manifest`. A prefix is listed once, here.
+        photos = pushdown.Reader("s3://photos/train/", "decode | resize(224, 224)", labels="dir", seed=7)
+        shards = pushdown.Reader(
+            "s3://photos/train-{000000..000999}.tar",
+            index="train.parquet",
+            columns={"jpg": "decode | resize(224, 224)", "json": "json"},
+            labels=pushdown.Column("cls"),
+            seed=7,
+        )
+
+    `source`: `s3://bucket/prefix`, a list of such URLs, `Objects`, or a `Manifest`. A prefix is listed once, here. With an `index`, a
+    pattern of shards, a URL that ends in `/` and means all shards under it, or a list of these; or a `ShardIndex`.
     `pipeline`: text, or steps of `pushdown.ops`. Functions of `Pipeline.then` run in threads.
 
+    - `index`: a `ShardIndex`, or the path of a saved one: the samples are members of shards. `column`: extension of the members that the
+      pipeline reads, by default the first of jpg, jpeg, png and webp that a sample has.
+    - `columns`: extensions of further members of samples, which batches have in `columns` as bytes. A dict says what to make of each:
+      "bytes", "text" (UTF-8), "json" or "int" (an int64 tensor); or the pipeline, in place of the arguments `pipeline` and `column`. A
+      content that is invalid is an error of its sample, with the code `InvalidColumn`.
     - `endpoint`, `region`, `profile`, `credentials`, `timeouts`, `retry`: by default as in the AWS tools.
     - `batch_size`: samples per batch and rank.
     - `seed`: of the epoch's order and of random steps. Without one, samples are in the order of the data set.
       `shuffle=False` keeps that order with a seed, too.
+    - `order`: "global" shuffles all samples together. "shards" shuffles the shards, and their samples by a buffer of `buffer` samples, so
+      that few shards are read at a time.
     - `epoch`: of the first iteration, from 0.
     - `epochs`: how many iterations will follow, from that epoch on. With `mode="auto"` the plan minimises the time of all of them:
       the first one may be slower if later ones find its values in the result cache of the gateway. Other numbers of iterations
@@ -50,7 +68,8 @@ class Reader(ReaderBase[ObjectIteration]):
     - `split`, `compression`, `max_expand`: see the command `pushdown read --help`.
     - `on_error`: "raise" a `SampleError` for the first sample that fails; "report" it in `Batch.errors` and keep its row; "skip"
       its row. `max_errors`: end at more errors in an iteration; a whole number, or a fraction of its samples.
-    - `labels`: "dir", a regular expression, a function of the key, a dict, a sequence, a `Manifest` or a `Sidecar`.
+    - `labels`: "dir", a regular expression, a function of the key, a dict, a sequence, a `Manifest`, a `Sidecar`, or a `Column` of samples in
+      shards, whose keys are the names of the members.
     - `prefetch`: bytes of prefetched batches, such as "256 MiB". `requests`, `gets`: batches and plain reads in flight.
     - `threads`: that run steps on this host; by default the CPUs divided by the ranks of the host.
     - `value_cache`, `value_cache_bytes`: folder and size of the values stored for later epochs. `models`: folder of models.
@@ -65,8 +84,11 @@ class Reader(ReaderBase[ObjectIteration]):
     def __init__(
         self,
         source: Source,
-        pipeline: PipelineLike,
+        pipeline: PipelineLike | None = None,
         *,
+        index: Index | None = None,
+        column: str | None = None,
+        columns: Columns | None = None,
         endpoint: str | None = None,
         region: str | None = None,
         profile: str | None = None,
@@ -74,6 +96,8 @@ class Reader(ReaderBase[ObjectIteration]):
         batch_size: int = 64,
         seed: int | None = None,
         shuffle: bool = True,
+        order: Order = "global",
+        buffer: int = 1000,
         epoch: int = 0,
         epochs: int = 1,
         rank: int | None = None,
@@ -97,6 +121,7 @@ class Reader(ReaderBase[ObjectIteration]):
         timeouts: Timeouts | None = None,
         retry: Retry | None = None,
     ) -> None:
+        pipeline, column, kinds = split_columns(pipeline, column, columns)
         parsed = Pipeline.of(pipeline)
         spec = reader_spec(
             parsed,
@@ -113,6 +138,8 @@ class Reader(ReaderBase[ObjectIteration]):
             batch_size=batch_size,
             seed=seed,
             shuffle=shuffle,
+            order=order,
+            buffer=buffer,
             epoch=epoch,
             epochs=epochs,
             tail=tail,
@@ -126,13 +153,22 @@ class Reader(ReaderBase[ObjectIteration]):
         )
         self._on_error, self._max_errors = on_error, max_errors
         ErrorPolicy(on_error, max_errors, 0)
-        super().__init__(source, parsed, spec, credentials, rank, world)
-        if isinstance(labels, Sidecar) and isinstance(source, str):
+        further = [*kinds, labels.name] if isinstance(labels, Column) else [*kinds]
+        is_selected = isinstance(source, _native.Objects)
+        selection = Selection(index, column, () if is_selected else tuple(dict.fromkeys(further)))
+        super().__init__(source, parsed, spec, credentials, rank, world, selection)
+        if is_selected and columns is None:
+            kinds = dict.fromkeys(self.objects.columns, "bytes")
+        if order == "shards" and not self.objects.has_members:
+            raise ConfigError('invalid order: expected "global" for whole objects, found "shards"')
+        if isinstance(labels, Sidecar) and isinstance(source, str) and not self.objects.has_members:
             self._data_set = without_suffix(self._data_set, labels.suffix)
+        self._kinds = kinds
         self._position = 0
         self._labels = LabelSet(labels, self._data_set, spec.store, credentials)
         # Objects without a label are found now rather than in the middle of an epoch.
         self._labels.check()
+        self._column_reader()
         self._taker: Taker | None = None
 
     def __iter__(self) -> ReaderIterator:
@@ -168,6 +204,7 @@ class Reader(ReaderBase[ObjectIteration]):
             open=lambda: self._open_native(partial(_native.Reader, observations=known), spec),
             pool=lambda: FunctionPool.make(self.pipeline.functions, spec.threads, spec.local_ranks),
             labels=self._labels,
+            columns=self._column_reader(),
             policy=ErrorPolicy(self._on_error, self._max_errors, share.samples),
             pipeline=spec.pipeline,
             finish=lambda: self._finish(iteration),
@@ -205,7 +242,7 @@ class Reader(ReaderBase[ObjectIteration]):
         return (None if self._last is None else self._last.report[2]) or self._spec.mode
 
     def take(self, indices: Sequence[int]) -> Batch:
-        """The objects with these indices in the data set, in this order, by one request.
+        """The samples with these indices in the data set, in this order, by one request.
 
         Random steps draw as in the reader's epoch. The threads live until `close`. Raises as an iterator does.
         """
@@ -214,12 +251,13 @@ class Reader(ReaderBase[ObjectIteration]):
                 lambda epoch: self._open_native(_native.Reader, replace(self._spec, epoch=epoch))
             )
         batch = self._taker.take(indices, self._epoch)
-        batch = ErrorPolicy(self._on_error, self._max_errors, len(indices)).apply(batch)
+        batch, columns = self._column_reader().read(batch)
+        batch, columns = ErrorPolicy(self._on_error, self._max_errors, len(indices)).apply(batch, columns)
         functions, values = self.pipeline.functions, None
         if functions:
             with native_errors():
-                values = apply_functions(functions, batch.values(), batch.keys)
-        return make_batch(batch, self._labels.get(), values)
+                values = apply_functions(functions, batch.values(), batch.names)
+        return make_batch(batch, self._labels.get(), columns, values)
 
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer is: the first `position` samples of the epoch's order, over all ranks, are consumed.
@@ -229,18 +267,24 @@ class Reader(ReaderBase[ObjectIteration]):
         Call it between batches at any time.
         """
         epoch, position = self._next_place(*self._place())
-        return State(self._spec.seed, epoch, position, self.objects.digest, self._pipeline_digest).to_dict()
+        seed, order = self._spec.seed, self._spec.order_text
+        return State(seed, epoch, position, self.objects.digest, self._pipeline_digest, order).to_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *, strict: bool = True) -> None:
         """Makes the next iteration go on from a state, of any world size, rank and batch size. Closes one that runs.
 
         What is left of the epoch is dealt out anew: no sample twice, none lost. A state at the end of an epoch goes on at the
-        beginning of the next one. Raises `StateError` for a state of another data set, pipeline or seed; with `strict=False`
+        beginning of the next one. Raises `StateError` for a state of another data set, pipeline, seed or order; with `strict=False`
         it goes on at the same position nevertheless.
         """
         state = State.from_dict(state_dict)
         if strict:
-            state.check(seed=self._spec.seed, objects=self.objects.digest, pipeline=self._pipeline_digest)
+            state.check(
+                seed=self._spec.seed,
+                objects=self.objects.digest,
+                pipeline=self._pipeline_digest,
+                order=self._spec.order_text,
+            )
         self._stop()
         self._epoch, self._position = self._next_place(state.epoch, state.position)
 
@@ -252,7 +296,10 @@ class Reader(ReaderBase[ObjectIteration]):
             self._taker.close()
 
     def __repr__(self) -> str:
-        return f"Reader({len(self.objects):,} objects of s3://{self.objects.bucket}/{self._data_set.prefix}, {self.pipeline!r})"
+        objects = self.objects
+        if objects.has_members:
+            return f"Reader({len(objects):,} samples in shards of s3://{objects.bucket}, {self.pipeline!r})"
+        return f"Reader({len(objects):,} objects of s3://{objects.bucket}/{self._data_set.prefix}, {self.pipeline!r})"
 
     def _place(self) -> tuple[int, int]:
         """Epoch and position of the consumer."""
@@ -265,6 +312,9 @@ class Reader(ReaderBase[ObjectIteration]):
 
     def _restart(self, epoch: int) -> None:
         self._epoch, self._position = epoch, 0
+
+    def _column_reader(self) -> ColumnReader:
+        return ColumnReader(self.objects, self._kinds, self._labels.column)
 
     def _epochs_left(self) -> int:
         """Epochs that are still to be read, including the current one; at least 1."""

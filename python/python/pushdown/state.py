@@ -27,10 +27,12 @@ class State:
     """Digest of the data set: of the bucket and all keys in order."""
     pipeline: str
     """Digest of the pipeline's canonical text."""
+    order: str | None = None
+    """The order of shards with its buffer; `None` for the order over all samples."""
 
     def to_dict(self) -> dict[str, Any]:
         """A dictionary of JSON values; less than 300 bytes as JSON."""
-        return {
+        state: dict[str, Any] = {
             "version": VERSION,
             "seed": self.seed,
             "epoch": self.epoch,
@@ -38,16 +40,19 @@ class State:
             "objects": self.objects,
             "pipeline": self.pipeline,
         }
+        # States from before there was an order of shards have none.
+        return state if self.order is None else {**state, "order": self.order}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> State:
         """The state in a dictionary. Raises `StateError` if it is none."""
         check_members(state, numbers=("epoch", "position"))
-        return cls(state["seed"], state["epoch"], state["position"], state["objects"], state["pipeline"])
+        seed, epoch, position = state["seed"], state["epoch"], state["position"]
+        return cls(seed, epoch, position, state["objects"], state["pipeline"], state.get("order"))
 
-    def check(self, *, seed: int | None, objects: str, pipeline: str) -> None:
-        """Raises `StateError` if the state belongs to another seed, data set or pipeline."""
-        check_origin(self.to_dict(), seed=seed, objects=objects, pipeline=pipeline)
+    def check(self, *, seed: int | None, objects: str, pipeline: str, order: str | None) -> None:
+        """Raises `StateError` if the state belongs to another seed, data set, pipeline or order."""
+        check_origin(self.to_dict(), seed=seed, objects=objects, pipeline=pipeline, order=order)
 
 
 def check_members(state: Mapping[str, Any], numbers: tuple[str, ...]) -> None:
@@ -66,14 +71,18 @@ def check_members(state: Mapping[str, Any], numbers: tuple[str, ...]) -> None:
             raise StateError(name, "of at least 0", state[name], advice)
 
 
-def check_origin(state: Mapping[str, Any], *, seed: int | None, objects: str, pipeline: str) -> None:
-    """Raises `StateError`, which names both, if a state belongs to another data set, pipeline or seed."""
+def check_origin(
+    state: Mapping[str, Any], *, seed: int | None, objects: str, pipeline: str, order: str | None = None
+) -> None:
+    """Raises `StateError`, which names both, if a state belongs to another data set, pipeline, seed or order."""
     for what, name, expected, advice in (
         ("the data set", "objects", objects, "objects were added, removed or renamed since"),
         ("the pipeline", "pipeline", pipeline, "the pipeline has changed since"),
         ("the seed", "seed", seed, "another seed is another order"),
+        ("the order", "order", order or "global", "`order` or `buffer` has changed since"),
     ):
-        if state[name] != expected:
+        found = state.get(name, "global") if name == "order" else state[name]
+        if found != expected:
             raise StateError(
-                what, expected, state[name], f"{advice}; `strict=False` continues at the same position"
+                what, expected, found, f"{advice}; `strict=False` continues at the same position"
             )

@@ -54,6 +54,13 @@ class Objects:
     def keys(self) -> list[str]:
         return list(self._keys)
 
+    def paths(self) -> list[str]:
+        return list(self._keys)
+
+    @property
+    def has_members(self) -> bool:
+        return False
+
     def folders(self, prefix: str) -> tuple[list[str], Tensor]:
         parts = [key.removeprefix(prefix).split("/") if key.startswith(prefix) else [] for key in self._keys]
         names = [part[0] if len(part) > 1 else None for part in parts]

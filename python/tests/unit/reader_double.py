@@ -1,7 +1,7 @@
 """An in-memory double of the native readers, for tests of the Python layer alone.
 
 It deals out samples as the native reader does, without threads or network. A sample's value is its index in the data set, twice.
-Keys that contain `bad` fail. `reset` empties it.
+Keys that contain `bad` fail. `reset` empties it. The contents of members of shards are in `shards`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import json
 import random
 from array import array
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 _CODES = {"bool": "B", "u8": "B", "i8": "b", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
 
 buckets: dict[str, list[str]] = {}
+shards: dict[str, dict[str, bytes]] = {}
+"""By the key of a shard: contents by the names of its members."""
 live: list[Any] = []
 """Readers and stores that are open."""
 opened: list[dict[str, Any]] = []
@@ -25,6 +28,7 @@ opened: list[dict[str, Any]] = []
 
 def reset() -> None:
     buckets.clear()
+    shards.clear()
     live.clear()
     opened.clear()
 
@@ -58,8 +62,14 @@ class Tensor(array):  # type: ignore[type-arg]
 
 
 class Objects:
-    def __init__(self, bucket: str, keys: Sequence[str]) -> None:
-        self.bucket, self._keys = bucket, list(keys)
+    def __init__(
+        self,
+        bucket: str,
+        keys: Sequence[str],
+        members: Sequence[str] | None = None,
+        columns: dict[str, list[str | None]] | None = None,
+    ) -> None:
+        self.bucket, self._keys, self._members, self._columns = bucket, list(keys), members, columns or {}
 
     @staticmethod
     def list_prefix(
@@ -80,11 +90,35 @@ class Objects:
         return Objects(*json.loads(Path(path).read_text()))
 
     def save(self, path: str) -> None:
-        Path(path).write_text(json.dumps([self.bucket, self._keys]))
+        Path(path).write_text(json.dumps([self.bucket, self._keys, self._members, self._columns]))
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256("\n".join([self.bucket, *self._keys]).encode()).hexdigest()
+        text = json.dumps([self.bucket, self._keys, self._members, self._columns])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def has_members(self) -> bool:
+        return self._members is not None
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self._columns)
+
+    def member(self, index: int) -> str | None:
+        return None if self._members is None else self._members[index]
+
+    def column_member(self, index: int, column: str) -> str | None:
+        return self._columns[column][index]
+
+    def paths(self) -> list[str]:
+        return list(self._members or self._keys)
+
+    def common_folder(self) -> str:
+        first, last = min(self.paths(), default=""), max(self.paths(), default="")
+        shared = [a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))]
+        folder, slash, _ = "".join(shared).rpartition("/")
+        return folder + slash
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -99,18 +133,28 @@ class Objects:
         return list(self._keys)
 
     def select(self, indices: Sequence[int]) -> Objects:
-        return Objects(self.bucket, [self._keys[index] for index in indices])
+        members = None if self._members is None else [self._members[index] for index in indices]
+        columns = {name: [column[index] for index in indices] for name, column in self._columns.items()}
+        return Objects(self.bucket, [self._keys[index] for index in indices], members, columns)
 
     def folders(self, prefix: str) -> tuple[Any, Tensor]:
-        names = [key.removeprefix(prefix).partition("/") for key in self._keys]
+        names = [path.removeprefix(prefix).partition("/") for path in self.paths()]
         classes = sorted({name for name, slash, _ in names if slash})
         numbers = [classes.index(name) if slash else -1 for name, slash, _ in names]
         return classes, Tensor("i64", [len(numbers)], array("q", numbers))
 
 
 class Batch:
-    def __init__(self, number: int, objects: Objects, rows: list[tuple[int, int, bool]]) -> None:
+    def __init__(
+        self,
+        number: int,
+        objects: Objects,
+        rows: list[tuple[int, int, bool]],
+        errors: dict[int, tuple[str, str]] | None = None,
+    ) -> None:
         self.number, self._objects, self._rows = number, objects, rows
+        missing = {row: ("NoSuchKey", "it is not there") for row, key in enumerate(self.keys) if "bad" in key}
+        self._errors = missing if errors is None else errors
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -118,6 +162,23 @@ class Batch:
     @property
     def keys(self) -> list[str]:
         return [self._objects.key(index) for _, index, _ in self._rows]
+
+    @property
+    def members(self) -> list[str | None]:
+        return [self._objects.member(index) for _, index, _ in self._rows]
+
+    @property
+    def names(self) -> list[str]:
+        pairs = zip(self.keys, self.members, strict=True)
+        return [key if member is None else f"{key} member {member}" for key, member in pairs]
+
+    def column(self, index: int) -> list[bytes | None]:
+        name = self._objects.columns[index]
+        members = [self._objects.column_member(index, name) for _, index, _ in self._rows]
+        return [
+            None if member is None or row in self._errors else shards[key][member]
+            for row, (key, member) in enumerate(zip(self.keys, members, strict=True))
+        ]
 
     @property
     def index(self) -> Tensor:
@@ -129,23 +190,24 @@ class Batch:
 
     @property
     def valid(self) -> Tensor:
-        valid = [
-            not padding and "bad" not in key
-            for (_, _, padding), key in zip(self._rows, self.keys, strict=True)
-        ]
+        valid = [not padding and row not in self._errors for row, (_, _, padding) in enumerate(self._rows)]
         return Tensor("bool", [len(self)], bytes(valid))
 
     @property
     def errors(self) -> list[tuple[int, str, str]]:
-        return [(row, "NoSuchKey", "it is not there") for row, key in enumerate(self.keys) if "bad" in key]
+        return [(row, *error) for row, error in sorted(self._errors.items())]
+
+    def with_errors(self, errors: Sequence[tuple[int, str, str]]) -> Batch:
+        added = {row: (code, message) for row, code, message in errors}
+        return Batch(self.number, self._objects, self._rows, added | self._errors)
 
     def without_errors(self) -> Batch:
-        kept = [row for row, key in zip(self._rows, self.keys, strict=True) if "bad" not in key]
+        kept = [values for row, values in enumerate(self._rows) if row not in self._errors]
         return Batch(self.number, self._objects, kept)
 
     def values(self) -> list[Tensor | None]:
         values = [Tensor("f32", [2], array("f", [index, index])) for _, index, _ in self._rows]
-        return [None if "bad" in key else value for key, value in zip(self.keys, values, strict=True)]
+        return [None if row in self._errors else value for row, value in enumerate(values)]
 
     def stacked_shape(self) -> tuple[str, tuple[int, ...]] | None:
         return None if len(self.errors) == len(self) else ("f32", (len(self), 2))

@@ -67,7 +67,7 @@ def test_dir_at_a_million_keys_does_not_loop_in_python(monkeypatch: pytest.Monke
     objects = native_double.Objects(KEYS)
     numbers = array("q", [0, 1]) * (count // 2)
     monkeypatch.setattr(objects, "folders", lambda prefix: (["a", "b"], numbers))
-    monkeypatch.setattr(objects, "keys", lambda: pytest.fail("the keys were listed"))
+    monkeypatch.setattr(objects, "paths", lambda: pytest.fail("the keys were listed"))
     labels = resolve("dir", objects, "")  # type: ignore[arg-type]
     assert labels is not None
     lines = 0
@@ -183,7 +183,7 @@ def test_a_sequence_of_another_length_fails_at_once() -> None:
     ("labels", "found"), [(3, "int"), ({1, 2, 3}, "set"), (b"dir", "bytes"), (iter(KEYS), "list_iterator")]
 )
 def test_other_types_are_errors_that_list_what_is_possible(labels: Any, found: str) -> None:
-    with pytest.raises(ConfigError, match=f"a Manifest or a Sidecar, found {found}"):
+    with pytest.raises(ConfigError, match=f"a Sidecar or a Column, found {found}"):
         labels_of(labels)
 
 

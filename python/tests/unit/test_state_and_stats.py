@@ -11,14 +11,14 @@ import pytest
 
 from pushdown import Stats, progress
 from pushdown.errors import StateError
-from pushdown.progress import ListingProgress
+from pushdown.progress import Progress
 from pushdown.state import State
 
 STATE = State(7, 3, 524288, "a" * 64, "b" * 64)
 
 
 def test_a_state_is_json_below_300_bytes() -> None:
-    largest = State(2**64 - 1, 2**32 - 1, 2**32 - 1, "a" * 64, "b" * 64)
+    largest = State(2**64 - 1, 2**32 - 1, 2**32 - 1, "a" * 64, "b" * 64, f"shards {2**32 - 1}")
     assert len(json.dumps(largest.to_dict())) < 300
     assert State.from_dict(json.loads(json.dumps(largest.to_dict()))) == largest
 
@@ -91,7 +91,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 def test_a_terminal_has_a_line_after_a_second_and_none_at_the_end(clock: dict[str, float]) -> None:
     terminal = Terminal()
-    with ListingProgress("s3://photos/", terminal) as show:
+    with Progress("listing s3://photos/", "{:,} objects", terminal) as show:
         show(1000)
         assert terminal.getvalue() == ""
         clock["seconds"] += 1
@@ -104,7 +104,7 @@ def test_a_terminal_has_a_line_after_a_second_and_none_at_the_end(clock: dict[st
 
 def test_a_file_has_a_log_line_each_10_s(clock: dict[str, float], caplog: pytest.LogCaptureFixture) -> None:
     stream = io.StringIO()
-    with caplog.at_level(logging.INFO, "pushdown"), ListingProgress("s3://photos/", stream) as show:
+    with caplog.at_level(logging.INFO, "pushdown"), Progress("listing s3://photos/", "{:,} objects", stream) as show:
         for _ in range(5):
             clock["seconds"] += 5
             show(1000)

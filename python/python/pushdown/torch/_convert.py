@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,9 +23,9 @@ class TorchBatch:
     y: Any
     """The labels: an int64 `torch.Tensor` [n], a list if they are no classes, `None` without `labels`."""
     keys: list[str]
-    """Key of each row's object."""
+    """Key of each row's object, or of its shard."""
     index: torch.Tensor
-    """int64 [n]: index of each row's object in the data set."""
+    """int64 [n]: index of each row's sample in the data set."""
     position: torch.Tensor
     """int64 [n]: position of each row in the order of the epoch over all ranks."""
     valid: torch.Tensor
@@ -36,6 +36,10 @@ class TorchBatch:
     """Number of the batch, from 0, since the start of the iteration."""
     scales: torch.Tensor | None = None
     """f32 [n]: what to multiply quantized values by; `None` if values are not quantized."""
+    members: list[str | None] = field(default_factory=list)
+    """Name of the member in its shard that each row is; `None` for a whole object."""
+    columns: dict[str, Any] = field(default_factory=dict)
+    """The further columns by name: an int64 `torch.Tensor` [n], or a list. They stay in host memory."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -69,6 +73,12 @@ def to_torch(batch: Batch, x: torch.Tensor | None = None) -> TorchBatch:
         errors=batch.errors,
         number=batch.number,
         scales=value_to_torch(getattr(batch.x, "scales", None)),
+        members=batch.members,
+        # Lists are contents, also if they are of JSON.
+        columns={
+            name: values if isinstance(values, list) else value_to_torch(values)
+            for name, values in batch.columns.items()
+        },
     )
 
 

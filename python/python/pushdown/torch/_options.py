@@ -6,13 +6,18 @@ import os
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from .._spec import Compression, Credentials, Mode, OnError, Retry, Tail, Timeouts
+    from .._sample_columns import Columns
+    from .._source import Index
+    from .._spec import Compression, Credentials, Mode, OnError, Order, Retry, Tail, Timeouts
     from ..labels import LabelSource
 
 
 class ReaderOptions(TypedDict, total=False):
     """Keyword arguments of `pushdown.Reader`, where they and their defaults are described."""
 
+    index: Index | None
+    column: str | None
+    columns: Columns | None
     endpoint: str | None
     region: str | None
     profile: str | None
@@ -20,6 +25,8 @@ class ReaderOptions(TypedDict, total=False):
     batch_size: int
     seed: int | None
     shuffle: bool
+    order: Order
+    buffer: int
     epoch: int
     epochs: int
     rank: int | None

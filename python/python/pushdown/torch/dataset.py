@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ..errors import ConfigError
-from ..pipeline import Pipeline, PipelineLike
 from ..reader import Reader
 from ._convert import TorchBatch, to_torch
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from .._source import Source
     from ..objects import Objects
+    from ..pipeline import PipelineLike
     from ..reader import ReaderIterator
     from ._options import ReaderOptions
 
@@ -37,10 +37,12 @@ class Dataset(IterableDataset[TorchBatch]):
     next epoch with each loop. Raises `ConfigError`, `PipelineError` and errors of listing the objects.
     """
 
-    def __init__(self, source: Source, pipeline: PipelineLike, **options: Unpack[ReaderOptions]) -> None:
+    def __init__(
+        self, source: Source, pipeline: PipelineLike | None = None, **options: Unpack[ReaderOptions]
+    ) -> None:
         super().__init__()
-        self._has_functions = bool(Pipeline.of(pipeline).functions)
         self._reader = Reader(source, pipeline, **options)
+        self._has_functions = bool(self._reader.pipeline.functions)
         self._first_epoch = options.get("epoch", 0)
         self._live: DatasetIterator | None = None
         """In a worker: its latest iteration."""
@@ -96,7 +98,7 @@ class Dataset(IterableDataset[TorchBatch]):
 
     @property
     def objects(self) -> Objects:
-        """The objects of the data set, in order."""
+        """The objects of the data set, in order; of shards, the members that are samples."""
         return self._reader.objects
 
     def __getstate__(self) -> dict[str, Any]:

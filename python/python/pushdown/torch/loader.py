@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 class Loader:
     """Iterates over the batches of an epoch as `TorchBatch`. It takes the place of `DataLoader`.
 
+        shards = "s3://photos/train-{000000..000999}.tar"
+        pt.Loader(shards, pipeline, index="train.parquet", labels=pushdown.Column("cls"), batch_size=256, seed=7)
+
     `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`. Values are owned by their
     tensors, writable, and never copied after they were stacked. `pin_memory`: stack them into pinned memory,
     for copies to a GPU that do not block (`batch.to("cuda", non_blocking=True)`); without CUDA it warns once
@@ -38,7 +41,7 @@ class Loader:
     def __init__(
         self,
         source: Source,
-        pipeline: PipelineLike,
+        pipeline: PipelineLike | None = None,
         *,
         pin_memory: bool = False,
         **options: Unpack[ReaderOptions],
@@ -97,7 +100,7 @@ class Loader:
 
     @property
     def objects(self) -> Objects:
-        """The objects of the data set, in order."""
+        """The objects of the data set, in order; of shards, the members that are samples."""
         return self._reader.objects
 
     @property

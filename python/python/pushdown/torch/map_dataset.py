@@ -36,8 +36,10 @@ class Samples(Sequence[tuple[Any, Any]]):
     def __getitem__(self, index: int | slice) -> tuple[Any, Any] | list[tuple[Any, Any]]:
         if isinstance(index, slice):
             return [self[row] for row in range(*index.indices(len(self)))]
-        labels = self.batch.keys if self.batch.y is None else self.batch.y
-        return self.batch.x[index], labels[index]
+        batch = self.batch
+        if batch.y is not None:
+            return batch.x[index], batch.y[index]
+        return batch.x[index], batch.members[index] or batch.keys[index]
 
 
 class MapDataset(Dataset[tuple[Any, Any]]):
@@ -45,12 +47,14 @@ class MapDataset(Dataset[tuple[Any, Any]]):
 
     `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`; the sampler decides about
     order, rank and batch size. A batch of indices is one request. Without `labels`, y is the key of the
-    object. `collate` passes on the batch as it was stacked; without it, `DataLoader` stacks the samples once
-    more. Random steps draw by key and epoch: call `set_epoch` before each epoch. Raises `ConfigError`,
-    `PipelineError` and errors of listing the objects.
+    object, or the name of the member of a shard. `collate` passes on the batch as it was stacked; without
+    it, `DataLoader` stacks the samples once more. Random steps draw by key and epoch: call `set_epoch` before
+    each epoch. Raises `ConfigError`, `PipelineError` and errors of listing the objects.
     """
 
-    def __init__(self, source: Source, pipeline: PipelineLike, **options: Unpack[ReaderOptions]) -> None:
+    def __init__(
+        self, source: Source, pipeline: PipelineLike | None = None, **options: Unpack[ReaderOptions]
+    ) -> None:
         self._reader = Reader(source, pipeline, **options)
         self._length = len(self._reader.objects)
 
@@ -87,7 +91,7 @@ class MapDataset(Dataset[tuple[Any, Any]]):
 
     @property
     def objects(self) -> Objects:
-        """The objects of the data set, in order."""
+        """The objects of the data set, in order; of shards, the members that are samples."""
         return self._reader.objects
 
 

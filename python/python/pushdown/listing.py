@@ -1,0 +1,97 @@
+"""Lists of objects, and indexes of shards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Unpack
+
+from . import _native
+from ._source import Selection, is_shard_pattern
+from ._spec import Connection, Credentials, StoreSpec, store_of
+from .errors import ConfigError, native_errors
+from .objects import Objects, list_store
+from .progress import Progress
+from .shards import ShardIndex, is_prefix, parse_shards
+
+__all__ = ["index_shards", "list_objects"]
+
+
+def list_objects(
+    url: str | Sequence[str],
+    *,
+    index: ShardIndex | str | os.PathLike[str] | None = None,
+    column: str | None = None,
+    columns: Sequence[str] = (),
+    **connection: Unpack[Connection],
+) -> Objects:
+    """Lists all objects under `s3://bucket/prefix`, in the order of their keys, or the samples in shards.
+
+        photos = pushdown.list("s3://photos/train/")
+        samples = pushdown.list("s3://photos/train-{000000..000999}.tar", columns=["cls"])
+
+    The endpoint and the credentials are those of the AWS tools, unless they are arguments. `Objects.save` stores the list in
+    a file, from which `Objects.load` reads a million keys in a fraction of a second. A list holds no credentials.
+
+    A URL that ends in `.tar` or `.zip` is a pattern of shards, whose members are samples. They are indexed now, or looked up in `index`, an
+    index or the path of a saved one; `column` and `columns` are those of `ShardIndex.samples`. With `index`, `url` may also be a prefix that
+    ends in `/`, or a list of patterns.
+
+    Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError` or `UnavailableError`.
+    """
+    store, credentials = store_of(connection)
+    selection = Selection(index, column, tuple(columns))
+    if index is not None:
+        return selection.samples(url)
+    if is_shard_pattern(url):
+        found = _index(store, credentials, url)
+        return found.samples(column=column, columns=selection.columns)
+    if not isinstance(url, str):
+        raise ConfigError(f"invalid list: expected a prefix or patterns of shards, found {list(url)!r}")
+    selection.check_objects()
+    return list_store(store, credentials, url)
+
+
+def index_shards(
+    shards: str | Sequence[str],
+    path: str | os.PathLike[str] | None = None,
+    **connection: Unpack[Connection],
+) -> ShardIndex:
+    """Finds the members of shards, and saves the index at `path`, if there is one.
+
+        pushdown.index("s3://photos/train-{000000..000999}.tar", path="train.parquet")
+        loader = pt.Loader("s3://photos/train-{000000..000999}.tar", pipeline, index="train.parquet", labels=pushdown.Column("cls"))
+
+    `shards`: tar objects, or zip objects without compression: `s3://bucket/key` with braces such as `{000..999}` or `{train,val}`, a URL
+    that ends in `/` and means all shards under it, or a list of these. Headers and directories are read by ranges, not the contents. The
+    index names the version of each shard: index shards again after they were replaced.
+
+    Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError`, `UnavailableError`, and `Error` for
+    an object that is no shard.
+    """
+    store, credentials = store_of(connection)
+    if path is not None and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        # Found now rather than after the shards were read.
+        raise ConfigError(f"cannot write {os.fspath(path)}: expected an existing folder, found none")
+    index = _index(store, credentials, shards)
+    if path is not None:
+        index.save(path)
+    return index
+
+
+def _index(store: StoreSpec, credentials: Credentials | None, shards: str | Sequence[str]) -> ShardIndex:
+    bucket, patterns = parse_shards(shards)
+    keys: list[str] = []
+    for key in patterns:
+        keys += _list_shards(store, credentials, f"s3://{bucket}/{key}") if is_prefix(key) else [key]
+    what = f"indexing {shards if isinstance(shards, str) else f's3://{bucket}'}"
+    with Progress(what, f"{{:,}} of {len(keys):,} shards, {{:,}} members") as progress, native_errors():
+        native = _native.ShardIndex.read_shards(store.to_json(), credentials, bucket, keys, progress)
+    return ShardIndex(native)
+
+
+def _list_shards(store: StoreSpec, credentials: Credentials | None, url: str) -> list[str]:
+    keys = list(filter(_native.is_shard, list_store(store, credentials, url).keys()))
+    if not keys:
+        raise ConfigError(f"no shards under {url}: expected keys that end in .tar or .zip")
+    return keys

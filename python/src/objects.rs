@@ -173,7 +173,7 @@ impl Objects {
     /// The longest folder that all paths begin with, with its slash; empty if there is none.
     fn common_folder(&self, py: Python<'_>) -> String {
         py.detach(|| {
-            let paths = || (0..self.0.len()).map(|index| self.path_of(index));
+            let paths = || (0..self.0.len()).map(move |index| self.path_of(index));
             let (Some(first), Some(last)) = (paths().min(), paths().max()) else {
                 return String::new();
             };

@@ -108,11 +108,11 @@ impl Cells {
 }
 
 impl CellCache for Cells {
-    fn values_of(&self, pipeline: &dyn InnerPipeline) -> Option<Box<dyn CellValues>> {
+    fn values_of(&self, pipeline: &dyn InnerPipeline, until: usize) -> Option<Box<dyn CellValues>> {
         let pipeline: &dyn Any = pipeline;
         let pipeline = Arc::new(pipeline.downcast_ref::<Pipeline>()?.clone());
         let prefixes = Prefixes::new(Arc::clone(&pipeline));
-        let stage = prefixes.last_deterministic(pipeline.len());
+        let stage = prefixes.last_deterministic(until);
         (stage > 0).then(|| {
             Box::new(PipelineCells {
                 cells: self.clone(),

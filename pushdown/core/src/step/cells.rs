@@ -10,8 +10,8 @@ use crate::{Result, Sample};
 
 /// Cached values of the cells of one object.
 pub trait CellCache: fmt::Debug + Send + Sync {
-    /// The values that `pipeline` computes. `None` if none of them is the same in every epoch.
-    fn values_of(&self, pipeline: &dyn InnerPipeline) -> Option<Box<dyn CellValues>>;
+    /// The values that the first `until` steps of `pipeline` compute. `None` if none of them is the same in every epoch.
+    fn values_of(&self, pipeline: &dyn InnerPipeline, until: usize) -> Option<Box<dyn CellValues>>;
 }
 
 /// Cached values of one pipeline over the cells of one object.

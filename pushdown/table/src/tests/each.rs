@@ -1,5 +1,7 @@
 //! `sample` and `each`.
 
+mod parts;
+
 use std::future::poll_fn;
 
 use arrow_array::{

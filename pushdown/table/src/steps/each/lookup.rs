@@ -70,31 +70,35 @@ impl Lookup {
 }
 
 impl CellStart {
-    /// The bytes of the cell.
-    pub(super) const fn from_bytes(bytes: Bytes) -> Self {
+    /// A value to which the first `stage` steps were applied.
+    pub(super) const fn new(value: Sample, stage: usize) -> Self {
         Self {
-            value: Sample::Bytes(bytes),
-            stage: 0,
+            value,
+            stage,
             cached: None,
         }
     }
 
-    /// Runs the steps that are left, and caches the last value that is the same in every epoch.
-    pub(super) fn run(self, pipeline: &dyn InnerPipeline, context: &Context<'_>) -> Result<Sample> {
+    /// Runs the steps that are left until `until`, and caches the last value that is the same in every epoch.
+    pub(super) fn run(
+        self,
+        pipeline: &dyn InnerPipeline,
+        until: usize,
+        context: &Context<'_>,
+    ) -> Result<Sample> {
         let Self {
             mut value,
             stage: mut done,
             cached,
         } = self;
-        let count = pipeline.step_count();
         if let Some((stage, cell)) = cached
             // A cut between steps costs what running them together saves.
-            && (stage == count || cell.is_wanted())
+            && (stage == until || cell.is_wanted())
         {
             let steps = done..stage;
             value = cell.compute(Box::new(move || pipeline.run(steps, value, context)))?;
             done = stage;
         }
-        pipeline.run(done..count, value, context)
+        pipeline.run(done..until, value, context)
     }
 }

@@ -2,11 +2,14 @@
 
 mod batches;
 mod build;
+mod compute;
 mod order;
 mod read;
 mod row_groups;
 mod rows_left;
 mod rows_read;
+mod source;
+mod splits;
 
 use std::{
     iter::once,
@@ -21,6 +24,7 @@ use futures::{
     Stream, StreamExt as _,
     stream::{self, BoxStream},
 };
+use pushdown::pipeline::RowStage;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -36,9 +40,9 @@ use batches::RowGroupTask;
 pub(crate) use build::TableSettings;
 use order::{RowGroupSlice, RowOrder};
 use read::RowReader;
-pub(crate) use read::TableSource;
 use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
+pub(crate) use source::TableSource;
 
 /// Reads rows of Parquet objects in the order of an epoch, each exactly once, as Arrow record batches.
 ///
@@ -50,8 +54,8 @@ pub use rows_read::RowsRead;
 /// Another world may continue an epoch: what is left is dealt out anew as stretches of the same order. See [`RowsRead`]. Each
 /// row is read once, but unlike objects, rows do not keep one order across worlds.
 ///
-/// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget. After an error it ends; a reader
-/// built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
+/// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget, and computed a few rows at a time, on all
+/// threads. After an error it ends; a reader built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
 #[derive(Debug)]
 pub struct TableReader {
     rows: Arc<RowReader>,
@@ -167,9 +171,15 @@ impl TableReader {
         &self.rows.source.objects
     }
 
-    /// Number of steps that run at the gateway; 0 if stored columns are read and everything runs on this host.
+    /// Number of steps that run at the gateway; 0 if stored columns are read and everything runs on this host. A step of which the
+    /// gateway runs only a part does not count.
     pub fn stage(&self) -> usize {
-        self.rows.stage
+        self.row_stage().steps
+    }
+
+    /// The stage up to which the gateway computes rows.
+    pub fn row_stage(&self) -> RowStage {
+        self.rows.splits[self.rows.split].stage
     }
 
     /// Counts so far.
@@ -213,15 +223,31 @@ impl TableReader {
         let start = move |(number, slice): (usize, RowGroupSlice)| {
             let (budget, rows) = (Arc::clone(&budget), Arc::clone(&rows));
             async move {
+                let split = rows.split();
                 let charge = budget
-                    .admit(number, rows.samples.expected_bytes(slice.group))
+                    .admit(number, rows.expected_bytes(slice.group, split))
                     .await;
-                let reading = async move { rows.read(&slice, order, epoch).await };
-                RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), charge)
+                let reading = async move { rows.read(&slice, split, order, epoch).await };
+                RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), number, charge)
             }
         };
         let started = stream::iter(slices.into_iter().enumerate()).then(start);
-        let blocks = started.map(RowGroupTask::finish).buffered(requests).boxed();
+        let arrived = started.map(RowGroupTask::finish).buffered(requests);
+        let rows = Arc::clone(&self.rows);
+        let chunks = arrived.flat_map(move |arrived| {
+            let (chunks, error) = match arrived {
+                Ok(held) => (Some(rows.chunks(held)), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            stream::iter(chunks.into_iter().flatten().map(Ok).chain(error))
+        });
+        let rows = Arc::clone(&self.rows);
+        let in_flight = rows.chunks_in_flight(prefetch_bytes);
+        let computed = chunks.map(move |chunk| {
+            let rows = Arc::clone(&rows);
+            async move { rows.compute(chunk?, epoch).await }
+        });
+        let blocks = computed.buffered(in_flight).boxed();
         batches::assemble(blocks, SchemaRef::clone(&self.rows.schema), batch_size, first)
     }
 }

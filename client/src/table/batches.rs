@@ -10,29 +10,38 @@ use futures::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{TableBatch, read::RowBlock};
+use super::{
+    TableBatch,
+    compute::{HeldRows, RowBlock},
+    read::ArrivedRows,
+};
 use crate::{
     budget::Charge,
     error::{Error, Result},
 };
 
-/// The read of a row group in flight. It counts against the budget until a batch takes it; a batch may take several.
+/// The read of a row group in flight.
 pub(super) struct RowGroupTask {
-    task: AbortOnDropHandle<Result<RowBlock>>,
+    task: AbortOnDropHandle<Result<ArrivedRows>>,
+    /// Position of the row group among those that are read.
+    number: usize,
     charge: Charge,
 }
 
 impl RowGroupTask {
-    pub(super) const fn new(task: AbortOnDropHandle<Result<RowBlock>>, charge: Charge) -> Self {
-        Self { task, charge }
+    pub(super) const fn new(
+        task: AbortOnDropHandle<Result<ArrivedRows>>,
+        number: usize,
+        charge: Charge,
+    ) -> Self {
+        Self { task, number, charge }
     }
 
     /// Waits for the rows.
-    pub(super) async fn finish(self) -> Result<RowBlock> {
+    pub(super) async fn finish(self) -> Result<HeldRows> {
         let failed = |error| Err(Error::internal("the task of a row group failed").with_source(error));
-        let block = self.task.await.unwrap_or_else(failed);
-        drop(self.charge);
-        block
+        let rows = self.task.await.unwrap_or_else(failed)?;
+        Ok(HeldRows::new(rows, self.number, self.charge))
     }
 }
 
@@ -53,7 +62,7 @@ pub(super) fn assemble(
     stream::try_unfold(assembler, BatchAssembler::next).boxed()
 }
 
-/// Assembles batches from consecutive blocks of row groups.
+/// Assembles batches from consecutive blocks.
 struct BatchAssembler {
     blocks: BoxStream<'static, Result<RowBlock>>,
     ready: VecDeque<RowBlock>,

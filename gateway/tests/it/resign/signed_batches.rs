@@ -132,7 +132,10 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     let keys_file = KeysFile::new(&[key_block(&trainer(), "gateway", &[EVERYTHING])])?;
     let resign = launch(origin.address(), &identity(), &keys_file, &[])?;
     let forward = gateway_for(&origin, &[])?;
-    for (gateway, features) in [(&resign, "families, signed-batches"), (&forward, "families")] {
+    for (gateway, features) in [
+        (&resign, "each-parts, families, signed-batches"),
+        (&forward, "each-parts, families"),
+    ] {
         let client = Client::new(&trainer(), gateway.listen());
         // An error lists them, too.
         let answer = client.call("HEAD", "/_pushdown/v1/models")?;

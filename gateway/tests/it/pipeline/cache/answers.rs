@@ -211,7 +211,10 @@ fn the_status_page_shows_what_is_cached() -> Result<()> {
 /// A reader then sends hints, which cost bytes.
 #[test]
 fn a_gateway_with_a_cache_lists_it() -> Result<()> {
-    for (flags, features) in [(&[][..], "families"), (&[MEMORY], "cache, families")] {
+    for (flags, features) in [
+        (&[][..], "each-parts, families"),
+        (&[MEMORY], "cache, each-parts, families"),
+    ] {
         let lab = CacheLab::new(flags)?;
         assert_eq!(lab.get(PIPELINE)?.header("x-pushdown-features"), Some(features));
     }

@@ -8,10 +8,12 @@ mod read;
 mod row_groups;
 mod rows_left;
 mod rows_read;
+mod samples;
 mod source;
 mod splits;
 
 use std::{
+    collections::VecDeque,
     iter::once,
     pin::Pin,
     sync::Arc,
@@ -36,7 +38,7 @@ use crate::{
     reader::ReadPlan,
     stats::{Stats, add},
 };
-use batches::RowGroupTask;
+use batches::{BatchAssembler, RowGroupTask};
 pub(crate) use build::TableSettings;
 use order::{RowGroupSlice, RowOrder};
 use read::RowReader;
@@ -92,6 +94,8 @@ pub struct TableBatch {
     pub rows: RecordBatch,
     /// The source of each row.
     pub ids: Vec<RowId>,
+    /// Position of each row in the order of the epoch over all ranks.
+    pub positions: Vec<u64>,
 }
 
 /// The source of a row.
@@ -217,7 +221,8 @@ impl TableReader {
         let skipped = stretch.start.saturating_add(passed).min(stretch.end);
         add(&self.rows.source.counters.skipped, skipped - stretch.start);
         stretch.start = skipped;
-        let slices = order.slices(&self.rows.samples, &self.left.positions(once(stretch)));
+        let positions = self.left.positions(once(stretch));
+        let slices = order.slices(&self.rows.samples, &positions);
         let budget = Budget::new(prefetch_bytes);
         let rows = Arc::clone(&self.rows);
         let start = move |(number, slice): (usize, RowGroupSlice)| {
@@ -248,7 +253,15 @@ impl TableReader {
             async move { rows.compute(chunk?, epoch).await }
         });
         let blocks = computed.buffered(in_flight).boxed();
-        batches::assemble(blocks, SchemaRef::clone(&self.rows.schema), batch_size, first)
+        let assembler = BatchAssembler {
+            blocks,
+            ready: VecDeque::new(),
+            positions: positions.into_iter().flatten(),
+            schema: SchemaRef::clone(&self.rows.schema),
+            size: batch_size,
+            number: first,
+        };
+        assembler.assemble()
     }
 }
 

@@ -13,7 +13,7 @@ pub use pushdown_core::language::{
 };
 pub use rows::RowStage;
 
-use crate::{BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits, step::InnerSteps};
+use crate::{BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits};
 
 /// An ordered, non-empty list of steps whose kinds match.
 ///
@@ -182,9 +182,9 @@ impl Pipeline {
         epoch: Option<u32>,
     ) -> Result<Option<(u64, u32)>> {
         let step = &self.steps[index];
-        if let Some(InnerSteps { pipeline, steps }) = step.inner_steps() {
+        if let Some(inner) = step.inner_steps() {
             // The inner steps draw per row.
-            let checked = pipeline.check_randomness(steps, seed, epoch);
+            let checked = inner.pipeline.check_randomness(inner.steps, seed, epoch);
             return checked.map(|()| None).map_err(|error| {
                 let (_, message) = error.split_position();
                 Error::pipeline(self.positions[index], message)

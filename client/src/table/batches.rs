@@ -1,6 +1,6 @@
 //! Assembles batches from blocks of rows as they arrive.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, iter::Flatten, ops::Range, vec};
 
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
@@ -45,33 +45,25 @@ impl RowGroupTask {
     }
 }
 
-/// Batches of `size` rows from consecutive blocks. `number` is that of the first batch.
-pub(super) fn assemble(
-    blocks: BoxStream<'static, Result<RowBlock>>,
-    schema: SchemaRef,
-    size: usize,
-    number: usize,
-) -> BoxStream<'static, Result<TableBatch>> {
-    let assembler = BatchAssembler {
-        blocks,
-        ready: VecDeque::new(),
-        schema,
-        size,
-        number,
-    };
-    stream::try_unfold(assembler, BatchAssembler::next).boxed()
-}
-
 /// Assembles batches from consecutive blocks.
-struct BatchAssembler {
-    blocks: BoxStream<'static, Result<RowBlock>>,
-    ready: VecDeque<RowBlock>,
-    schema: SchemaRef,
-    size: usize,
-    number: usize,
+pub(super) struct BatchAssembler {
+    pub(super) blocks: BoxStream<'static, Result<RowBlock>>,
+    pub(super) ready: VecDeque<RowBlock>,
+    /// Positions of the rows of all blocks in the order of the epoch.
+    pub(super) positions: Flatten<vec::IntoIter<Range<u64>>>,
+    pub(super) schema: SchemaRef,
+    /// Rows of a batch.
+    pub(super) size: usize,
+    /// Number of the next batch.
+    pub(super) number: usize,
 }
 
 impl BatchAssembler {
+    /// The batches.
+    pub(super) fn assemble(self) -> BoxStream<'static, Result<TableBatch>> {
+        stream::try_unfold(self, Self::next).boxed()
+    }
+
     async fn next(mut self) -> Result<Option<(TableBatch, Self)>> {
         let rows = |ready: &VecDeque<RowBlock>| ready.iter().map(|block| block.ids.len()).sum::<usize>();
         while rows(&self.ready) < self.size
@@ -95,10 +87,12 @@ impl BatchAssembler {
         }
         let rows = concat_batches(&self.schema, &batches);
         let rows = rows.map_err(|error| Error::internal("cannot concatenate rows").with_source(error))?;
+        let positions = self.positions.by_ref().take(ids.len()).collect();
         let batch = TableBatch {
             number: self.number,
             rows,
             ids,
+            positions,
         };
         self.number += 1;
         Ok(Some((batch, self)))

@@ -79,6 +79,7 @@ impl TableReader {
             falls_back: is_chosen && settings.mode == Mode::Auto,
             is_refused: AtomicBool::new(false),
             samples: SampleRows::new(groups),
+            first_rows: first_rows(&described),
             source,
             splits,
             split,
@@ -253,6 +254,17 @@ impl TableSource {
         }
         Ok(costs)
     }
+}
+
+/// Rows of the objects before each object.
+fn first_rows(described: &[Description]) -> Vec<u64> {
+    let rows = described.iter().scan(0_u64, |first, description| {
+        let rows = description.row_groups.iter().flatten();
+        let before = *first;
+        *first = rows.fold(before, |sum, rows| sum.saturating_add(*rows));
+        Some(before)
+    });
+    rows.collect()
 }
 
 /// Why the rows of an object cannot be in the same data set as those of the first one.

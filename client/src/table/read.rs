@@ -44,6 +44,8 @@ pub(super) struct RowReader {
     /// Whether the gateway has refused rows: from then on they are computed on this host.
     pub(super) is_refused: AtomicBool,
     pub(super) samples: SampleRows,
+    /// Rows of the objects before each object.
+    pub(super) first_rows: Vec<u64>,
     pub(super) schema: SchemaRef,
 }
 
@@ -72,6 +74,12 @@ impl RowReader {
         } else {
             self.split
         }
+    }
+
+    /// The number of a row in the data set: the rows of all objects in their order.
+    pub(super) fn index(&self, id: RowId) -> usize {
+        let first = self.first_rows.get(id.object).copied().unwrap_or_default();
+        usize::try_from(first.saturating_add(id.row)).unwrap_or(usize::MAX)
     }
 
     /// Expected bytes of the rows of a row group on arrival.

@@ -2,19 +2,16 @@
 
 use std::{any::Any, ops::Range, sync::Arc};
 
-use pushdown_core::{
-    language::Resolver,
-    step::{InnerPipeline, InnerSteps},
-};
+use pushdown_core::{language::Resolver, step::InnerPipeline};
 
 use crate::{Context, Kind, Pipeline, Result, Sample, Step};
 
 impl Step {
     /// The steps of an inner pipeline that the step runs; empty for a step without one.
     pub(crate) fn inner(&self) -> &[Self] {
-        let steps = self.inner_steps().and_then(|InnerSteps { pipeline, steps }| {
-            let pipeline: &Pipeline = (pipeline as &dyn Any).downcast_ref()?;
-            pipeline.steps().get(steps)
+        let steps = self.inner_steps().and_then(|inner| {
+            let pipeline: &Pipeline = (inner.pipeline as &dyn Any).downcast_ref()?;
+            pipeline.steps().get(inner.steps)
         });
         steps.unwrap_or_default()
     }

@@ -109,6 +109,13 @@ impl Pipeline {
         (cut.len() <= limits::MAX_STEPS).then_some((cut, steps + 1))
     }
 
+    /// The kind of the values that an `each` computes in a column, the last one if there are several. `None` if there is none.
+    pub fn column_kind(&self, column: &str) -> Option<&Kind> {
+        let mut inner = self.steps.iter().rev().filter_map(Step::inner_steps);
+        let inner = inner.find(|inner| inner.column == column)?;
+        inner.pipeline.kind(inner.steps.end)
+    }
+
     fn with_first(&self, change: impl FnOnce(&Step) -> Option<Step>) -> Option<Self> {
         let first = change(self.steps.first()?)?;
         let mut changed = self.clone();

@@ -45,8 +45,10 @@ from .labels import Labels, Sidecar
 from .manifest import Manifest
 from .objects import Objects
 from .objects import list_objects as list
+from .parquet import Parquet
 from .pipeline import Pipeline
 from .reader import Reader, ReaderIterator
+from .rows import RowIterator, RowReader
 from .stats import Stats
 from .table import TableBatch, TableIterator, TableReader, read_table
 
@@ -64,6 +66,7 @@ __all__ = [
     "Manifest",
     "NotAGatewayError",
     "Objects",
+    "Parquet",
     "Pipeline",
     "PipelineError",
     "ProtocolError",
@@ -71,6 +74,8 @@ __all__ = [
     "ReaderIterator",
     "RefusedError",
     "Retry",
+    "RowIterator",
+    "RowReader",
     "SampleError",
     "Sidecar",
     "StateError",

@@ -34,6 +34,8 @@ pub trait InnerPipeline: Any + fmt::Debug + Send + Sync {
 /// The steps of an inner pipeline that a step runs: all of them, unless the step is a part of one that was cut.
 #[derive(Debug, Clone)]
 pub struct InnerSteps<'a> {
+    /// The column whose cells they run on.
+    pub column: &'a str,
     /// The whole pipeline.
     pub pipeline: &'a dyn InnerPipeline,
     /// The steps.

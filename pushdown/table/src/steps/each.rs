@@ -133,6 +133,7 @@ impl Operator for Each {
 
     fn inner_steps(&self) -> Option<InnerSteps<'_>> {
         Some(InnerSteps {
+            column: &self.column,
             pipeline: &*self.pipeline,
             steps: self.steps.clone(),
         })

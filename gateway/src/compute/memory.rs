@@ -140,10 +140,21 @@ impl Permit {
 
     /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
+        drop(self.split_at(bytes));
+    }
+
+    /// Keeps `bytes`, and returns the rest. `None` if there is no rest.
+    pub fn split_at(&mut self, bytes: u64) -> Option<Self> {
         let kept = usize::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
-        let spare = self.units.num_permits().saturating_sub(kept);
-        drop(self.units.split(spare));
+        let spare = self.units.num_permits().checked_sub(kept)?;
+        let units = self.units.split(spare)?;
         self.gauge = self.metrics.track_memory(self.bytes());
+        let rest = units.num_permits() as u64 * UNIT_BYTES;
+        Some(Self {
+            units,
+            gauge: self.metrics.track_memory(rest),
+            metrics: Arc::clone(&self.metrics),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pipelines inside a step.
 
-use std::{any::Any, ops::Range, sync::Arc};
+use std::{any::Any, ops::Range, sync::Arc, time::Duration};
 
 use pushdown_core::{language::Resolver, step::InnerPipeline};
 
@@ -45,6 +45,22 @@ impl InnerPipeline for Pipeline {
 
     fn run(&self, stretch: Range<usize>, value: Sample, context: &Context<'_>) -> Result<Sample> {
         self.run(stretch, value, context)
+    }
+
+    fn run_timed(
+        &self,
+        stretch: Range<usize>,
+        value: Sample,
+        context: &Context<'_>,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<(Sample, Vec<(Range<usize>, Duration)>)> {
+        let (value, groups) = self.run_timed(stretch, value, context, clock)?;
+        let groups = groups.into_iter().map(|group| (group.steps, group.time));
+        Ok((value, groups.collect()))
+    }
+
+    fn peak_bytes(&self, stretch: Range<usize>, input: &Kind) -> Option<u64> {
+        self.peak_memory(stretch, input).map(|peak| peak.working_bytes)
     }
 
     fn canonical(&self) -> String {

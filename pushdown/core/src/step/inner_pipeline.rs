@@ -1,6 +1,6 @@
 //! The interface of a pipeline that a step runs over each of many values.
 
-use std::{any::Any, fmt, ops::Range};
+use std::{any::Any, fmt, ops::Range, time::Duration};
 
 use crate::{Context, Kind, Result, Sample};
 
@@ -26,6 +26,22 @@ pub trait InnerPipeline: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// Those of the steps.
     fn run(&self, stretch: Range<usize>, value: Sample, context: &Context<'_>) -> Result<Sample>;
+
+    /// As [`run`](Self::run); also returns the duration of each group of steps that ran as one, by `clock`.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    fn run_timed(
+        &self,
+        stretch: Range<usize>,
+        value: Sample,
+        context: &Context<'_>,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<(Sample, Vec<(Range<usize>, Duration)>)>;
+
+    /// Peak memory of a run of the steps `stretch` on a value of this kind, in bytes without the value; `None` if the kind does not
+    /// determine it.
+    fn peak_bytes(&self, stretch: Range<usize>, input: &Kind) -> Option<u64>;
 
     /// The canonical text.
     fn canonical(&self) -> String;

@@ -4,7 +4,7 @@ use std::{fmt::Debug, ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::{CellCache, Draws, InnerSteps, RowwiseStep, TableReader};
+use super::{CellHost, Draws, InnerSteps, RowwiseStep, TableReader};
 use crate::{
     BytesKind, Cancellation, Error, Family, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind,
     Tensor, TensorKind,
@@ -146,20 +146,8 @@ pub struct Scope<'a> {
     pub epoch: Option<u32>,
     /// Ends the step early if nobody waits for its output.
     pub cancellation: Cancellation<'a>,
-    /// Cached values of the cells of the object.
-    pub cells: Option<&'a dyn CellCache>,
-}
-
-impl Scope<'_> {
-    /// The same without cached values.
-    #[must_use]
-    pub fn without_cells(&self) -> Self {
-        Self {
-            draws: self.draws.clone(),
-            cells: None,
-            ..*self
-        }
-    }
+    /// What computes values from the cells of the object.
+    pub cells: Option<&'a Arc<dyn CellHost>>,
 }
 
 /// A type of values.

@@ -1,16 +1,18 @@
 //! `each`: runs a pipeline over the values of a column.
 
+mod cell;
 mod input;
 mod lookup;
 mod transform;
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use self::{
+    cell::CellRunner,
     input::{InputColumn, error_column},
-    transform::{EachTransform, PendingOutput},
+    transform::EachTransform,
 };
 use crate::engine::row_numbers;
 use pushdown_core::{
@@ -23,6 +25,8 @@ use pushdown_wire::TensorColumn;
 
 /// Rows of an output batch if the values have no fixed shape.
 const VARIABLE_ROWS: usize = 64;
+/// Cells that are computed at a time if some of their steps run in micro-batches.
+const BATCHED_CELLS: usize = 16;
 
 /// `each`. If a value fails, the row has a null value and the error text in the next column.
 ///
@@ -177,7 +181,7 @@ impl RowwiseStep for Each {
         true
     }
 
-    /// An image that is being decoded is not counted.
+    /// Without the values that are being computed: [`CellHost::reserve`](pushdown_core::step::CellHost::reserve) counts them.
     fn computed_bytes(&self) -> u64 {
         EACH_BYTES as u64
     }
@@ -209,21 +213,29 @@ impl RowwiseStep for Each {
         }
         let max_rows = tensors.value_bytes().map(|bytes| EACH_BYTES / bytes.max(1));
         let cells = scope.cells.filter(|_| self.steps.start == 0);
-        Ok(Box::new(EachTransform {
-            schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
+        let runner = CellRunner {
+            column: self.column.clone(),
             pipeline: Arc::clone(&self.pipeline),
             until: self.steps.end,
-            input,
-            row_numbers,
             tensors,
-            max_rows: max_rows.unwrap_or(VARIABLE_ROWS).clamp(1, BATCH_ROWS),
-            sample_id: scope.sample_id.to_vec(),
             seed: scope.seed,
             epoch: scope.epoch,
             limits: *scope.limits,
+            host: scope.cells.cloned(),
+        };
+        let has_batches = runner.batched_steps(self.steps.clone()).is_some();
+        Ok(Box::new(EachTransform {
+            schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
+            input,
+            row_numbers,
+            max_rows: max_rows.unwrap_or(VARIABLE_ROWS).clamp(1, BATCH_ROWS),
+            sample_id: scope.sample_id.to_vec(),
             cells: cells.and_then(|cells| cells.values_of(&*self.pipeline, self.steps.end)),
-            lookup: None,
-            pending: PendingOutput::default(),
+            max_active: if has_batches { BATCHED_CELLS } else { 1 },
+            runner,
+            done: Vec::new(),
+            done_bytes: 0,
+            active: VecDeque::new(),
         }))
     }
 }

@@ -1,5 +1,6 @@
 //! `sample` and `each`.
 
+mod hosts;
 mod parts;
 
 use std::future::poll_fn;

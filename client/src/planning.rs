@@ -29,4 +29,4 @@ pub use profile::{Profile, SampleProfile};
 pub(crate) use progress::BatchProgress;
 pub(crate) use rate::{PendingRange, RateSamples, ReadRate};
 #[cfg(feature = "tables")]
-pub(crate) use table_stage::{RowGroupCosts, StageChoice};
+pub(crate) use table_stage::{RowGroupCosts, SplitBytes};

@@ -2,13 +2,18 @@
 
 mod batches;
 mod build;
+mod compute;
 mod order;
 mod read;
 mod row_groups;
 mod rows_left;
 mod rows_read;
+mod samples;
+mod source;
+mod splits;
 
 use std::{
+    collections::VecDeque,
     iter::once,
     pin::Pin,
     sync::Arc,
@@ -21,6 +26,7 @@ use futures::{
     Stream, StreamExt as _,
     stream::{self, BoxStream},
 };
+use pushdown::pipeline::RowStage;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -32,13 +38,13 @@ use crate::{
     reader::ReadPlan,
     stats::{Stats, add},
 };
-use batches::RowGroupTask;
+use batches::{BatchAssembler, RowGroupTask};
 pub(crate) use build::TableSettings;
 use order::{RowGroupSlice, RowOrder};
 use read::RowReader;
-pub(crate) use read::TableSource;
 use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
+pub(crate) use source::TableSource;
 
 /// Reads rows of Parquet objects in the order of an epoch, each exactly once, as Arrow record batches.
 ///
@@ -50,8 +56,8 @@ pub use rows_read::RowsRead;
 /// Another world may continue an epoch: what is left is dealt out anew as stretches of the same order. See [`RowsRead`]. Each
 /// row is read once, but unlike objects, rows do not keep one order across worlds.
 ///
-/// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget. After an error it ends; a reader
-/// built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
+/// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget, and computed a few rows at a time, on all
+/// threads. After an error it ends; a reader built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
 #[derive(Debug)]
 pub struct TableReader {
     rows: Arc<RowReader>,
@@ -88,6 +94,8 @@ pub struct TableBatch {
     pub rows: RecordBatch,
     /// The source of each row.
     pub ids: Vec<RowId>,
+    /// Position of each row in the order of the epoch over all ranks.
+    pub positions: Vec<u64>,
 }
 
 /// The source of a row.
@@ -167,9 +175,15 @@ impl TableReader {
         &self.rows.source.objects
     }
 
-    /// Number of steps that run at the gateway; 0 if stored columns are read and everything runs on this host.
+    /// Number of steps that run at the gateway; 0 if stored columns are read and everything runs on this host. A step of which the
+    /// gateway runs only a part does not count.
     pub fn stage(&self) -> usize {
-        self.rows.stage
+        self.row_stage().steps
+    }
+
+    /// The stage up to which the gateway computes rows.
+    pub fn row_stage(&self) -> RowStage {
+        self.rows.splits[self.rows.split].stage
     }
 
     /// Counts so far.
@@ -207,22 +221,47 @@ impl TableReader {
         let skipped = stretch.start.saturating_add(passed).min(stretch.end);
         add(&self.rows.source.counters.skipped, skipped - stretch.start);
         stretch.start = skipped;
-        let slices = order.slices(&self.rows.samples, &self.left.positions(once(stretch)));
+        let positions = self.left.positions(once(stretch));
+        let slices = order.slices(&self.rows.samples, &positions);
         let budget = Budget::new(prefetch_bytes);
         let rows = Arc::clone(&self.rows);
         let start = move |(number, slice): (usize, RowGroupSlice)| {
             let (budget, rows) = (Arc::clone(&budget), Arc::clone(&rows));
             async move {
+                let split = rows.split();
                 let charge = budget
-                    .admit(number, rows.samples.expected_bytes(slice.group))
+                    .admit(number, rows.expected_bytes(slice.group, split))
                     .await;
-                let reading = async move { rows.read(&slice, order, epoch).await };
-                RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), charge)
+                let reading = async move { rows.read(&slice, split, order, epoch).await };
+                RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), number, charge)
             }
         };
         let started = stream::iter(slices.into_iter().enumerate()).then(start);
-        let blocks = started.map(RowGroupTask::finish).buffered(requests).boxed();
-        batches::assemble(blocks, SchemaRef::clone(&self.rows.schema), batch_size, first)
+        let arrived = started.map(RowGroupTask::finish).buffered(requests);
+        let rows = Arc::clone(&self.rows);
+        let chunks = arrived.flat_map(move |arrived| {
+            let (chunks, error) = match arrived {
+                Ok(held) => (Some(rows.chunks(held)), None),
+                Err(error) => (None, Some(Err(error))),
+            };
+            stream::iter(chunks.into_iter().flatten().map(Ok).chain(error))
+        });
+        let rows = Arc::clone(&self.rows);
+        let in_flight = rows.chunks_in_flight(prefetch_bytes);
+        let computed = chunks.map(move |chunk| {
+            let rows = Arc::clone(&rows);
+            async move { rows.compute(chunk?, epoch).await }
+        });
+        let blocks = computed.buffered(in_flight).boxed();
+        let assembler = BatchAssembler {
+            blocks,
+            ready: VecDeque::new(),
+            positions: positions.into_iter().flatten(),
+            schema: SchemaRef::clone(&self.rows.schema),
+            size: batch_size,
+            number: first,
+        };
+        assembler.assemble()
     }
 }
 

@@ -5,6 +5,7 @@
 //! - `elastic_rows`: the same of rows
 //! - `splits`: law 1: plain reading and every split agree bit for bit
 //! - `rows`: rows of Parquet objects as samples
+//! - `image_rows`: images in a column, compared with loose objects
 //! - `errors`: bad samples, endpoints that are not gateways
 //! - `faults`: restarts, overload, truncated answers, another engine
 //! - `features`: steps that a client without models or tables refuses
@@ -50,6 +51,8 @@ mod it {
     mod faults;
     #[cfg(not(all(feature = "models", feature = "tables")))]
     mod features;
+    #[cfg(all(feature = "models", feature = "tables"))]
+    mod image_rows;
     mod listing;
     mod members;
     mod members_faults;

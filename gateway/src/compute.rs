@@ -2,6 +2,7 @@
 
 #[cfg(feature = "models")]
 mod batch_size;
+mod cell_memory;
 mod cooperative_task;
 mod cpu;
 mod cpu_time;
@@ -11,14 +12,17 @@ mod ledger;
 mod memory;
 #[cfg_attr(not(feature = "models"), path = "compute/no_micro_batch.rs")]
 mod micro_batch;
+mod scan_io;
 mod tenant;
 #[cfg(feature = "models")]
 mod thread_budget;
 
+pub use cell_memory::{CellBudget, SharedMemory};
 pub use cooperative_task::{CooperativeTask, ScanWaker};
 pub use cpu::CpuPool;
 pub use cpu_time::{CpuTimeReader, cpu_set_id};
 pub use ledger::Ledger;
 pub use memory::{Memory, Permit};
 pub use micro_batch::MicroBatcher;
+pub use scan_io::ScanIo;
 pub use tenant::{QueuePosition, Tenant};

@@ -1,19 +1,13 @@
 //! The engine of a pipeline's steps.
 
-use std::any::Any;
-
-use crate::{Engine, Family, Pipeline, Result, Step};
+use crate::{Engine, Family, Result, Step};
 
 impl Step {
-    /// The families of the step, whose versions its output depends on: its own, and those of its inner pipeline. Without models,
-    /// which have a runtime instead.
+    /// The families of the step, whose versions its output depends on: its own, and those of the steps of an inner pipeline that it
+    /// runs. Without models, which have a runtime instead.
     pub fn families(&self) -> Vec<Family> {
-        let inner = self
-            .inner_pipeline()
-            .and_then(|inner| (inner as &dyn Any).downcast_ref());
-        let inner = inner.into_iter().flat_map(Pipeline::steps);
         let own = self.own_families().iter().copied();
-        own.chain(inner.flat_map(Self::families)).collect()
+        own.chain(self.inner().iter().flat_map(Self::families)).collect()
     }
 }
 
@@ -35,6 +29,8 @@ pub fn available_engine(steps: &[Step]) -> Engine {
 
 #[cfg(test)]
 mod tests {
+    use crate::Pipeline;
+
     use super::*;
 
     fn engine(pipeline: &str) -> String {
@@ -71,6 +67,10 @@ mod tests {
         assert_eq!(
             engine("select(columns=[a]) | each(a: decode | resize(8, 8))"),
             "decode=4 resample=4 table=4"
+        );
+        assert_eq!(
+            engine("select(columns=[a]) | each(a: decode | resize(8, 8), until=1)"),
+            "decode=4 table=4"
         );
     }
 }

@@ -11,6 +11,7 @@ use pushdown_core::language::parse_calls;
 pub use pushdown_core::language::{
     Args, Digest, FromValue, NamedModel, NoModels, Param, Resolver, Side, Value,
 };
+pub use rows::RowStage;
 
 use crate::{BytesKind, Error, ErrorKind, Kind, Result, Sample, Step, limits};
 
@@ -181,9 +182,9 @@ impl Pipeline {
         epoch: Option<u32>,
     ) -> Result<Option<(u64, u32)>> {
         let step = &self.steps[index];
-        if let Some(inner) = step.inner_pipeline() {
+        if let Some(inner) = step.inner_steps() {
             // The inner steps draw per row.
-            let checked = inner.check_randomness(seed, epoch);
+            let checked = inner.pipeline.check_randomness(inner.steps, seed, epoch);
             return checked.map(|()| None).map_err(|error| {
                 let (_, message) = error.split_position();
                 Error::pipeline(self.positions[index], message)

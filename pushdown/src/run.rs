@@ -149,7 +149,7 @@ impl Pipeline {
             seed: context.seed,
             epoch: context.epoch,
             cancellation: context.cancellation,
-            cells: context.cells.as_deref(),
+            cells: context.cells.as_ref(),
         })
     }
 

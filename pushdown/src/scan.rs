@@ -21,6 +21,7 @@ use pushdown_core::step::rowwise::transform_stream;
 
 use crate::{
     Context, Error, Estimate, Pipeline, Result, Source, Step,
+    fuse::joined,
     step::{OpenTable, RowTransform},
 };
 
@@ -143,9 +144,12 @@ impl Pipeline {
             estimate,
             batches: Some(batches),
         };
-        for index in 1..stretch.end {
+        let mut index = 1;
+        while index < stretch.end {
             let scope = self.scope(index, context)?;
             let step = &self.steps()[index];
+            let joined = joined(step, &self.steps()[index + 1..stretch.end]);
+            let (count, step) = joined.as_ref().map_or((1, step), |(count, step)| (*count, step));
             let rows = match step.rowwise() {
                 Some(rowwise) => rowwise.start(&scan.schema, &scope),
                 None => Err(Error::internal(format!(
@@ -154,6 +158,7 @@ impl Pipeline {
                 ))),
             };
             scan = scan.followed_by(rows.map_err(|error| self.with_step_position(index, error))?);
+            index += count;
         }
         Ok(scan)
     }

@@ -5,8 +5,9 @@
 use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 pub use pushdown_core::step::{
-    CachedCell, CellCache, CellValue, CellValues, InnerPipeline, OpenTable, Operator, Pixels, RowProgress,
-    RowSelection, RowTransform, RowwiseStep, Scope, StageValue, TableReader, nearest,
+    CachedCell, CellComputation, CellHost, CellMemory, CellValue, CellValues, InnerPipeline, InnerSteps,
+    OpenTable, Operator, Pixels, RowProgress, RowSelection, RowTransform, RowwiseStep, Scope, StageValue,
+    TableReader, nearest,
 };
 pub use pushdown_image::{augment, image, tensor};
 #[cfg(feature = "models")]
@@ -71,9 +72,19 @@ macro_rules! steps {
                 match self { $($(#[$feature])? Self::$name(step) => step.seed()),+ }
             }
 
-            /// The pipeline that the step runs over each of many values, if there is one.
-            pub fn inner_pipeline(&self) -> Option<&dyn InnerPipeline> {
-                match self { $($(#[$feature])? Self::$name(step) => step.inner_pipeline()),+ }
+            /// The steps of a pipeline that the step runs over each of many values, if there is one.
+            pub fn inner_steps(&self) -> Option<InnerSteps<'_>> {
+                match self { $($(#[$feature])? Self::$name(step) => step.inner_steps()),+ }
+            }
+
+            /// This step as two, cut at a stage of its inner pipeline. `None` if it cannot be cut there.
+            pub(crate) fn cut(&self, stage: usize) -> Option<(Self, Self)> {
+                match self {
+                    $($(#[$feature])? Self::$name(step) => {
+                        let (first, second) = step.cut(stage)?;
+                        Some((Self::$name(first), Self::$name(second)))
+                    })+
+                }
             }
 
             /// The step as one that reads a table from an object.

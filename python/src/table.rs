@@ -8,7 +8,9 @@ use pyo3::{prelude::*, types::PyCapsule};
 use pyo3_arrow::PyTable;
 
 use crate::{
+    batch::Batch,
     column::column,
+    error::native,
     live::Live,
     objects::Objects,
     reader::stats_json,
@@ -135,6 +137,13 @@ impl TableBatch {
         Tensor::from_i64s(objects)
     }
 
+    /// Position of each row in the order of the epoch over all ranks, `i64 [n]`.
+    #[getter]
+    fn position(&self) -> PyResult<Tensor> {
+        let positions = self.0.positions.iter();
+        Tensor::from_i64s(positions.map(|position| i64::try_from(*position).unwrap_or(i64::MAX)))
+    }
+
     /// Number of each row in its object, `i64 [n]`.
     #[getter]
     fn rows(&self) -> PyResult<Tensor> {
@@ -195,6 +204,13 @@ impl TableReader {
             .live
             .read(py, |reader| async { reader.next().await.transpose() }.boxed())?;
         Ok(batch.map(TableBatch))
+    }
+
+    /// The values of a batch that `each` computed in a column, as the samples of a batch. The index of a sample is the number of its row
+    /// in the data set.
+    fn samples(&self, py: Python<'_>, batch: &TableBatch, column: &str) -> PyResult<Batch> {
+        let samples = py.detach(|| self.monitor.samples(&batch.0, column));
+        Ok(samples.map_err(|error| native(&error))?.into())
     }
 
     /// Rows of this rank that are left in the epoch.

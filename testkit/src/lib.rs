@@ -37,7 +37,9 @@ pub use policy_store::{EXPIRED_SIGNATURE, GOOD_SIGNATURE, PolicyStore, signed_by
 pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};
 pub use real_store::RealStore;
-pub use relay::{Gate, RelayAction, faulty_relay, features_relay, gated_relay, recording_relay};
+pub use relay::{
+    Gate, RelayAction, faulty_relay, features_relay, gated_relay, other_engine_relay, recording_relay,
+};
 pub use sending::Sent;
 pub use sign::{ChunkedBody, Keys, Payload, Trailers};
 pub use stats::{distance, jain};

@@ -99,6 +99,14 @@ pub fn features_relay(
     Ok((relay, bodies))
 }
 
+/// A relay that replaces the engine in all answers by another one.
+pub fn other_engine_relay(gateway: SocketAddr) -> Result<ScriptedOrigin> {
+    ScriptedOrigin::start(move |exchange| {
+        let answer = read_request(exchange)?.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::OtherEngine)
+    })
+}
+
 /// Blocks requests for weights until it is opened.
 #[derive(Debug, Default)]
 pub struct Gate {

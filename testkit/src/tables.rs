@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray, StructArray};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -57,6 +57,23 @@ impl Parquet {
                 "photo".to_owned(),
                 Arc::new(BinaryArray::from_iter_values(photos)),
             ),
+        ];
+        incompressible_file(columns, row_group)
+    }
+
+    /// A file of images as Hugging Face stores them: `image` has structs of `bytes` and `path`, and `label` is the number of the
+    /// image modulo 3.
+    pub fn of_images(images: &[&[u8]], row_group: usize) -> Result<Vec<u8>> {
+        let count = i64::try_from(images.len())?;
+        let bytes: ArrayRef = Arc::new(BinaryArray::from_iter_values(images));
+        let paths: ArrayRef = Arc::new(StringArray::from_iter_values(
+            (0..count).map(|n| format!("{n}.img")),
+        ));
+        let structs = StructArray::try_from(vec![("bytes", bytes), ("path", paths)])?;
+        let labels = (0..count).map(|n| n % 3);
+        let columns: Vec<(String, ArrayRef)> = vec![
+            ("image".to_owned(), Arc::new(structs)),
+            ("label".to_owned(), Arc::new(Int64Array::from_iter_values(labels))),
         ];
         incompressible_file(columns, row_group)
     }

@@ -51,13 +51,24 @@ impl StoredTable {
     /// [`ErrorKind::Pipeline`] for a pipeline whose first step does not make a table; [`ErrorKind::Sample`] for an object that
     /// it does not apply to; errors of reading the object.
     pub async fn scan(&self, pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> Result<Scan> {
+        self.scan_steps(pipeline, pipeline.len(), seed, epoch).await
+    }
+
+    /// As [`scan`](Self::scan), of the first `steps` steps.
+    pub(crate) async fn scan_steps(
+        &self,
+        pipeline: &Pipeline,
+        steps: usize,
+        seed: Option<u64>,
+        epoch: u32,
+    ) -> Result<Scan> {
         let source = Arc::new(self.clone());
         let context = Context {
             seed,
             epoch: Some(epoch),
             ..self.context()
         };
-        let scan = pipeline.scan(0..pipeline.len(), source, &context).await;
+        let scan = pipeline.scan(0..steps, source, &context).await;
         scan.map_err(|error| self.map_error(error))
     }
 

@@ -1,6 +1,6 @@
 //! Assembles batches from blocks of rows as they arrive.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, iter::Flatten, ops::Range, vec};
 
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
@@ -10,59 +10,60 @@ use futures::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{TableBatch, read::RowBlock};
+use super::{
+    TableBatch,
+    compute::{HeldRows, RowBlock},
+    read::ArrivedRows,
+};
 use crate::{
     budget::Charge,
     error::{Error, Result},
 };
 
-/// The read of a row group in flight. It counts against the budget until a batch takes it; a batch may take several.
+/// The read of a row group in flight.
 pub(super) struct RowGroupTask {
-    task: AbortOnDropHandle<Result<RowBlock>>,
+    task: AbortOnDropHandle<Result<ArrivedRows>>,
+    /// Position of the row group among those that are read.
+    number: usize,
     charge: Charge,
 }
 
 impl RowGroupTask {
-    pub(super) const fn new(task: AbortOnDropHandle<Result<RowBlock>>, charge: Charge) -> Self {
-        Self { task, charge }
+    pub(super) const fn new(
+        task: AbortOnDropHandle<Result<ArrivedRows>>,
+        number: usize,
+        charge: Charge,
+    ) -> Self {
+        Self { task, number, charge }
     }
 
     /// Waits for the rows.
-    pub(super) async fn finish(self) -> Result<RowBlock> {
+    pub(super) async fn finish(self) -> Result<HeldRows> {
         let failed = |error| Err(Error::internal("the task of a row group failed").with_source(error));
-        let block = self.task.await.unwrap_or_else(failed);
-        drop(self.charge);
-        block
+        let rows = self.task.await.unwrap_or_else(failed)?;
+        Ok(HeldRows::new(rows, self.number, self.charge))
     }
 }
 
-/// Batches of `size` rows from consecutive blocks. `number` is that of the first batch.
-pub(super) fn assemble(
-    blocks: BoxStream<'static, Result<RowBlock>>,
-    schema: SchemaRef,
-    size: usize,
-    number: usize,
-) -> BoxStream<'static, Result<TableBatch>> {
-    let assembler = BatchAssembler {
-        blocks,
-        ready: VecDeque::new(),
-        schema,
-        size,
-        number,
-    };
-    stream::try_unfold(assembler, BatchAssembler::next).boxed()
-}
-
-/// Assembles batches from consecutive blocks of row groups.
-struct BatchAssembler {
-    blocks: BoxStream<'static, Result<RowBlock>>,
-    ready: VecDeque<RowBlock>,
-    schema: SchemaRef,
-    size: usize,
-    number: usize,
+/// Assembles batches from consecutive blocks.
+pub(super) struct BatchAssembler {
+    pub(super) blocks: BoxStream<'static, Result<RowBlock>>,
+    pub(super) ready: VecDeque<RowBlock>,
+    /// Positions of the rows of all blocks in the order of the epoch.
+    pub(super) positions: Flatten<vec::IntoIter<Range<u64>>>,
+    pub(super) schema: SchemaRef,
+    /// Rows of a batch.
+    pub(super) size: usize,
+    /// Number of the next batch.
+    pub(super) number: usize,
 }
 
 impl BatchAssembler {
+    /// The batches.
+    pub(super) fn assemble(self) -> BoxStream<'static, Result<TableBatch>> {
+        stream::try_unfold(self, Self::next).boxed()
+    }
+
     async fn next(mut self) -> Result<Option<(TableBatch, Self)>> {
         let rows = |ready: &VecDeque<RowBlock>| ready.iter().map(|block| block.ids.len()).sum::<usize>();
         while rows(&self.ready) < self.size
@@ -86,10 +87,12 @@ impl BatchAssembler {
         }
         let rows = concat_batches(&self.schema, &batches);
         let rows = rows.map_err(|error| Error::internal("cannot concatenate rows").with_source(error))?;
+        let positions = self.positions.by_ref().take(ids.len()).collect();
         let batch = TableBatch {
             number: self.number,
             rows,
             ids,
+            positions,
         };
         self.number += 1;
         Ok(Some((batch, self)))

@@ -1,21 +1,27 @@
 //! Builds a reader of rows: footers, the condition, and where the steps run.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use arrow_array::{cast::AsArray as _, types::Int64Type};
 use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use pushdown::{Description, Pipeline, wire::Split};
+use pushdown::{
+    Description, Pipeline,
+    wire::{Features, Split},
+};
 
 use super::{
     RowsRead, State, TableReader,
-    read::{RowReader, TableSource, over},
+    read::{RowReader, over},
     row_groups::{RowGroup, SampleRows},
     rows_left::RowsLeft,
+    source::{TableSource, is_refusal},
+    splits::RowSplit,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::{ExpansionGuard, RowGroupCosts, StageChoice},
+    models::models_of,
+    planning::{ExpansionGuard, RowGroupCosts},
     reader::ReadPlan,
     session::Mode,
 };
@@ -51,25 +57,33 @@ impl TableReader {
             )));
         }
         let described = source.describe(settings.gets).await?;
-        let fixed = match (settings.mode, settings.split) {
-            (Mode::Plain, _) => Some(0),
-            (_, Split::At(stage)) => Some(usize::from(stage)),
-            (_, Split::Full) => Some(pipeline.len()),
-            (_, Split::Smallest) => None,
-        };
+        let splits = RowSplit::all(pipeline);
+        let (fixed, can_cut) = source.fixed_split(&settings, &splits).await;
         let groups = source
             .row_groups(&settings, &described, fixed.unwrap_or(1).min(1))
             .await?;
         let schema = source.schema(&settings).await?;
-        let choice = source.choose_stage(&settings, &groups).await?;
-        let stage = fixed.unwrap_or(choice.stage);
-        let is_chosen = fixed.is_none() && stage > 0;
+        let costs = source.costs(&settings, &splits, &groups).await?;
+        let first_split = source.first_split(&splits).await?;
+        let is_possible = |index: usize| index >= first_split && (can_cut || !splits[index].is_inside_each());
+        let split = match (fixed, costs.smallest_split(is_possible)) {
+            (Some(fixed), _) => fixed,
+            // This host cannot run models.
+            (None, 0) if first_split > 0 => splits.len() - 1,
+            (None, smallest) => smallest,
+        };
+        let is_chosen = fixed.is_none() && first_split == 0 && split > 0;
+        let bytes = costs.split_bytes();
         let rows = RowReader {
-            stage,
-            expansion_guard: is_chosen.then(|| ExpansionGuard::new(choice.read_row_bytes)),
-            samples: SampleRows::new(groups, choice.row_bytes),
-            pipeline: settings.pipeline,
+            expansion_guard: is_chosen.then(|| ExpansionGuard::new(bytes.read_row_bytes)),
+            falls_back: is_chosen && settings.mode == Mode::Auto,
+            is_refused: AtomicBool::new(false),
+            samples: SampleRows::new(groups),
+            first_rows: first_rows(&described),
             source,
+            splits,
+            split,
+            bytes,
             schema,
         };
         Ok(Self {
@@ -146,7 +160,13 @@ impl TableSource {
         stage: usize,
         epoch: u32,
     ) -> Result<Vec<u64>> {
-        let table = self.table(object, condition, stage, epoch).await?;
+        let table = match self.rows(object, condition, stage, epoch).await {
+            Err(error) if stage > 0 && self.engine.is_some() && is_refusal(&error) => {
+                tracing::warn!(%error, "the condition is evaluated on this host");
+                self.rows(object, condition, 0, epoch).await
+            }
+            read => read,
+        }?;
         let mut found = Vec::new();
         for batch in table.batches() {
             let column = batch.column_by_name(ROW_NUMBER);
@@ -178,23 +198,73 @@ impl TableSource {
         Ok(SchemaRef::clone(scan.schema()))
     }
 
-    /// Chooses the stage with fewer transferred bytes, by the footers of some row groups and the selectivity of the condition.
-    async fn choose_stage(&self, settings: &TableSettings, groups: &[RowGroup]) -> Result<StageChoice> {
-        let mut costs = RowGroupCosts::default();
+    /// The split that is not left to this reader, and whether the gateway runs parts of an `each`.
+    async fn fixed_split(&self, settings: &TableSettings, splits: &[RowSplit]) -> (Option<usize>, bool) {
+        let fixed = match settings.mode {
+            Mode::Plain => Some(0),
+            Mode::Auto | Mode::Pushdown => RowSplit::fixed(splits, settings.split),
+        };
+        let has_inner_stages = splits.iter().any(RowSplit::is_inside_each);
+        if fixed.is_some() || settings.mode == Mode::Pushdown && !has_inner_stages {
+            return (fixed, false);
+        }
+        let features = self.store.transport().ask_for_features().await;
+        // A store lists nothing.
+        let is_plain = settings.mode == Mode::Auto && features == Features::default();
+        (is_plain.then_some(0), features.has(Features::EACH_PARTS))
+    }
+
+    /// The first split from which this host can run the rest of the pipeline: one after all models, if it cannot run models.
+    async fn first_split(&self, splits: &[RowSplit]) -> Result<usize> {
+        let splits = splits.to_vec();
+        let runs_on_host = |split: &RowSplit| {
+            let mut models = models_of(&split.pipeline.steps()[split.steps..]).into_iter();
+            models.all(|model| model.runtime_identity().is_ok())
+        };
+        let first = self.cpu.run(move || splits.iter().position(runs_on_host)).await?;
+        Ok(first.unwrap_or_default())
+    }
+
+    /// The bytes of rows at each split, by the footers of some row groups and the selectivity of the condition.
+    async fn costs(
+        &self,
+        settings: &TableSettings,
+        splits: &[RowSplit],
+        groups: &[RowGroup],
+    ) -> Result<RowGroupCosts> {
+        let mut costs = RowGroupCosts::new(splits.len());
         for group in groups
             .iter()
             .step_by(groups.len().div_ceil(SAMPLED_GROUPS).max(1))
         {
-            let over = over(&settings.pipeline, group.rows())?;
-            let scan = self.tables[group.object()]
-                .scan(&over, self.seed, settings.plan.epoch)
-                .await?;
+            let mut estimates = Vec::new();
+            for split in splits.iter().filter(|split| !split.is_local()) {
+                let over = over(&split.pipeline, group.rows())?;
+                let scan = self.tables[group.object()].scan_steps(
+                    &over,
+                    split.steps,
+                    self.seed,
+                    settings.plan.epoch,
+                );
+                estimates.push(*scan.await?.estimate());
+            }
             let range = group.rows();
             let stored_rows = range.end.saturating_sub(range.start);
-            costs.add(group.count(), stored_rows, scan.estimate());
+            costs.add(group.count(), stored_rows, &estimates);
         }
-        Ok(costs.choose_stage(settings.pipeline.len()))
+        Ok(costs)
     }
+}
+
+/// Rows of the objects before each object.
+fn first_rows(described: &[Description]) -> Vec<u64> {
+    let rows = described.iter().scan(0_u64, |first, description| {
+        let rows = description.row_groups.iter().flatten();
+        let before = *first;
+        *first = rows.fold(before, |sum, rows| sum.saturating_add(*rows));
+        Some(before)
+    });
+    rows.collect()
 }
 
 /// Why the rows of an object cannot be in the same data set as those of the first one.

@@ -1,92 +1,129 @@
-//! Reads row groups: rows from the gateway, or stored columns.
+//! Reads row groups up to the stage at which their rows are handed over.
 
-use std::ops::Range;
-
-use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::SchemaRef;
-use arrow_select::{concat::concat_batches, take::take_record_batch};
-use futures::StreamExt as _;
-use pushdown::{
-    Context, Kind, Limits, Pipeline, Sample, Table, TableBuilder,
-    wire::{Compression, Split, TableForm, header::SOURCE_ETAG},
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
-use tokio::runtime::Handle;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::interleave::interleave_record_batch;
+use pushdown::{Pipeline, Table};
 
 use super::{
     RowId,
     order::{RowGroupSlice, RowOrder},
     row_groups::SampleRows,
+    source::{TableSource, is_refusal},
+    splits::RowSplit,
 };
 use crate::{
-    cpu::CpuPool,
-    error::{Error, ErrorKind, Result},
-    objects::Objects,
-    planning::ExpansionGuard,
-    stats::{Counters, add},
-    store::{Store, StoredTable, ValueRequest},
+    error::{Error, Result},
+    planning::{ExpansionGuard, SplitBytes},
 };
 
-/// The objects of a reader of rows.
-#[derive(Debug)]
-pub(crate) struct TableSource {
-    pub(crate) store: Store,
-    pub(crate) objects: Objects,
-    /// The same objects, with their versions and footers.
-    pub(crate) tables: Vec<StoredTable>,
-    pub(crate) seed: Option<u64>,
-    pub(crate) compression: Compression,
-    pub(crate) limits: Limits,
-    pub(crate) cpu: CpuPool,
-    pub(crate) counters: Counters,
-}
+/// Rows of a chunk if this host runs steps on them: enough to keep all threads busy, and few enough that their values are small
+/// beside the prefetch budget.
+pub(super) const COMPUTED_ROWS: usize = 16;
+/// Rows of a chunk that is only taken from the rows that arrived.
+const TAKEN_ROWS: usize = 8192;
 
 /// Reads the rows of a data set through a pipeline.
 #[derive(Debug)]
 pub(super) struct RowReader {
     pub(super) source: TableSource,
-    pub(super) pipeline: Pipeline,
-    /// Number of steps that run at the gateway.
-    pub(super) stage: usize,
-    /// Set if the stage was chosen by estimated bytes.
+    /// The splits of the pipeline, from stored columns to rows after all steps.
+    pub(super) splits: Vec<RowSplit>,
+    /// The split that is used.
+    pub(super) split: usize,
+    pub(super) bytes: SplitBytes,
+    /// Set if the split was chosen by estimated bytes.
     pub(super) expansion_guard: Option<ExpansionGuard>,
+    /// Whether rows that the gateway refuses are computed on this host.
+    pub(super) falls_back: bool,
+    /// Whether the gateway has refused rows: from then on they are computed on this host.
+    pub(super) is_refused: AtomicBool,
     pub(super) samples: SampleRows,
+    /// Rows of the objects before each object.
+    pub(super) first_rows: Vec<u64>,
     pub(super) schema: SchemaRef,
 }
 
-/// Rows of a row group, in the order of the epoch.
+/// The rows of a row group on arrival, before the steps that this host runs.
 #[derive(Debug)]
-pub(super) struct RowBlock {
-    rows: RecordBatch,
-    pub(super) ids: Vec<RowId>,
+pub(super) struct ArrivedRows {
+    /// Index of the object.
+    pub(super) object: usize,
+    /// The split at which they arrived.
+    pub(super) split: usize,
+    table: Table,
+    /// The rows that are read, numbered in the table, in the order of the epoch.
+    taken: Vec<u32>,
+    ids: Vec<RowId>,
 }
 
-impl RowBlock {
-    /// Removes and returns the first `count` rows, or all.
-    pub(super) fn split_off_front(&mut self, count: usize) -> (RecordBatch, Vec<RowId>) {
-        let count = count.min(self.ids.len());
-        let rest = self.ids.split_off(count);
-        let ids = std::mem::replace(&mut self.ids, rest);
-        let rows = self.rows.slice(0, count);
-        self.rows = self.rows.slice(count, self.rows.num_rows() - count);
-        (rows, ids)
-    }
-}
+// === impl RowReader ===
 
 impl RowReader {
-    /// Reads the row group of a slice, and returns the rows of the slice.
+    /// The split at which a row group is read from now on.
+    pub(super) fn split(&self) -> usize {
+        let guard = self.expansion_guard.as_ref();
+        let is_exceeded = guard.is_some_and(ExpansionGuard::is_exceeded);
+        if is_exceeded || self.is_refused.load(Relaxed) {
+            0
+        } else {
+            self.split
+        }
+    }
+
+    /// The number of a row in the data set: the rows of all objects in their order.
+    pub(super) fn index(&self, id: RowId) -> usize {
+        let first = self.first_rows.get(id.object).copied().unwrap_or_default();
+        usize::try_from(first.saturating_add(id.row)).unwrap_or(usize::MAX)
+    }
+
+    /// Expected bytes of the rows of a row group on arrival.
+    pub(super) fn expected_bytes(&self, group: usize, split: usize) -> u64 {
+        let row_bytes = self.bytes.row_bytes.get(split).copied().flatten();
+        let row_bytes = row_bytes.unwrap_or(self.bytes.read_row_bytes);
+        self.samples.count(group).saturating_mul(row_bytes)
+    }
+
+    /// Reads the row group of a slice at a split, and returns the rows of the slice. Reads stored columns if the gateway refuses to
+    /// compute them, and the reader may choose.
     ///
     /// # Errors
-    /// [`ErrorKind::Sample`] for an object replaced since its footer was read; errors of reading it.
-    pub(super) async fn read(&self, slice: &RowGroupSlice, order: RowOrder, epoch: u32) -> Result<RowBlock> {
+    /// [`ErrorKind::Sample`](crate::ErrorKind) for an object replaced since its footer was read; errors of reading it.
+    pub(super) async fn read(
+        &self,
+        slice: &RowGroupSlice,
+        split: usize,
+        order: RowOrder,
+        epoch: u32,
+    ) -> Result<ArrivedRows> {
+        match self.read_at(slice, split, order, epoch).await {
+            Err(error) if self.falls_back && split > 0 && is_refusal(&error) => {
+                if !self.is_refused.swap(true, Relaxed) {
+                    tracing::warn!(%error, "falling back to plain reading: all steps run on this host");
+                }
+                self.read_at(slice, 0, order, epoch).await
+            }
+            read => read,
+        }
+    }
+
+    async fn read_at(
+        &self,
+        slice: &RowGroupSlice,
+        split: usize,
+        order: RowOrder,
+        epoch: u32,
+    ) -> Result<ArrivedRows> {
         let group = &self.samples.groups()[slice.group];
-        let over = over(&self.pipeline, group.rows())?;
-        let is_exceeded = self
-            .expansion_guard
-            .as_ref()
-            .is_some_and(ExpansionGuard::is_exceeded);
-        let stage = if is_exceeded { 0 } else { self.stage };
-        let table = self.source.table(group.object(), &over, stage, epoch).await?;
-        if let Some(guard) = self.expansion_guard.as_ref().filter(|_| stage > 0) {
+        let RowSplit { pipeline, steps, .. } = &self.splits[split];
+        let over = over(pipeline, group.rows())?;
+        let table = self.source.rows(group.object(), &over, *steps, epoch).await?;
+        if let Some(guard) = self.expansion_guard.as_ref().filter(|_| *steps > 0) {
             let rows = group.rows();
             guard.observe(rows.end.saturating_sub(rows.start), table.bytes());
         }
@@ -97,18 +134,14 @@ impl RowReader {
                 &format!("found {} rows of a row group, expected {expected}", table.rows()),
             ));
         }
-        if table.schema().fields() != self.schema.fields() {
-            return Err(self.source.replaced(group.object(), "found other columns"));
-        }
         let taken = order.rows_of(slice, expected);
-        let ids = group.ids(&taken);
-        let taking = move || {
-            let rows = concat_batches(table.schema(), table.batches())?;
-            take_record_batch(&rows, &UInt32Array::from(taken))
-        };
-        let rows = self.source.cpu.run(taking).await?;
-        let rows = rows.map_err(|error| Error::internal("cannot reorder rows").with_source(error))?;
-        Ok(RowBlock { rows, ids })
+        Ok(ArrivedRows {
+            object: group.object(),
+            split,
+            ids: group.ids(&taken),
+            table,
+            taken,
+        })
     }
 }
 
@@ -119,108 +152,104 @@ pub(super) fn over(pipeline: &Pipeline, rows: Range<u64>) -> Result<Pipeline> {
         .ok_or_else(|| Error::internal("expected a pipeline that begins with `select`"))
 }
 
-impl TableSource {
-    /// Runs a pipeline on an object, its first `stage` steps at the gateway.
-    pub(super) async fn table(
-        &self,
-        object: usize,
-        pipeline: &Pipeline,
-        stage: usize,
-        epoch: u32,
-    ) -> Result<Table> {
-        let table = if stage == 0 {
-            self.read_local(object, pipeline, epoch).await?
-        } else {
-            self.read_remote(object, pipeline, stage, epoch).await?
-        };
-        add(&self.counters.value_bytes, table.bytes());
-        if stage == 0 || stage == pipeline.len() {
-            return Ok(table);
-        }
-        let (pipeline, key) = (pipeline.clone(), self.objects.key(object).to_owned());
-        let (seed, limits) = (self.seed, self.limits);
-        let suffix = move || {
-            let context = Context {
-                seed,
-                epoch: Some(epoch),
-                limits,
-                ..Context::new(key.as_bytes())
-            };
-            pipeline.run(stage..pipeline.len(), Sample::Table(table), &context)
-        };
-        let value = self.cpu.run(suffix).await?;
-        match value.map_err(|error| self.tables[object].map_error(error))? {
-            Sample::Table(table) => Ok(table),
-            other => Err(Error::internal(format!(
-                "expected rows from the suffix, found {}",
-                Kind::from(&other)
-            ))),
-        }
+// === impl ArrivedRows ===
+
+impl ArrivedRows {
+    /// Bytes of all rows.
+    pub(super) fn bytes(&self) -> u64 {
+        self.table.bytes()
     }
 
-    async fn read_remote(
-        &self,
-        object: usize,
-        pipeline: &Pipeline,
-        stage: usize,
-        epoch: u32,
-    ) -> Result<Table> {
-        let stage =
-            u8::try_from(stage).map_err(|_| Error::internal("a stage is beyond the pipeline's end"))?;
-        let form = TableForm::ArrowStream(self.compression);
-        let request = ValueRequest {
-            pipeline,
-            split: Split::At(stage),
-            seed: self.seed,
-            epoch: Some(epoch),
-            accept: Some(form.accept()),
-        };
-        let key = self.objects.key(object);
-        let value = self
-            .store
-            .get_value(self.objects.bucket(), key, &request, &self.limits)
-            .await?;
-        if !self.tables[object].matches_etag(value.headers.get(SOURCE_ETAG)) {
-            return Err(self.replaced(object, "found another ETag"));
-        }
-        let limits = self.limits;
-        match self.cpu.run(move || value.decode(&limits)).await?? {
-            Sample::Table(table) => Ok(table),
-            other => Err(Error::protocol(format!(
-                "invalid answer from the gateway: expected a table, found {}",
-                Kind::from(&other)
-            ))),
-        }
-    }
-
-    /// Runs a pipeline on this host, over the ranges of the object that it needs.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a scan alternates between computing and waiting, so it needs a thread and a runtime"
-    )]
-    async fn read_local(&self, object: usize, pipeline: &Pipeline, epoch: u32) -> Result<Table> {
-        let (table, pipeline) = (self.tables[object].clone(), pipeline.clone());
-        let (seed, limit, runtime) = (self.seed, self.limits.max_value_bytes, Handle::current());
-        let scanning = async move {
-            let mut scan = table.scan(&pipeline, seed, epoch).await?;
-            let mut rows = TableBuilder::new(SchemaRef::clone(scan.schema()), limit);
-            while let Some(batch) = scan.next().await {
-                let pushed = batch.and_then(|batch| rows.push(batch));
-                pushed.map_err(|error| table.map_error(error))?;
-            }
-            Ok(rows.build())
-        };
-        let scanned = tokio::task::spawn_blocking(move || runtime.block_on(scanning)).await;
-        scanned.map_err(|error| Error::internal("a scan failed").with_source(error))?
-    }
-
-    /// The error for an object that was replaced.
-    pub(super) fn replaced(&self, object: usize, found: &str) -> Error {
-        let key = self.objects.key(object);
-        let text = format!(
-            "s3://{}/{key} was replaced while it was read: {found}; build the reader again",
-            self.objects.bucket()
+    /// Ranges of the rows that are computed together. `has_steps`: whether this host runs steps on them.
+    pub(super) fn chunks(&self, has_steps: bool) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (rows, size) = (
+            self.taken.len(),
+            if has_steps { COMPUTED_ROWS } else { TAKEN_ROWS },
         );
-        Error::new(ErrorKind::Sample, text)
+        (0..rows)
+            .step_by(size)
+            .map(move |start| start..rows.min(start + size))
+    }
+
+    /// The sources of the rows in a range.
+    pub(super) fn ids(&self, range: Range<usize>) -> &[RowId] {
+        self.ids.get(range).unwrap_or_default()
+    }
+
+    /// The rows in a range, in the order of the epoch.
+    pub(super) fn take(&self, range: Range<usize>) -> Result<Table> {
+        let internal = || Error::internal("cannot take rows");
+        let batches: Vec<&RecordBatch> = self.table.batches().iter().collect();
+        // The number of the first row of each batch.
+        let starts: Vec<usize> = batches
+            .iter()
+            .scan(0, |start, batch| {
+                let first = *start;
+                *start += batch.num_rows();
+                Some(first)
+            })
+            .collect();
+        let place = |row: &u32| {
+            let row = *row as usize;
+            let batch = starts.partition_point(|start| *start <= row).checked_sub(1)?;
+            (row - starts[batch] < batches[batch].num_rows()).then(|| (batch, row - starts[batch]))
+        };
+        let taken = self.taken.get(range).filter(|_| !batches.is_empty());
+        let places = taken.and_then(|taken| taken.iter().map(place).collect::<Option<Vec<_>>>());
+        let rows = interleave_record_batch(&batches, &places.ok_or_else(internal)?);
+        let rows = rows.map_err(|error| internal().with_source(error))?;
+        Ok(Table::new(SchemaRef::clone(self.table.schema()), vec![rows])?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, cast::AsArray as _, types::Int64Type};
+
+    use super::*;
+
+    fn batch(rows: Range<i64>) -> RecordBatch {
+        let column: ArrayRef = Arc::new(Int64Array::from_iter_values(rows));
+        RecordBatch::try_from_iter([("n", column)]).unwrap()
+    }
+
+    #[test]
+    fn rows_are_taken_from_any_batches_in_the_order_of_the_epoch() {
+        let batches = vec![batch(0..3), batch(3..3), batch(3..4), batch(4..9)];
+        let taken = vec![8, 0, 3, 2, 4, 7];
+        let rows = ArrivedRows {
+            object: 0,
+            split: 0,
+            table: Table::new(batches[0].schema(), batches).unwrap(),
+            ids: taken
+                .iter()
+                .map(|row| RowId {
+                    object: 0,
+                    row: u64::from(*row),
+                })
+                .collect(),
+            taken,
+        };
+        let numbers = |range: Range<usize>| {
+            let table = rows.take(range.clone()).unwrap();
+            let numbers = table.batches()[0]
+                .column(0)
+                .as_primitive::<Int64Type>()
+                .values()
+                .to_vec();
+            let ids: Vec<_> = rows
+                .ids(range)
+                .iter()
+                .map(|id| i64::try_from(id.row).unwrap())
+                .collect();
+            assert_eq!(numbers, ids);
+            numbers
+        };
+        assert_eq!(numbers(0..6), [8, 0, 3, 2, 4, 7]);
+        assert_eq!(numbers(2..4), [3, 2]);
+        assert!(rows.take(5..7).is_err());
+        assert_eq!(rows.chunks(true).count(), 1);
     }
 }

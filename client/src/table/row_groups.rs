@@ -11,8 +11,6 @@ use super::RowId;
 pub(super) struct SampleRows {
     groups: Vec<RowGroup>,
     len: u64,
-    /// Expected bytes of a row in memory.
-    row_bytes: u64,
 }
 
 /// A row group of an object.
@@ -26,11 +24,10 @@ pub(super) struct RowGroup {
 }
 
 impl SampleRows {
-    pub(super) fn new(groups: Vec<RowGroup>, row_bytes: u64) -> Self {
+    pub(super) fn new(groups: Vec<RowGroup>) -> Self {
         Self {
             len: groups.iter().map(RowGroup::count).fold(0, u64::saturating_add),
             groups,
-            row_bytes,
         }
     }
 
@@ -44,10 +41,9 @@ impl SampleRows {
         &self.groups
     }
 
-    /// Expected bytes of a row group in memory.
-    pub(super) fn expected_bytes(&self, group: usize) -> u64 {
-        let count = self.groups.get(group).map_or(0, RowGroup::count);
-        count.saturating_mul(self.row_bytes)
+    /// Number of samples in a row group.
+    pub(super) fn count(&self, group: usize) -> u64 {
+        self.groups.get(group).map_or(0, RowGroup::count)
     }
 }
 
@@ -128,7 +124,7 @@ mod tests {
     fn row_counts_of_any_size_are_added_up() {
         let groups = RowGroup::of_object(0, &[u64::MAX, 5, u64::MAX]);
         assert_eq!(groups[1].rows(), u64::MAX..u64::MAX);
-        assert_eq!(SampleRows::new(groups, u64::MAX).len(), u64::MAX);
+        assert_eq!(SampleRows::new(groups).len(), u64::MAX);
     }
 
     #[test]
@@ -147,6 +143,6 @@ mod tests {
         let row = |row| RowId { object: 3, row };
         assert_eq!(selected[0].ids(&[1, 0]), [row(3), row(1)]);
         assert_eq!(selected[2].ids(&[0, 1, 2]), [row(4), row(8)]);
-        assert_eq!(SampleRows::new(selected, 10).expected_bytes(2), 20);
+        assert_eq!(SampleRows::new(selected).count(2), 2);
     }
 }

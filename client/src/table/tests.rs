@@ -22,7 +22,7 @@ impl Epoch {
         let groups = objects.iter().enumerate();
         let groups = groups.flat_map(|(object, row_counts)| RowGroup::of_object(object, row_counts));
         Self {
-            samples: SampleRows::new(groups.collect(), 1),
+            samples: SampleRows::new(groups.collect()),
             order: RowOrder::new(seed, epoch),
         }
     }

@@ -1,6 +1,7 @@
 //! Single flight for the values of cells.
 //!
-//! A computation has no point at which it waits, so that those who wait for it never wait for a request that waits itself.
+//! A computation waits for nothing but micro-batches, which need nothing of other computations: so nobody who waits for it waits for a
+//! request that waits for somebody else.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

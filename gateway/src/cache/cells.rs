@@ -3,21 +3,20 @@
 //! The rows of a query have no position in the object, so the key of a cell has a digest of its bytes. A scan reads these
 //! bytes with the caller's authorization for the version of the object, whatever is cached.
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{FutureExt as _, future::BoxFuture};
 use pushdown::{
-    Limits, Pipeline, Result, Sample,
+    Limits, Pipeline, Sample,
     pipeline::Digest,
-    step::{CachedCell, CellCache, CellValue, CellValues, InnerPipeline},
+    step::{CachedCell, CellComputation, CellValue, CellValues},
 };
-use tokio::{runtime::Handle, sync::oneshot, time::Instant};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::time::Instant;
 
-use super::{CacheSample, CacheUnit, Candidate, Prefixes, ResultCache, SourceHead};
+use super::{CacheSample, CacheUnit, Candidate, Prefixes, ResultCache, SourceHead, cell_flights::CellFlight};
 use crate::{
-    compute::{ScanWaker, Tenant},
+    compute::{ScanIo, Tenant},
     origin::{Authorization, ObjectId},
 };
 
@@ -36,8 +35,7 @@ pub struct Cells {
     source: CellSource,
     tenant: Tenant,
     limits: Limits,
-    io: Handle,
-    waker: ScanWaker,
+    io: ScanIo,
 }
 
 /// The values that one pipeline computes from the cells.
@@ -56,6 +54,14 @@ struct Cell {
     stage: usize,
 }
 
+/// The value of a cell that is being computed.
+struct Computation {
+    cell: Box<Cell>,
+    /// Those that wait for the value. `None` if another scan computes it, too.
+    flight: Option<CellFlight>,
+    started: Instant,
+}
+
 impl CellSource {
     /// `None` if the authorization is for another version.
     pub fn new(object: ObjectId, head: SourceHead, authorization: Authorization) -> Option<Self> {
@@ -68,22 +74,20 @@ impl CellSource {
 }
 
 impl Cells {
-    /// The cells of an object for a scan of `tenant`, which `waker` wakes. `None` without a cache. Must be called within the
-    /// runtime of the I/O threads.
+    /// The cells of an object for a scan of `tenant`, which waits for values on `io`. `None` without a cache.
     pub fn new(
         cache: &ResultCache,
         source: CellSource,
         tenant: Tenant,
         limits: Limits,
-        waker: ScanWaker,
+        io: ScanIo,
     ) -> Option<Self> {
         cache.is_on().then(|| Self {
             cache: cache.clone(),
             source,
             tenant,
             limits,
-            io: Handle::current(),
-            waker,
+            io,
         })
     }
 
@@ -92,27 +96,14 @@ impl Cells {
         &self,
         future: impl Future<Output = Option<T>> + Send + 'static,
     ) -> BoxFuture<'static, Option<T>> {
-        let (waker, (done, result)) = (self.waker.clone(), oneshot::channel());
-        let task = AbortOnDropHandle::new(self.io.spawn(async move {
-            // Locals are dropped in reverse order, after a panic too: the channel is closed before the scan wakes.
-            let _wake_on_drop = waker.wake_on_drop();
-            let done = done;
-            drop(done.send(future.await));
-        }));
-        async move {
-            let _task = task;
-            result.await.ok().flatten()
-        }
-        .boxed()
+        self.io.run(future).map(Option::flatten).boxed()
     }
-}
 
-impl CellCache for Cells {
-    fn values_of(&self, pipeline: &dyn InnerPipeline) -> Option<Box<dyn CellValues>> {
-        let pipeline: &dyn Any = pipeline;
-        let pipeline = Arc::new(pipeline.downcast_ref::<Pipeline>()?.clone());
+    /// The values that the first `until` steps of a pipeline compute. `None` if none of them is the same in every epoch.
+    pub fn values_of(&self, pipeline: &Pipeline, until: usize) -> Option<Box<dyn CellValues>> {
+        let pipeline = Arc::new(pipeline.clone());
         let prefixes = Prefixes::new(Arc::clone(&pipeline));
-        let stage = prefixes.last_deterministic(pipeline.len());
+        let stage = prefixes.last_deterministic(until);
         (stage > 0).then(|| {
             Box::new(PipelineCells {
                 cells: self.clone(),
@@ -204,20 +195,32 @@ impl CachedCell for Cell {
         self.cells.cache.is_wanted(&self.sample, self.stage)
     }
 
-    fn compute(self: Box<Self>, compute: Box<dyn FnOnce() -> Result<Sample> + '_>) -> Result<Sample> {
+    fn begin(self: Box<Self>) -> Box<dyn CellComputation> {
         let (cache, head) = (&self.cells.cache, &self.cells.source.head);
-        let flight = cache.begin_cell(&self.sample, &head.etag, self.stage);
-        let started = Instant::now();
-        let value = compute()?;
+        Box::new(Computation {
+            flight: cache.begin_cell(&self.sample, &head.etag, self.stage),
+            started: Instant::now(),
+            cell: self,
+        })
+    }
+}
+
+impl CellComputation for Computation {
+    fn finish(self: Box<Self>, value: &Sample) {
+        let Self {
+            cell,
+            flight,
+            started,
+        } = *self;
+        let (cache, head) = (&cell.cells.cache, &cell.cells.source.head);
         // The bytes of the cell are read in any case: a hit saves only the steps.
-        let tier = cache.admit(&self.sample, self.stage, value.bytes(), started.elapsed());
+        let tier = cache.admit(&cell.sample, cell.stage, value.bytes(), started.elapsed());
         if let Some(tier) = tier {
-            cache.insert(&self.sample, self.stage, head, &value, tier);
+            cache.insert(&cell.sample, cell.stage, head, value, tier);
         }
         if let Some(flight) = flight {
-            flight.done(&value);
+            flight.done(value);
         }
         cache.count_value("computed");
-        Ok(value)
     }
 }

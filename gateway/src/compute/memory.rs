@@ -162,13 +162,26 @@ impl Permit {
 
     /// Releases all but `bytes`.
     pub fn shrink_to(&mut self, bytes: u64) {
+        drop(self.split_at(bytes));
+    }
+
+    /// Keeps `bytes`, and returns the rest. `None` if there is no rest.
+    pub fn split_at(&mut self, bytes: u64) -> Option<Self> {
         let kept = usize::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(usize::MAX);
-        let spare = self.units.num_permits().saturating_sub(kept);
-        drop(self.units.split(spare));
-        if let Some(unverified) = &mut self.unverified_units {
-            drop(unverified.split(spare));
-        }
+        let spare = self.units.num_permits().checked_sub(kept)?;
+        let units = self.units.split(spare)?;
+        let unverified_units = self
+            .unverified_units
+            .as_mut()
+            .and_then(|unverified| unverified.split(spare));
         self.gauge = self.metrics.track_memory(self.bytes());
+        let rest = units.num_permits() as u64 * UNIT_BYTES;
+        Some(Self {
+            units,
+            unverified_units,
+            gauge: self.metrics.track_memory(rest),
+            metrics: Arc::clone(&self.metrics),
+        })
     }
 
     /// Counts the bytes no longer as those of an unverified caller.

@@ -175,7 +175,7 @@ impl PipelineJob {
     /// Whether a step computes values from cells of a table.
     pub(super) fn has_cells(&self) -> bool {
         let mut steps = self.pipeline.steps().iter();
-        steps.any(|step| step.inner_pipeline().is_some())
+        steps.any(|step| step.inner_steps().is_some())
     }
 
     /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.

@@ -6,7 +6,7 @@ use pushdown::wire;
 use super::{http::insert, value::SharedFlights};
 use crate::{
     cache::ResultCache,
-    compute::{CpuPool, Memory, MicroBatcher, cpu_set_id},
+    compute::{CellBudget, CpuPool, Memory, MicroBatcher, cpu_set_id},
     config::Limits,
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
@@ -27,6 +27,8 @@ pub struct Services {
     /// Re-sign mode; `None` to forward callers' signatures.
     pub(super) resign: Option<Resign>,
     pub(super) memory: Memory,
+    /// The memory for values that `each` computes, a part of `memory`.
+    pub(super) cell_budget: CellBudget,
     pub(super) models: ModelRegistry,
     pub(super) limits: Limits,
     pub(super) metrics: Metrics,
@@ -51,6 +53,7 @@ impl Services {
             cache,
             resign: None,
             flights: SharedFlights::default(),
+            cell_budget: CellBudget::new(memory.clone()),
             memory,
             models,
             limits,

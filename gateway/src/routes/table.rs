@@ -1,6 +1,7 @@
 //! GET of one object with a prefix that is a table scan: reads the object in parts, and streams the rows.
 
 mod body;
+mod cells;
 mod encoded_rows;
 mod row;
 mod scan;
@@ -110,6 +111,7 @@ impl TableRoute {
         let first = rows.next().await?.unwrap_or_default();
         let name = job.pipeline.steps().first().map_or("", Step::name);
         timing.add(name, rows.compute_time());
+        timing.add_if_any("model", admitted.layer_time.get());
         insert_timing(&mut headers, &timing);
         let body = RowsBody::start(
             first,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Cancellation, Limits, step::CellCache};
+use crate::{Cancellation, Limits, step::CellHost};
 
 /// Inputs of a run other than the value.
 #[derive(Debug, Clone)]
@@ -17,8 +17,8 @@ pub struct Context<'a> {
     pub limits: Limits,
     /// Ends the run early if nobody waits for its result.
     pub cancellation: Cancellation<'a>,
-    /// Cached values of the cells of this object.
-    pub cells: Option<Arc<dyn CellCache>>,
+    /// What computes values from the cells of this object: cached values, memory, micro-batches. By default there is none of them.
+    pub cells: Option<Arc<dyn CellHost>>,
 }
 
 impl<'a> Context<'a> {

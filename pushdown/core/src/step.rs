@@ -9,9 +9,9 @@ mod philox;
 pub mod rowwise;
 mod table_step;
 
-pub use cells::{CachedCell, CellCache, CellValue, CellValues};
+pub use cells::{CachedCell, CellComputation, CellHost, CellMemory, CellValue, CellValues};
 pub use draws::{Draws, RowDraws};
-pub use inner_pipeline::InnerPipeline;
+pub use inner_pipeline::{InnerPipeline, InnerSteps};
 pub use nearest::{distance, nearest};
 pub use operator::{Operator, Pixels, Scope, StageValue};
 pub use table_step::{OpenTable, RowProgress, RowSelection, RowTransform, RowwiseStep, TableReader};

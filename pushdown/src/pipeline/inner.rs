@@ -1,10 +1,21 @@
 //! Pipelines inside a step.
 
-use std::{ops::Range, sync::Arc};
+use std::{any::Any, ops::Range, sync::Arc, time::Duration};
 
 use pushdown_core::{language::Resolver, step::InnerPipeline};
 
-use crate::{Context, Kind, Pipeline, Result, Sample};
+use crate::{Context, Kind, Pipeline, Result, Sample, Step};
+
+impl Step {
+    /// The steps of an inner pipeline that the step runs; empty for a step without one.
+    pub(crate) fn inner(&self) -> &[Self] {
+        let steps = self.inner_steps().and_then(|inner| {
+            let pipeline: &Pipeline = (inner.pipeline as &dyn Any).downcast_ref()?;
+            pipeline.steps().get(inner.steps)
+        });
+        steps.unwrap_or_default()
+    }
+}
 
 impl Pipeline {
     /// Parses the pipeline inside a step.
@@ -14,24 +25,42 @@ impl Pipeline {
 }
 
 impl InnerPipeline for Pipeline {
-    fn output(&self) -> &Kind {
-        &self.kinds[self.len()]
+    fn kind(&self, stage: usize) -> Option<&Kind> {
+        self.kinds.get(stage)
     }
 
     fn step_count(&self) -> usize {
         self.len()
     }
 
-    fn is_random(&self) -> bool {
-        self.is_random(self.len())
+    fn is_random(&self, stretch: Range<usize>) -> bool {
+        let steps = self.steps.get(stretch).unwrap_or_default();
+        steps.iter().any(Step::is_random)
     }
 
-    fn check_randomness(&self, seed: Option<u64>, epoch: Option<u32>) -> Result<()> {
-        self.check_randomness(self.len(), seed, epoch)
+    fn check_randomness(&self, stretch: Range<usize>, seed: Option<u64>, epoch: Option<u32>) -> Result<()> {
+        let mut steps = stretch.start..stretch.end.min(self.len());
+        steps.try_for_each(|index| self.randomness(index, seed, epoch).map(drop))
     }
 
     fn run(&self, stretch: Range<usize>, value: Sample, context: &Context<'_>) -> Result<Sample> {
         self.run(stretch, value, context)
+    }
+
+    fn run_timed(
+        &self,
+        stretch: Range<usize>,
+        value: Sample,
+        context: &Context<'_>,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<(Sample, Vec<(Range<usize>, Duration)>)> {
+        let (value, groups) = self.run_timed(stretch, value, context, clock)?;
+        let groups = groups.into_iter().map(|group| (group.steps, group.time));
+        Ok((value, groups.collect()))
+    }
+
+    fn peak_bytes(&self, stretch: Range<usize>, input: &Kind) -> Option<u64> {
+        self.peak_memory(stretch, input).map(|peak| peak.working_bytes)
     }
 
     fn canonical(&self) -> String {

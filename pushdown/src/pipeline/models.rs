@@ -1,6 +1,6 @@
 //! The models of a pipeline.
 
-use std::{any::Any, ops::Range, sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 #[cfg(feature = "models")]
 use pushdown_model::ModelStep;
@@ -9,14 +9,10 @@ use super::NamedModel;
 use crate::{Pipeline, Step, fuse::joined};
 
 impl Step {
-    /// The models that the step runs, including those of an inner pipeline.
+    /// The models that the step runs, including those in steps of an inner pipeline.
     pub fn models(&self) -> Vec<Arc<dyn NamedModel>> {
-        let inner = self
-            .inner_pipeline()
-            .and_then(|inner| (inner as &dyn Any).downcast_ref());
-        let inner = inner.into_iter().flat_map(Pipeline::steps);
         let own = self.own_model().into_iter();
-        own.chain(inner.flat_map(Self::models)).collect()
+        own.chain(self.inner().iter().flat_map(Self::models)).collect()
     }
 }
 

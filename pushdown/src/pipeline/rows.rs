@@ -1,12 +1,21 @@
 //! Pipelines over some rows of an object, for readers whose samples are rows.
 
-use std::ops::Range;
+use std::{iter::once, ops::Range};
 
 use super::Pipeline;
 use crate::{
-    Error, ErrorKind, Result, Step,
+    Error, ErrorKind, Kind, Result, Step, limits,
     step::{RowwiseStep, TableReader},
 };
+
+/// A stage of the rows of a table: some steps of a pipeline have been applied, and some steps of the pipeline inside of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct RowStage {
+    /// Steps that have been applied.
+    pub steps: usize,
+    /// Steps of the inner pipeline of the next step that have been applied; 0 between steps.
+    pub inner: usize,
+}
 
 impl Pipeline {
     /// Checks that rows can be samples: each output row has to follow from one row of the object, at any position.
@@ -60,6 +69,51 @@ impl Pipeline {
             positions: matching.positions[..1].to_vec(),
             kinds: matching.kinds[..2].to_vec(),
         })
+    }
+
+    /// The stages at which rows can be handed over, in order, beginning with the stored object: after each step, and inside of
+    /// `each` wherever its values can be part of a table.
+    pub fn row_stages(&self) -> Vec<RowStage> {
+        let stages = |(steps, step): (usize, &Step)| {
+            let inner_steps = step.inner_steps().map_or(0..0, |inner| inner.steps);
+            let inside = (inner_steps.start + 1..inner_steps.end).filter(|inner| step.cut(*inner).is_some());
+            let inside = inside.map(move |inner| RowStage { steps, inner });
+            once(RowStage { steps, inner: 0 })
+                .chain(inside)
+                .collect::<Vec<_>>()
+        };
+        let end = RowStage {
+            steps: self.len(),
+            inner: 0,
+        };
+        self.steps
+            .iter()
+            .enumerate()
+            .flat_map(stages)
+            .chain([end])
+            .collect()
+    }
+
+    /// This pipeline with the boundary between two steps at a stage of its rows, and the number of steps before the boundary. The
+    /// results are the same. `None` if rows cannot be handed over at that stage.
+    pub fn cut_rows(&self, stage: RowStage) -> Option<(Self, usize)> {
+        let RowStage { steps, inner } = stage;
+        if inner == 0 {
+            return (steps <= self.len()).then(|| (self.clone(), steps));
+        }
+        let (first, second) = self.steps.get(steps)?.cut(inner)?;
+        let mut cut = self.clone();
+        drop(cut.steps.splice(steps..=steps, [first, second]));
+        cut.positions.insert(steps, self.positions[steps]);
+        cut.kinds = cut.kinds_for(&Kind::object()).ok()?;
+        (cut.len() <= limits::MAX_STEPS).then_some((cut, steps + 1))
+    }
+
+    /// The kind of the values that an `each` computes in a column, the last one if there are several. `None` if there is none.
+    pub fn column_kind(&self, column: &str) -> Option<&Kind> {
+        let mut inner = self.steps.iter().rev().filter_map(Step::inner_steps);
+        let inner = inner.find(|inner| inner.column == column)?;
+        inner.pipeline.kind(inner.steps.end)
     }
 
     fn with_first(&self, change: impl FnOnce(&Step) -> Option<Step>) -> Option<Self> {

@@ -149,9 +149,11 @@ proptest! {
         let object = object(&rows, format, group_rows * times);
         let context = Context { seed: Some(7), epoch: Some(0), ..Context::new(name.as_bytes()) };
         let whole = run(&pipeline, &object, &context, std::slice::from_ref(&(0..pipeline.len())));
-        for split in 0..=pipeline.len() {
-            let parts = run(&pipeline, &object, &context, &[0..split, split..pipeline.len()]);
-            prop_assert!(parts == whole, "{text} at {split}");
+        // Between all steps, and inside of `each`.
+        for stage in pipeline.row_stages() {
+            let (cut, split) = pipeline.cut_rows(stage).unwrap();
+            let parts = run(&cut, &object, &context, &[0..split, split..cut.len()]);
+            prop_assert!(parts == whole, "{text} at {stage:?}");
         }
         for threads in [1, 2, 16] {
             for found in scan_on(threads, &pipeline, &object, name, piece_bytes) {

@@ -13,6 +13,8 @@ pub struct Features(BTreeSet<String>);
 impl Features {
     /// A batch request may have [`CacheHints`](crate::CacheHints), which add the column `cache` to its answer, and ETags of its samples.
     pub const CACHE: &'static str = "cache";
+    /// An `each` of a pipeline may have the arguments `until` and `from`, so that it is a part of one.
+    pub const EACH_PARTS: &'static str = "each-parts";
     /// The engine states a version for each step family.
     pub const FAMILIES: &'static str = "families";
     /// Samples of a batch request may be members of shards, with further columns. A GET with a pipeline may name a member, too.
@@ -23,7 +25,13 @@ impl Features {
 
     /// The features of this build.
     pub fn all() -> Self {
-        let names = [Self::CACHE, Self::FAMILIES, Self::MEMBERS, Self::SIGNED_BATCHES];
+        let names = [
+            Self::CACHE,
+            Self::EACH_PARTS,
+            Self::FAMILIES,
+            Self::MEMBERS,
+            Self::SIGNED_BATCHES,
+        ];
         Self(BTreeSet::from(names.map(str::to_owned)))
     }
 

@@ -1,5 +1,7 @@
 //! Columns of arrays in a table, of a fixed shape or of variable shapes.
 
+mod value;
+
 use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{ArrayRef, StructArray, builder::BinaryBuilder, make_array};

@@ -46,8 +46,10 @@ from .listing import index_shards as index
 from .listing import list_objects as list
 from .manifest import Manifest
 from .objects import Objects
+from .parquet import Parquet
 from .pipeline import Pipeline
 from .reader import Reader, ReaderIterator
+from .rows import RowIterator, RowReader
 from .shards import ShardIndex
 from .stats import Stats
 from .table import TableBatch, TableIterator, TableReader, read_table
@@ -67,6 +69,7 @@ __all__ = [
     "Manifest",
     "NotAGatewayError",
     "Objects",
+    "Parquet",
     "Pipeline",
     "PipelineError",
     "ProtocolError",
@@ -74,6 +77,8 @@ __all__ = [
     "ReaderIterator",
     "RefusedError",
     "Retry",
+    "RowIterator",
+    "RowReader",
     "SampleError",
     "ShardIndex",
     "Sidecar",

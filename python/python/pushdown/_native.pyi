@@ -345,6 +345,11 @@ class TableBatch:
         Index of each row's object, `i64 [n]`.
         """
     @property
+    def position(self, /) -> Tensor:
+        """
+        Position of each row in the order of the epoch over all ranks, `i64 [n]`.
+        """
+    @property
     def rows(self, /) -> Tensor:
         """
         Number of each row in its object, `i64 [n]`.
@@ -384,6 +389,11 @@ class TableReader:
     def next(self, /) -> TableBatch | None:
         """
         The next batch; `None` after the last one.
+        """
+    def samples(self, /, batch: TableBatch, column: str) -> Batch:
+        """
+        The values of a batch that `each` computed in a column, as the samples of a batch. The index of a sample is the number of its row
+        in the data set.
         """
     @property
     def stage(self, /) -> int:

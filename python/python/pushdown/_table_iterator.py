@@ -6,14 +6,17 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from . import _native
 from ._iteration import Iteration
 from ._native import Table, Tensor
+from ._then import FunctionPool
 from .errors import native_errors
 
 __all__ = ["TableBatch", "TableIteration", "TableIterator"]
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,9 @@ class TableIteration(Iteration[_native.TableReader]):
             return (*earlier, (world, before + rows))
         return (*self._rows_read, (self._world, rows))
 
-    def begin(self, native: _native.TableReader) -> None:
-        """Begins to read."""
-        self.start(native)
+    def begin(self, native: _native.TableReader, pool: FunctionPool | None) -> None:
+        """Begins to read. `pool` ends with the threads of `native`."""
+        self.start(native, pool)
         self._total_batches = native.most_batches
 
     @property
@@ -94,9 +97,10 @@ class TableIterator(Iterator[TableBatch]):
         self,
         iteration: TableIteration,
         open_native: Callable[[], _native.TableReader],
+        pool: Callable[[], FunctionPool | None],
         finish: Callable[[], None],
     ) -> None:
-        self._iteration, self._open, self._finish = iteration, open_native, finish
+        self._iteration, self._open, self._pool, self._finish = iteration, open_native, pool, finish
         weakref.finalize(self, iteration.close)
 
     def __next__(self) -> TableBatch:
@@ -104,19 +108,31 @@ class TableIterator(Iterator[TableBatch]):
 
         Raises errors of reading, `ForkedReaderError` in a process forked since, and `ClosedError` after `close`.
         """
+        return self.advance(lambda batch: batch)
+
+    @property
+    def iteration(self) -> TableIteration:
+        """The pass over the epoch."""
+        return self._iteration
+
+    def advance(self, convert: Callable[[TableBatch], Result]) -> Result:
+        """As `next()`, with the batch converted. It counts as received once it is converted; if that fails, the iterator is closed."""
         iteration = self._iteration
         if iteration.has_ended:
             raise StopIteration
         try:
             if not iteration.is_started:
                 iteration.check_open()
-                iteration.begin(self._open())
+                iteration.begin(self._open(), self._pool())
             native = iteration.native()
             with native_errors():
                 batch = native.next()
-                if batch is not None:
-                    iteration.batches += 1
-                    return TableBatch(batch, batch.table, batch.objects, batch.rows, batch.number)
+            if batch is not None:
+                with native_errors():
+                    table = TableBatch(batch, batch.table, batch.objects, batch.rows, batch.number)
+                converted = convert(table)
+                iteration.batches += 1
+                return converted
         except BaseException:
             self.close()
             raise

@@ -391,12 +391,20 @@ def sample(fraction: float, seed: int) -> Step:
     return Step.make("sample", {"fraction": fraction, "seed": seed}, {})
 
 
-def each(column: str, pipeline: PipelineLike) -> Step:
+def each(column: str, pipeline: PipelineLike, *, until: int | None = None, from_: int = 0) -> Step:
     """Runs a pipeline over the values of a column of bytes: each(column: pipeline).
 
     Table -> Table.
 
     - `column`: a column of binary values, or of structs with such values as `bytes` (name)
     - `pipeline`: written after the column and a colon, or in quotes; its values replace the column (steps)
+    - `until`: number of steps after which to stop: another `each` runs the rest of the pipeline (whole number
+      = all)
+    - `from_`: number of steps that another `each` has run: this one runs the rest of the pipeline (whole
+      number = 0)
     """
-    return Step.make("each", {"column": column, "pipeline": pipeline}, {})
+    return Step.make(
+        "each",
+        {"column": column, "pipeline": pipeline, "until": until, "from": from_},
+        {"from": 0},
+    )

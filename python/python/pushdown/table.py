@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -13,15 +13,118 @@ from ._native import Table
 from ._source import Source
 from ._spec import Compression, Connection, Credentials, Mode, ReaderSpec, Retry, Tail, Timeouts
 from ._table_iterator import TableBatch, TableIteration, TableIterator
+from ._then import FunctionPool
 from .errors import ConfigError, StateError, native_errors
 from .functions import get
 from .pipeline import Pipeline, PipelineLike
 from .state import VERSION, check_members, check_origin
 
-__all__ = ["TableBatch", "TableIterator", "TableReader", "read_table"]
+__all__ = ["RowReaderBase", "TableBatch", "TableIterator", "TableReader", "read_table"]
 
 
-class TableReader(ReaderBase[TableIteration]):
+class RowReaderBase(ReaderBase[TableIteration]):
+    """What readers of rows share: iterations, counts, and the state that resumes in any world."""
+
+    def __init__(
+        self,
+        source: Source,
+        pipeline: Pipeline,
+        spec: ReaderSpec,
+        credentials: Credentials | None,
+        rank: int | None,
+        world: int | None,
+    ) -> None:
+        super().__init__(source, pipeline, spec, credentials, rank, world)
+        self._rows_read: tuple[tuple[int, int], ...] = ()
+        self._counts: dict[tuple[int, int], tuple[int, int]] = {}
+
+    def _iterate(self, pool: Callable[[], FunctionPool | None] = lambda: None) -> TableIterator:
+        """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
+        self._end_previous()
+        spec = self._rank_spec()
+        iteration = TableIteration(self._epoch, self._rows_read, spec.world, spec.batch_size)
+        spec = replace(spec, epoch=self._epoch, rows_read=self._rows_read)
+        self._follow(iteration)
+        return TableIterator(
+            iteration,
+            lambda: self._open_native(_native.TableReader, spec),
+            pool,
+            lambda: self._finish(iteration),
+        )
+
+    def _count(self) -> tuple[int, int]:
+        """Rows and batches of a whole epoch on this rank."""
+        spec = self._rank_spec()
+        place = spec.rank, spec.world
+        if place not in self._counts:
+            native = self._open_native(_native.TableReader, spec)
+            with native_errors():
+                self._counts[place] = len(native), native.batches
+                native.close()
+        return self._counts[place]
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch on this rank. The first call reads the footers of all objects."""
+        return self._count()[1]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the consumer is: `rows_read` has a pair (world, rows of each rank) for each change of world in the epoch.
+
+        JSON values, the same on every rank. It counts the batches that the consumer has received. After the last batch it is the
+        beginning of the next epoch. Call it between batches at any time.
+        """
+        epoch, rows_read = self._place()
+        return {
+            "version": VERSION,
+            "seed": self._spec.seed,
+            "epoch": epoch,
+            "rows_read": [list(entry) for entry in rows_read],
+            "objects": self.objects.digest,
+            "pipeline": self._pipeline_digest,
+        }
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *, strict: bool = True) -> None:
+        """Makes the next iteration go on from a state, of any world size, rank and batch size. Closes one that runs.
+
+        Raises `StateError` for a state of another data set, pipeline or seed; with `strict=False` it goes on nevertheless.
+        """
+        check_members(state_dict, numbers=("epoch",))
+        if strict:
+            check_origin(
+                state_dict, seed=self._spec.seed, objects=self.objects.digest, pipeline=self._pipeline_digest
+            )
+        rows_read = state_dict.get("rows_read")
+        if not isinstance(rows_read, (list, tuple)):
+            raise StateError(
+                "the member", "`rows_read`", sorted(state_dict), "is it the state of a TableReader?"
+            )
+        for entry in rows_read:
+            if not _is_entry(entry):
+                raise StateError("entries", "[world, rows of each rank]", entry, "was the state edited?")
+        self._stop()
+        self._epoch = state_dict["epoch"]
+        self._rows_read = tuple((world, rows) for world, rows in rows_read)
+
+    def _place(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """The epoch of the consumer, and what is read of it."""
+        current = self._current
+        if current is None:
+            return self._epoch, self._rows_read
+        return (current.epoch + 1, ()) if current.is_complete else (current.epoch, current.rows_read)
+
+    def _restart(self, epoch: int) -> None:
+        self._epoch, self._rows_read = epoch, ()
+
+    def _rank_spec(self) -> ReaderSpec:
+        rank = self._rank()
+        return replace(self._spec, rank=rank.rank, world=rank.world, local_ranks=rank.local_ranks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        epoch, rows_read = self._place()
+        return {**super().__getstate__(), "_epoch": epoch, "_rows_read": rows_read}
+
+
+class TableReader(RowReaderBase):
     """Reads the rows of Parquet objects in batches, through a pipeline of `select` and `each`.
 
     The arguments are those of `Reader`, as far as they apply to rows. Row groups are shuffled, and rows within them; ranks keep
@@ -89,89 +192,13 @@ class TableReader(ReaderBase[TableIteration]):
             threads=threads,
         )
         super().__init__(source, parsed, spec, credentials, rank, world)
-        self._rows_read: tuple[tuple[int, int], ...] = ()
-        self._batches: dict[tuple[int, int], int] = {}
 
     def __iter__(self) -> TableIterator:
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
-        self._end_previous()
-        spec = self._rank_spec()
-        iteration = TableIteration(self._epoch, self._rows_read, spec.world, spec.batch_size)
-        spec = replace(spec, epoch=self._epoch, rows_read=self._rows_read)
-        self._follow(iteration)
-        return TableIterator(
-            iteration, lambda: self._open_native(_native.TableReader, spec), lambda: self._finish(iteration)
-        )
-
-    def __len__(self) -> int:
-        """Batches of a whole epoch on this rank. The first call reads the footers of all objects."""
-        spec = self._rank_spec()
-        place = spec.rank, spec.world
-        if place not in self._batches:
-            native = self._open_native(_native.TableReader, spec)
-            with native_errors():
-                self._batches[place] = native.batches
-                native.close()
-        return self._batches[place]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where the consumer is: `rows_read` has a pair (world, rows of each rank) for each change of world in the epoch.
-
-        JSON values, the same on every rank. It counts the batches that the consumer has received. After the last batch it is the
-        beginning of the next epoch. Call it between batches at any time.
-        """
-        epoch, rows_read = self._place()
-        return {
-            "version": VERSION,
-            "seed": self._spec.seed,
-            "epoch": epoch,
-            "rows_read": [list(entry) for entry in rows_read],
-            "objects": self.objects.digest,
-            "pipeline": self._pipeline_digest,
-        }
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], *, strict: bool = True) -> None:
-        """Makes the next iteration go on from a state, of any world size, rank and batch size. Closes one that runs.
-
-        Raises `StateError` for a state of another data set, pipeline or seed; with `strict=False` it goes on nevertheless.
-        """
-        check_members(state_dict, numbers=("epoch",))
-        if strict:
-            check_origin(
-                state_dict, seed=self._spec.seed, objects=self.objects.digest, pipeline=self._pipeline_digest
-            )
-        rows_read = state_dict.get("rows_read")
-        if not isinstance(rows_read, (list, tuple)):
-            raise StateError(
-                "the member", "`rows_read`", sorted(state_dict), "is it the state of a TableReader?"
-            )
-        for entry in rows_read:
-            if not _is_entry(entry):
-                raise StateError("entries", "[world, rows of each rank]", entry, "was the state edited?")
-        self._stop()
-        self._epoch = state_dict["epoch"]
-        self._rows_read = tuple((world, rows) for world, rows in rows_read)
+        return self._iterate()
 
     def __repr__(self) -> str:
         return f"TableReader({len(self.objects):,} objects of s3://{self.objects.bucket}/{self._data_set.prefix}, {self.pipeline!r})"
-
-    def _place(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """The epoch of the consumer, and what is read of it."""
-        current = self._current
-        if current is None:
-            return self._epoch, self._rows_read
-        return (current.epoch + 1, ()) if current.is_complete else (current.epoch, current.rows_read)
-
-    def _restart(self, epoch: int) -> None:
-        self._epoch, self._rows_read = epoch, ()
-
-    def _rank_spec(self) -> ReaderSpec:
-        rank = self._rank()
-        return replace(self._spec, rank=rank.rank, world=rank.world, local_ranks=rank.local_ranks)
-
-    def __getstate__(self) -> dict[str, Any]:
-        epoch, rows_read = self._place()
-        return {**super().__getstate__(), "_epoch": epoch, "_rows_read": rows_read}
 
 
 def _is_entry(entry: object) -> bool:

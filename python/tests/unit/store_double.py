@@ -27,6 +27,9 @@ class TableReader(Live):
     def batches(self) -> int:
         return -(-self._left // int(self.spec["batch_size"]))
 
+    def __len__(self) -> int:
+        return self._left
+
     @property
     def most_batches(self) -> int:
         return -(-self._left // int(self.spec["batch_size"]))

@@ -1,10 +1,13 @@
 //! Builds a reader of rows from its settings.
 
+use pushdown::available_engine;
+
 use super::{PushdownReaderBuilder, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
     order::{SampleOrder, Tail},
+    session::Mode,
     stats::Counters,
     table::{RowsRead, TableReader, TableSettings, TableSource},
 };
@@ -14,9 +17,10 @@ impl PushdownReaderBuilder {
     /// evaluates the condition.
     ///
     /// The pipeline is a `select`, with or without a condition, and any number of `each` after it. If the split is left to
-    /// the reader, it compares sizes by the footers: rows are requested from the gateway if they have fewer bytes than their
-    /// stored columns; otherwise the columns are read by ranges, and all steps run on this host. The end of each object, up
-    /// to 64 KiB, stays in memory.
+    /// the reader, it compares sizes by the footers: rows are requested from the gateway at the stage with the fewest bytes, which
+    /// may be inside of an `each`, if they have fewer bytes than their stored columns; otherwise the columns are read by ranges, and
+    /// all steps run on this host. In [`Mode::Auto`](crate::Mode::Auto) they do so at an endpoint that is no gateway, too. The end of
+    /// each object, up to 64 KiB, stays in memory.
     ///
     /// [`value_cache`](Self::value_cache), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a
     /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
@@ -43,6 +47,13 @@ impl PushdownReaderBuilder {
                 "a reader of rows reads whole objects: found a list with members of shards",
             ));
         }
+        let engine = match self.spec.mode {
+            Mode::Auto => {
+                let steps = pipeline.clone();
+                Some(cpu.run(move || available_engine(steps.steps())).await?)
+            }
+            Mode::Pushdown | Mode::Plain => None,
+        };
         let tables = objects
             .iter()
             .map(|object| store.table(objects.bucket(), object.key, &self.limits));
@@ -52,6 +63,7 @@ impl PushdownReaderBuilder {
             objects,
             seed: self.spec.seed,
             compression: self.spec.compression,
+            engine,
             limits: self.limits,
             cpu,
             counters: Counters::default(),

@@ -13,6 +13,13 @@ impl Timing {
         self.parts.push((name.into(), duration));
     }
 
+    /// Adds a phase that not every sample has.
+    pub(in crate::routes) fn add_if_any(&mut self, name: &str, duration: Duration) {
+        if !duration.is_zero() {
+            self.add(name, duration);
+        }
+    }
+
     /// Adds all durations of `other`.
     pub(in crate::routes) fn extend(&mut self, other: &Self) {
         self.parts.extend_from_slice(&other.parts);

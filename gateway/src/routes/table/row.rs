@@ -64,6 +64,7 @@ impl AdmittedScan {
             stage,
             mut scan,
             mut task,
+            layer_time,
             source_permit,
             mut permit,
             mut timing,
@@ -86,15 +87,16 @@ impl AdmittedScan {
         drop((scan, source_permit));
         permit.shrink_to(table.bytes());
         let name = job.pipeline.steps().first().map_or("", Step::name);
-        let compute_time = task.compute_time();
-        services.metrics.add_step_time(name, compute_time);
-        timing.add(name, compute_time);
+        let (scan_time, layer_time) = (task.compute_time(), layer_time.get());
+        services.metrics.add_step_time(name, scan_time);
+        timing.add(name, scan_time);
+        timing.add_if_any("model", layer_time);
         Ok(ComputedSample {
             stage,
             sample: Sample::Table(table.build()),
             memory: ValueMemory::Own(permit),
             timing,
-            compute_time,
+            compute_time: scan_time + layer_time,
             origin: ValueOrigin::Computed,
         })
     }

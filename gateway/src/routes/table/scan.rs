@@ -5,16 +5,17 @@ use std::sync::Arc;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use http::HeaderMap;
-use pushdown::{BytesKind, Context, Estimate, Scan, Source, step::CellCache};
+use pushdown::{BytesKind, Context, Estimate, Scan, Source, step::CellHost};
 use tokio::time::Instant;
 
 use super::{
+    cells::{LayerTime, ScanCellMemory, ScanCells},
     source::{FooterMemory, RangedSource},
     working_memory::working_bytes,
 };
 use crate::{
     cache::{CellSource, Cells, SourceHead},
-    compute::{CooperativeTask, Permit},
+    compute::{CooperativeTask, Permit, ScanIo},
     error::Result,
     origin::{self, Authorization, FetchedTail, ObjectId, ObjectTail, OriginObject, OriginRequest},
     routes::{Services, http::Timing, job::PipelineJob},
@@ -57,6 +58,9 @@ pub(in crate::routes) struct PlannedScan {
     stage: usize,
     scan: Scan,
     task: CooperativeTask,
+    layer_time: LayerTime,
+    /// For the values that `each` computes.
+    cell_memory: Option<ScanCellMemory>,
     /// Memory of the object's footer, or of the whole object.
     source_permit: Permit,
     /// Bytes that were requested from the store so far.
@@ -71,6 +75,8 @@ pub(in crate::routes) struct AdmittedScan {
     pub(in crate::routes) stage: usize,
     pub(in crate::routes) scan: Scan,
     pub(in crate::routes) task: CooperativeTask,
+    /// Time of layers of models, which do not run in the task.
+    pub(in crate::routes) layer_time: LayerTime,
     /// Memory of the object's footer, or of the whole object.
     pub(in crate::routes) source_permit: Permit,
     /// Memory of the scan.
@@ -138,15 +144,26 @@ impl OpenedTable {
                 (Arc::new(bytes), SourceMemory::Whole(permit))
             }
         };
-        let cells = cells.and_then(|source| {
-            let tenant = job.position.tenant().clone();
-            Cells::new(
-                &services.cache,
-                *source,
-                tenant,
-                services.sample_limits(),
-                task.waker(),
-            )
+        let (io, layer_time) = (ScanIo::new(task.waker()), LayerTime::default());
+        let steps = &job.pipeline.steps()[..stage];
+        let has_values = steps.iter().any(|step| step.inner_steps().is_some());
+        let cell_memory = has_values.then(ScanCellMemory::default);
+        let cells = cell_memory.clone().map(|memory| {
+            services.models.mark_used(steps);
+            let (tenant, limits) = (job.position.tenant().clone(), services.sample_limits());
+            let cached =
+                cells.and_then(|source| Cells::new(&services.cache, *source, tenant, limits, io.clone()));
+            let cells: Arc<dyn CellHost> = Arc::new(ScanCells {
+                cached,
+                memory,
+                batcher: services.micro_batcher.clone(),
+                position: job.position.clone(),
+                limits,
+                io,
+                layer_time: layer_time.clone(),
+                metrics: services.metrics.clone(),
+            });
+            cells
         });
         let (pipeline, sample_id) = (Arc::clone(&job.pipeline), job.sample_id.clone());
         let (seed, epoch, limits) = (job.seed, job.epoch, services.sample_limits());
@@ -155,7 +172,7 @@ impl OpenedTable {
                 seed,
                 epoch,
                 limits,
-                cells: cells.map(|cells| Arc::new(cells) as Arc<dyn CellCache>),
+                cells,
                 ..Context::new(&sample_id)
             };
             pipeline.scan(0..stage, source, &context).await
@@ -170,6 +187,8 @@ impl OpenedTable {
             stage,
             scan,
             task,
+            layer_time,
+            cell_memory,
             source_permit,
             requested_bytes,
             timing,
@@ -178,7 +197,7 @@ impl OpenedTable {
 }
 
 impl PlannedScan {
-    /// Waits for the memory of the scan and `additional_bytes`, all at once.
+    /// Waits for the memory of the scan, of values that `each` computes, and `additional_bytes`, all at once.
     pub(in crate::routes) async fn admit(
         self,
         services: &Services,
@@ -189,6 +208,8 @@ impl PlannedScan {
             stage,
             scan,
             task,
+            layer_time,
+            cell_memory,
             source_permit,
             mut timing,
             ..
@@ -197,12 +218,21 @@ impl PlannedScan {
         let max_query_bytes = services.sample_limits().tables.max_query_bytes;
         let steps = &job.pipeline.steps()[..stage];
         let bytes = working_bytes(scan.estimate(), steps, max_query_bytes).saturating_add(additional_bytes);
-        let permit = services.memory.acquire(job.position.tenant(), bytes).await?;
+        let tenant = job.position.tenant();
+        let permit = match cell_memory {
+            Some(cell_memory) => {
+                let (permit, shared) = services.cell_budget.acquire(tenant, bytes).await?;
+                cell_memory.set(shared);
+                permit
+            }
+            None => services.memory.acquire(tenant, bytes).await?,
+        };
         timing.add("queue", queued.elapsed());
         Ok(AdmittedScan {
             stage,
             scan,
             task,
+            layer_time,
             source_permit,
             permit,
             timing,

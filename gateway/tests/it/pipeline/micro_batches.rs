@@ -4,7 +4,8 @@ use std::{thread, time::Duration};
 
 use anyhow::{Result, anyhow, bail, ensure};
 use pushdown::{Context, Pipeline, Sample, step::model::ModelFolder};
-use pushdown_testkit::{Payload, Raw, Response, distance, eventually};
+use pushdown_testkit::{Parquet, Payload, Raw, Response, distance, eventually};
+use serde_json::Value;
 
 use super::{
     Lab,
@@ -79,5 +80,49 @@ fn a_model_runs_samples_of_many_requests_at_once() -> Result<()> {
         Ok((batches < samples).then_some((samples, batches)))
     })?;
     ensure!(8.0 * batches >= samples, "{samples} samples in {batches} batches");
+    Ok(())
+}
+
+/// The cells of a column share batches within a single scan, and their order and values are those of a run one by one.
+#[test]
+fn a_model_runs_cells_of_a_column_at_once() -> Result<()> {
+    let folder = squeezenet_folder()?;
+    let lab = launch(&folder, &["--threads=1"])?;
+    let inner = format!("{PREPARATION} | model(squeezenet, until=cut:12)");
+    let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
+    let pipeline = Pipeline::parse_with(&inner, &local_models)?;
+    let photos: Vec<_> = PHOTOS
+        .iter()
+        .cycle()
+        .take(12)
+        .map(|(width, height)| photo(*width, *height, "jpeg"))
+        .collect();
+    let column: Vec<&[u8]> = photos.iter().map(Vec::as_slice).collect();
+    lab.put("photos.parquet", Parquet::of_photos(&column, photos.len())?)?;
+    let text = format!("select | each(photo: {inner})");
+    let (samples, batches) = eventually("cells share batches", Duration::from_mins(1), || {
+        let answer = lab.get("photos.parquet", &text, &[("accept", "application/x-ndjson")])?;
+        ensure!(answer.status == 200, "{}", answer.text());
+        let text = answer.text();
+        ensure!(text.lines().count() == photos.len(), "{text}");
+        for (row, photo) in text.lines().zip(&photos) {
+            let row: Value = serde_json::from_str(row)?;
+            let found: Vec<f32> = serde_json::from_value(row["photo"].clone())?;
+            let object = Sample::Bytes(photo.clone().into());
+            let Sample::Tensor(value) = pipeline.run(0..pipeline.len(), object, &Context::new(b""))? else {
+                bail!("no tensor");
+            };
+            let difference = distance(&found, &floats(value.data()));
+            ensure!(difference <= 1e-5, "{difference}");
+        }
+        let samples = lab.gateway.metric("pushdown_micro_batch_samples_total")?;
+        let batches = lab.gateway.metric("pushdown_micro_batches_total")?;
+        Ok((batches < samples).then_some((samples, batches)))
+    })?;
+    ensure!(8.0 * batches >= samples, "{samples} samples in {batches} batches");
+    let time = lab
+        .gateway
+        .metric("pushdown_step_seconds_total{step=\"model\"}")?;
+    ensure!(time > 0.0, "no time of the model is recorded");
     Ok(())
 }

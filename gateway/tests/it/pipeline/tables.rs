@@ -1,5 +1,6 @@
 //! Tables: read by ranges, answered as a stream of rows.
 
+mod cells;
 mod limits;
 mod many_objects;
 mod steps;

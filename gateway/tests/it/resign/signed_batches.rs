@@ -134,8 +134,8 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     let resign = launch(origin.address(), &identity(), &keys_file, &[])?;
     let forward = gateway_for(&origin, &[])?;
     for (gateway, features) in [
-        (&resign, "families, members, signed-batches"),
-        (&forward, "families, members"),
+        (&resign, "each-parts, families, members, signed-batches"),
+        (&forward, "each-parts, families, members"),
     ] {
         let client = Client::new(&trainer(), gateway.listen());
         // An error lists them, too.

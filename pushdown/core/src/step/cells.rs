@@ -1,18 +1,62 @@
-//! The interfaces of a cache for the values that a pipeline inside a step computes from single cells of a column.
+//! The interfaces of what runs a pipeline inside a step over single cells of a column: cached values, memory, micro-batches, and times.
 
-use std::fmt;
+use std::{fmt, ops::Range, time::Duration};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, ready},
+};
 
 use super::InnerPipeline;
-use crate::{Result, Sample};
+use crate::{Error, Result, Sample};
 
-/// Cached values of the cells of one object.
-pub trait CellCache: fmt::Debug + Send + Sync {
-    /// The values that `pipeline` computes. `None` if none of them is the same in every epoch.
-    fn values_of(&self, pipeline: &dyn InnerPipeline) -> Option<Box<dyn CellValues>>;
+/// What a process offers to steps that compute values from the cells of one object.
+pub trait CellHost: fmt::Debug + Send + Sync {
+    /// Cached values that the first `until` steps of `pipeline` compute. `None` without a cache, and if none of them is the same in
+    /// every epoch.
+    fn values_of(&self, _pipeline: &dyn InnerPipeline, _until: usize) -> Option<Box<dyn CellValues>> {
+        None
+    }
+
+    /// Waits for the memory that a value takes while it is computed.
+    ///
+    /// # Errors
+    /// [`TooLarge`](crate::ErrorKind::TooLarge) for more than one value may take; another error ends the scan.
+    fn reserve(&self, _bytes: u64) -> BoxFuture<'static, Result<CellMemory>> {
+        let nothing: CellMemory = Box::new(());
+        ready(Ok(nothing)).boxed()
+    }
+
+    /// The first steps in `stretch` that run on several values at a time. `None` if there are none.
+    fn batched_steps(&self, _pipeline: &dyn InnerPipeline, _stretch: Range<usize>) -> Option<Range<usize>> {
+        None
+    }
+
+    /// Runs [such steps](Self::batched_steps) on a value, together with others.
+    ///
+    /// # Errors
+    /// Those of the steps.
+    fn run_batched(
+        &self,
+        _pipeline: &dyn InnerPipeline,
+        _steps: Range<usize>,
+        _value: Sample,
+    ) -> BoxFuture<'static, Result<Sample>> {
+        ready(Err(Error::internal("no step runs on several values at a time"))).boxed()
+    }
+
+    /// The time since any fixed instant. `None` if nobody wants to know how long steps take.
+    fn now(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Records how long steps of the pipeline over `column`, which ran as one, took for a value.
+    fn record(&self, _column: &str, _steps: Range<usize>, _time: Duration) {}
 }
+
+/// Memory that is reserved until this is dropped.
+pub type CellMemory = Box<dyn Send>;
 
 /// Cached values of one pipeline over the cells of one object.
 pub trait CellValues: Send {
@@ -31,11 +75,14 @@ pub trait CachedCell: Send {
     /// Whether the value at the last deterministic stage is worth cutting the steps there.
     fn is_wanted(&self) -> bool;
 
-    /// Computes the value at the last deterministic stage, and caches it if that is worth it.
-    ///
-    /// # Errors
-    /// Those of `compute`.
-    fn compute(self: Box<Self>, compute: Box<dyn FnOnce() -> Result<Sample> + '_>) -> Result<Sample>;
+    /// Begins to compute the value at the last deterministic stage. Others wait for it until the result is dropped.
+    fn begin(self: Box<Self>) -> Box<dyn CellComputation>;
+}
+
+/// The value of a cell that is being computed.
+pub trait CellComputation: Send {
+    /// Ends with the value, and caches it if that is worth it.
+    fn finish(self: Box<Self>, value: &Sample);
 }
 
 /// A cached value of a cell.

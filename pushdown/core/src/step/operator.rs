@@ -4,7 +4,7 @@ use std::{fmt::Debug, ops::Range, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
-use super::{CellCache, Draws, InnerPipeline, RowwiseStep, TableReader};
+use super::{CellHost, Draws, InnerSteps, RowwiseStep, TableReader};
 use crate::{
     BytesKind, Cancellation, Error, Family, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind,
     Tensor, TensorKind,
@@ -106,8 +106,14 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
         None
     }
 
-    /// The pipeline that the step runs over each of many values, if there is one.
-    fn inner_pipeline(&self) -> Option<&dyn InnerPipeline> {
+    /// The steps of a pipeline that the step runs over each of many values, if there is one.
+    fn inner_steps(&self) -> Option<InnerSteps<'_>> {
+        None
+    }
+
+    /// This step as two with the same results: the first one runs the inner pipeline up to `stage`, and the second one the rest.
+    /// `None` if the step has no inner pipeline, or no value of that stage can be part of a table.
+    fn cut(&self, _stage: usize) -> Option<(Self, Self)> {
         None
     }
 
@@ -140,20 +146,8 @@ pub struct Scope<'a> {
     pub epoch: Option<u32>,
     /// Ends the step early if nobody waits for its output.
     pub cancellation: Cancellation<'a>,
-    /// Cached values of the cells of the object.
-    pub cells: Option<&'a dyn CellCache>,
-}
-
-impl Scope<'_> {
-    /// The same without cached values.
-    #[must_use]
-    pub fn without_cells(&self) -> Self {
-        Self {
-            draws: self.draws.clone(),
-            cells: None,
-            ..*self
-        }
-    }
+    /// What computes values from the cells of the object.
+    pub cells: Option<&'a Arc<dyn CellHost>>,
 }
 
 /// A type of values.

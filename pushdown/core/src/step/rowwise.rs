@@ -1,5 +1,10 @@
 //! Steps that transform a table row by row in order, one record batch at a time.
 
+use std::{
+    future::poll_fn,
+    task::{Context as Task, Poll, Waker},
+};
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::{
@@ -10,21 +15,22 @@ use futures::{
 use super::{RowProgress, RowTransform, RowwiseStep, Scope};
 use crate::{Error, Result, Table, TableBuilder};
 
-/// Runs a step over a table in memory, without cached values.
+/// Runs a step over a table in memory. It must not wait, so [`Scope::cells`] must have neither cached values nor memory to wait for.
 ///
 /// # Errors
 /// Those of the step, and [`TooLarge`](crate::ErrorKind::TooLarge) past the limit of bytes.
 pub fn transform_table<S: RowwiseStep>(step: &S, input: &Table, scope: &Scope<'_>) -> Result<Table> {
-    let scope = scope.without_cells();
-    let mut transform = step.start(input.schema(), &scope)?;
+    let mut transform = step.start(input.schema(), scope)?;
+    let mut task = Task::from_waker(Waker::noop());
     let mut table = TableBuilder::new(SchemaRef::clone(transform.schema()), scope.limits.max_value_bytes);
     for batch in input.batches() {
         for chunk in split_batch(Ok(batch.clone()), transform.max_rows()) {
             let mut remaining = chunk?;
             while remaining.num_rows() > 0 {
-                // Without cached values nothing is waited for.
-                if let RowProgress::Output(output) = transform.next(&mut remaining)? {
-                    table.push(output)?;
+                match transform.next(&mut remaining, &mut task)? {
+                    Poll::Ready(RowProgress::Output(output)) => table.push(output)?,
+                    Poll::Ready(RowProgress::Unfinished) => {}
+                    Poll::Pending => return Err(Error::internal("a step over a table in memory waits")),
                 }
             }
         }
@@ -49,10 +55,9 @@ pub fn transform_stream(
             },
         };
         let output = loop {
-            match transform.next(&mut remaining)? {
+            match poll_fn(|task| transform.next(&mut remaining, task)).await? {
                 RowProgress::Output(output) => break output,
                 RowProgress::Unfinished => tokio::task::yield_now().await,
-                RowProgress::Waiting(event) => event.await,
             }
         };
         let remaining = (remaining.num_rows() > 0).then_some(remaining);

@@ -1,6 +1,10 @@
 //! The interfaces of table steps: those that read a table from an object, and those that process its rows in order.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::Arc,
+    task::{Context as Task, Poll},
+};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -83,8 +87,8 @@ pub trait RowTransform: Send {
     /// Transforms the first rows of `rows` and removes them from it: all of them, or fewer (at least one, unless `rows` is
     /// empty) if their output is already large.
     ///
-    /// If the work is unfinished, the caller calls again with the same rows.
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<RowProgress>;
+    /// If the work is unfinished or waits, the caller calls again with the same rows.
+    fn next(&mut self, rows: &mut RecordBatch, task: &mut Task<'_>) -> Poll<Result<RowProgress>>;
 }
 
 /// What a [`RowTransform`] has done.
@@ -93,8 +97,6 @@ pub enum RowProgress {
     Output(RecordBatch),
     /// A part of the work: the caller can yield the thread.
     Unfinished,
-    /// Nothing more can be done before this is done.
-    Waiting(BoxFuture<'static, ()>),
 }
 
 impl fmt::Debug for RowProgress {
@@ -102,7 +104,6 @@ impl fmt::Debug for RowProgress {
         match self {
             Self::Output(batch) => f.debug_tuple("Output").field(batch).finish(),
             Self::Unfinished => f.write_str("Unfinished"),
-            Self::Waiting(_) => f.write_str("Waiting"),
         }
     }
 }

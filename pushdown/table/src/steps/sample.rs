@@ -1,5 +1,7 @@
 //! `sample`: a random sample of the rows.
 
+use std::task::{Context as Task, Poll};
+
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use arrow_select::filter::filter_record_batch;
@@ -108,7 +110,7 @@ impl RowTransform for SampleTransform {
         BATCH_ROWS
     }
 
-    fn next(&mut self, rows: &mut RecordBatch) -> Result<RowProgress> {
+    fn next(&mut self, rows: &mut RecordBatch, _task: &mut Task<'_>) -> Poll<Result<RowProgress>> {
         let batch = take_rows(rows, rows.num_rows());
         let first = self.next_row;
         self.next_row += batch.num_rows() as u64;
@@ -116,7 +118,7 @@ impl RowTransform for SampleTransform {
             .map(|row| Some(self.draws.unit(row) < self.fraction))
             .collect();
         let kept = filter_record_batch(&batch, &is_kept);
-        kept.map(RowProgress::Output)
-            .map_err(|error| Error::internal(error.to_string()))
+        let kept = kept.map_err(|error| Error::internal(error.to_string()));
+        Poll::Ready(kept.map(RowProgress::Output))
     }
 }

@@ -1,5 +1,8 @@
 //! `sample` and `each`.
 
+mod hosts;
+mod parts;
+
 use std::future::poll_fn;
 
 use arrow_array::{

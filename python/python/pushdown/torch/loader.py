@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..reader import Reader
 from ._convert import TorchBatch, to_torch
 from ._pinned import can_pin, to_pinned
+from ._reader import open_reader
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from .._source import Source
     from ..batch import Batch
     from ..objects import Objects
+    from ..parquet import Parquet
     from ..pipeline import PipelineLike
     from ..reader import ReaderIterator
+    from ..rows import RowIterator
     from ..stats import Stats
     from ._options import ReaderOptions
 
@@ -28,7 +30,9 @@ class Loader:
         shards = "s3://photos/train-{000000..000999}.tar"
         pt.Loader(shards, pipeline, index="train.parquet", labels=pushdown.Column("cls"), batch_size=256, seed=7)
 
-    `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`. Values are owned by their
+    `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`. A source `pushdown.Parquet`, or
+    a URL that ends in `.parquet`, such as `s3://photos/data/train-*.parquet`, is read by a
+    `pushdown.RowReader`: each row is a sample, and `labels` names a column. Values are owned by their
     tensors, writable, and never copied after they were stacked. `pin_memory`: stack them into pinned memory,
     for copies to a GPU that do not block (`batch.to("cuda", non_blocking=True)`); without CUDA it warns once
     and has no effect.
@@ -40,14 +44,14 @@ class Loader:
 
     def __init__(
         self,
-        source: Source,
+        source: Source | Parquet,
         pipeline: PipelineLike | None = None,
         *,
         pin_memory: bool = False,
         **options: Unpack[ReaderOptions],
     ) -> None:
         self.pin_memory = pin_memory
-        self._reader = Reader(source, pipeline, **options)
+        self._reader = open_reader(source, pipeline, options)
 
     def __iter__(self) -> LoaderIterator:
         """Starts to read at the loader's epoch and position. Rank and world size are looked up now."""
@@ -125,7 +129,7 @@ class Loader:
 class LoaderIterator(Iterator[TorchBatch]):
     """The batches that are left of an epoch."""
 
-    def __init__(self, batches: ReaderIterator, convert: Callable[[Batch], TorchBatch]) -> None:
+    def __init__(self, batches: ReaderIterator | RowIterator, convert: Callable[[Batch], TorchBatch]) -> None:
         self._batches = batches
         self._convert = convert
 

@@ -1,14 +1,13 @@
 //! Where the computation of a cell starts: from its bytes, or from a cached value.
 
+use std::task::{Context as Task, Poll, ready};
+
 use bytes::Bytes;
-use futures::{
-    FutureExt as _,
-    future::{BoxFuture, Shared},
-};
+use futures::{FutureExt as _, future::BoxFuture};
 
 use pushdown_core::{
-    Context, Result, Sample,
-    step::{CachedCell, CellValue, CellValues, InnerPipeline},
+    Sample,
+    step::{CachedCell, CellValue, CellValues},
 };
 
 /// The lookup of the cached values of a cell.
@@ -16,24 +15,18 @@ pub(super) struct Lookup {
     bytes: Bytes,
     /// The last stage whose value is cached.
     stage: usize,
-    cell: Box<dyn CachedCell>,
-    value: Shared<BoxFuture<'static, Option<CellValue>>>,
-}
-
-/// The state of a lookup.
-pub(super) enum LookupState {
-    Done(CellStart),
-    /// The lookup can go on when this is done.
-    Waiting(BoxFuture<'static, ()>),
+    /// `None` after the end of the lookup.
+    cell: Option<Box<dyn CachedCell>>,
+    value: BoxFuture<'static, Option<CellValue>>,
 }
 
 /// What the value of a cell is computed from.
 pub(super) struct CellStart {
-    value: Sample,
+    pub(super) value: Sample,
     /// The number of steps applied to it.
-    stage: usize,
+    pub(super) stage: usize,
     /// Caches the value at this stage.
-    cached: Option<(usize, Box<dyn CachedCell>)>,
+    pub(super) cached: Option<(usize, Box<dyn CachedCell>)>,
 }
 
 impl Lookup {
@@ -42,59 +35,37 @@ impl Lookup {
         Self {
             bytes,
             stage: cells.stage(),
-            value: cell.get().shared(),
-            cell,
+            value: cell.get(),
+            cell: Some(cell),
         }
     }
 
-    /// Returns what there is to start from, or the lookup if it has to be waited for.
-    pub(super) fn poll(self) -> (LookupState, Option<Self>) {
-        let Some(found) = self.value.clone().now_or_never() else {
-            let event = self.value.clone().map(drop).boxed();
-            return (LookupState::Waiting(event), Some(self));
-        };
-        let start = match found {
+    /// What there is to start from.
+    pub(super) fn poll(&mut self, task: &mut Task<'_>) -> Poll<CellStart> {
+        let found = ready!(self.value.poll_unpin(task));
+        let cached = self.cell.take().map(|cell| (self.stage, cell));
+        Poll::Ready(match found {
             Some(CellValue { stage, sample }) => CellStart {
                 value: sample,
                 stage,
-                cached: (stage < self.stage).then_some((self.stage, self.cell)),
+                cached: cached.filter(|(last, _)| stage < *last),
             },
             None => CellStart {
-                value: Sample::Bytes(self.bytes),
+                value: Sample::Bytes(self.bytes.clone()),
                 stage: 0,
-                cached: Some((self.stage, self.cell)),
+                cached,
             },
-        };
-        (LookupState::Done(start), None)
+        })
     }
 }
 
 impl CellStart {
-    /// The bytes of the cell.
-    pub(super) const fn from_bytes(bytes: Bytes) -> Self {
+    /// A value to which the first `stage` steps were applied.
+    pub(super) const fn new(value: Sample, stage: usize) -> Self {
         Self {
-            value: Sample::Bytes(bytes),
-            stage: 0,
+            value,
+            stage,
             cached: None,
         }
-    }
-
-    /// Runs the steps that are left, and caches the last value that is the same in every epoch.
-    pub(super) fn run(self, pipeline: &dyn InnerPipeline, context: &Context<'_>) -> Result<Sample> {
-        let Self {
-            mut value,
-            stage: mut done,
-            cached,
-        } = self;
-        let count = pipeline.step_count();
-        if let Some((stage, cell)) = cached
-            // A cut between steps costs what running them together saves.
-            && (stage == count || cell.is_wanted())
-        {
-            let steps = done..stage;
-            value = cell.compute(Box::new(move || pipeline.run(steps, value, context)))?;
-            done = stage;
-        }
-        pipeline.run(done..count, value, context)
     }
 }

@@ -1,0 +1,72 @@
+"""Parquet objects whose rows are samples: images in a column, as Hugging Face stores them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import _native
+from ._spec import Credentials, StoreSpec
+from ._url import parse_url, parse_urls
+from .errors import ConfigError, native_errors
+from .objects import Objects, list_store
+
+__all__ = ["Parquet", "is_parquet_url", "list_files"]
+
+_SUFFIX = ".parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """Parquet objects with a column of images, as a source of samples: each row is one.
+
+    `files`: the URL of a prefix or of an object, or a pattern such as `s3://bucket/data/train-*.parquet`, in which `*` and `?` match
+    within a folder; a list of URLs; `Objects`.
+    """
+
+    files: str | Sequence[str] | Objects
+    column: str = "image"
+    """The images: a column of bytes, or of structs `{bytes, path}` as in Hugging Face data sets."""
+    where: str | None = None
+    """A condition on rows in SQL, such as `label < 10`."""
+
+
+def is_parquet_url(source: object) -> bool:
+    """Whether `source` is the URL of Parquet objects: it ends in `.parquet`."""
+    return isinstance(source, str) and source.endswith(_SUFFIX)
+
+
+def list_files(
+    files: str | Sequence[str] | Objects, store: StoreSpec, credentials: Credentials | None
+) -> Objects:
+    """The objects that `Parquet.files` names. Raises `ConfigError`, also for none, and errors of listing."""
+    if isinstance(files, _native.Objects):
+        return files
+    if isinstance(files, str):
+        return _matching(files, store, credentials)
+    bucket, keys = parse_urls(files)
+    with native_errors():
+        return _native.Objects.from_keys(bucket, keys)
+
+
+def _matching(url: str, store: StoreSpec, credentials: Credentials | None) -> Objects:
+    location = parse_url(url)
+    prefix = re.split(r"[*?]", location.key, maxsplit=1)[0]
+    objects = list_store(store, credentials, str(location._replace(key=prefix)))
+    pattern = _pattern(location.key)
+    keys = objects.keys()
+    kept = [index for index, key in enumerate(keys) if pattern.fullmatch(key)]
+    if not kept:
+        raise ConfigError(
+            f"no Parquet objects match {url}: expected keys that end in {_SUFFIX}, found {len(keys)} other objects"
+        )
+    return objects if len(kept) == len(keys) else objects.select(kept)
+
+
+def _pattern(key: str) -> re.Pattern[str]:
+    """A pattern as a regular expression. A key without one is that of an object, or a prefix."""
+    if not re.search(r"[*?]", key):
+        return re.compile(re.escape(key) + ("" if key.endswith(_SUFFIX) else rf".*{re.escape(_SUFFIX)}"))
+    wild = {"*": "[^/]*", "?": "[^/]"}
+    return re.compile("".join(wild.get(char, re.escape(char)) for char in key))

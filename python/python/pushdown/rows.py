@@ -1,0 +1,218 @@
+"""Readers of images in a column: rows of Parquet objects in, batches of samples out."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from . import _native, ops
+from ._base import reader_spec
+from ._label_columns import column_of
+from ._native import Tensor
+from ._policy import ErrorPolicy
+from ._spec import Compression, Credentials, Mode, OnError, Retry, Tail, Timeouts
+from ._table_iterator import TableBatch, TableIterator
+from ._then import FunctionPool
+from .batch import Batch, make_batch
+from .errors import ConfigError, native_errors
+from .labels import Labels
+from .parquet import Parquet, list_files
+from .pipeline import Pipeline, PipelineLike
+from .table import RowReaderBase
+
+__all__ = ["RowIterator", "RowReader"]
+
+Result = TypeVar("Result")
+
+# The column of row numbers, by which random steps draw.
+_ROW_NUMBER = "pushdown row number"
+
+
+class RowReader(RowReaderBase):
+    """Reads images in a column of Parquet objects through a pipeline, in batches like those of `Reader`. Each row is a sample.
+
+    `source`: `Parquet`, or what it takes as `files`. `labels`: the column with the labels. The other arguments are those of
+    `Reader`, as far as they apply to rows: `epochs`, `max_expand` and `value_cache` do not, nor does `tail="pad"`.
+
+    - `keys` of a batch are those of the objects. `index` is the number of the row in the data set: the rows of all objects in their
+      order.
+    - Row groups are shuffled, and rows within them. Ranks keep contiguous stretches of that order. The order depends on the world;
+      the value of a row does not: random steps draw by seed, epoch, key and row.
+    - `y` is an int64 tensor for whole numbers, otherwise a list.
+
+    A `RowReader` iterates, keeps its state, pickles and survives forks as a `Reader` does. Raises `ConfigError`, `PipelineError`, and
+    errors of listing the objects.
+    """
+
+    def __init__(
+        self,
+        source: Parquet | str | Sequence[str] | _native.Objects,
+        pipeline: PipelineLike,
+        *,
+        endpoint: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        credentials: Credentials | None = None,
+        batch_size: int = 64,
+        seed: int | None = None,
+        shuffle: bool = True,
+        epoch: int = 0,
+        rank: int | None = None,
+        world: int | None = None,
+        tail: Tail = "even",
+        limit: int | None = None,
+        mode: Mode = "auto",
+        split: int | str = "smallest",
+        compression: Compression = "none",
+        on_error: OnError = "raise",
+        max_errors: int | float | None = None,
+        labels: str | None = None,
+        prefetch: int | str = "256 MiB",
+        requests: int = 4,
+        gets: int = 32,
+        threads: int | None = None,
+        models: str | os.PathLike[str] | None = None,
+        timeouts: Timeouts | None = None,
+        retry: Retry | None = None,
+    ) -> None:
+        parquet = source if isinstance(source, Parquet) else Parquet(source)
+        if labels is not None and not isinstance(labels, str):
+            raise ConfigError(
+                f"invalid labels of a RowReader: expected the name of a column, found {type(labels).__name__}"
+            )
+        if tail == "pad":
+            raise ConfigError("invalid tail of a RowReader: expected short, even or drop, found 'pad'")
+        inner = Pipeline.of(pipeline)
+        outer = _over_rows(parquet, inner, labels)
+        spec = reader_spec(
+            outer,
+            endpoint=endpoint,
+            region=region,
+            profile=profile,
+            timeouts=timeouts,
+            retry=retry,
+            split=split,
+            prefetch=prefetch,
+            models=models,
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
+            epoch=epoch,
+            tail=tail,
+            limit=limit,
+            mode=mode,
+            compression=compression,
+            requests=requests,
+            gets=gets,
+            threads=threads,
+        )
+        self._on_error, self._max_errors = on_error, max_errors
+        ErrorPolicy(on_error, max_errors, 0)
+        self._parquet, self._label = parquet, labels
+        objects = list_files(parquet.files, spec.store, credentials)
+        super().__init__(objects, outer, spec, credentials, rank, world)
+        self._functions = inner.functions
+
+    def __iter__(self) -> RowIterator:
+        """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
+        spec = self._spec
+        pool = partial(FunctionPool.make, self._functions, spec.threads, self._rank().local_ranks)
+        return RowIterator(self._iterate(pool), self._parquet.column, self._label, self._policy)
+
+    @property
+    def samples(self) -> int:
+        """Samples of a whole epoch on this rank. The first call reads the footers of all objects."""
+        return self._count()[0]
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes: none, since labels are the values of a column."""
+        return []
+
+    @property
+    def plan(self) -> str | None:
+        """The plan of the current or last iteration, as text. `None` before the first plan, and without one."""
+        return None if self._last is None else self._last.report[1]
+
+    def take(self, indices: Sequence[int]) -> Batch:
+        """Rows cannot be taken by index: raises `ConfigError`."""
+        raise ConfigError(
+            "rows of Parquet objects are read in batches only: expected an iteration, found `take`"
+        )
+
+    def __repr__(self) -> str:
+        files, column = len(self.objects), self._parquet.column
+        return f"RowReader({files:,} objects of s3://{self.objects.bucket}/{self._data_set.prefix}, column {column!r}, {self.pipeline!r})"
+
+    def _policy(self, samples: int) -> ErrorPolicy:
+        return ErrorPolicy(self._on_error, self._max_errors, samples)
+
+
+class RowIterator(Iterator[Batch]):
+    """Batches of rows of an epoch as samples, in order. Reading starts with the first `next()`.
+
+    Its threads end with the last batch, with an error, with `close`, with the `with` block, or when it is garbage.
+    """
+
+    def __init__(
+        self, batches: TableIterator, column: str, label: str | None, policy: Callable[[int], ErrorPolicy]
+    ) -> None:
+        self._batches, self._column, self._label = batches, column, label
+        self._new_policy = policy
+        self._policy: ErrorPolicy | None = None
+
+    def __next__(self) -> Batch:
+        """The next batch. Waits; Ctrl-C ends the wait and closes the iterator. Raises as the iterator of a `Reader` does."""
+        return self.advance(lambda batch: batch)
+
+    def advance(self, convert: Callable[[Batch], Result]) -> Result:
+        """As `next()`, with the batch converted. It counts as received once it is converted; if that fails, the iterator is closed."""
+        return self._batches.advance(lambda table: convert(self._batch(table)))
+
+    def _batch(self, table: TableBatch) -> Batch:
+        iteration = self._batches.iteration
+        native = iteration.native()
+        if self._policy is None:
+            self._policy = self._new_policy(len(native))
+        with native_errors():
+            samples = native.samples(table.native, self._column)
+            labels = None if self._label is None else _ColumnLabels(samples.index, table[self._label])
+        samples = self._policy.apply(samples)
+        values = None if iteration.pool is None else iteration.pool.submit(samples)()
+        return make_batch(samples, labels, values)
+
+    def close(self) -> None:
+        """Cancels what is in flight and joins all threads. Can be called more than once."""
+        self._batches.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _ColumnLabels(Labels):
+    """The labels of a batch: the values of a column."""
+
+    def __init__(self, indices: Tensor, column: Tensor | list[object]) -> None:
+        values = column if isinstance(column, list) else memoryview(column).tolist()
+        self._values: Mapping[int, Any] = dict(zip(memoryview(indices), values, strict=True))
+
+    def batch(self, indices: Sequence[int], keys: Sequence[str]) -> Tensor | list[object]:
+        # Rows that failed may be left out.
+        labels = column_of(self._values[index] for index in indices).values
+        return _native.Tensor("i64", [len(labels)], labels) if isinstance(labels, array) else list(labels)
+
+
+def _over_rows(parquet: Parquet, inner: Pipeline, label: str | None) -> Pipeline:
+    """The pipeline over the objects: the columns, then the steps over the images."""
+    columns = [parquet.column] if label is None else [parquet.column, label]
+    select = ops.select(columns, where=parquet.where, row_number=_ROW_NUMBER)
+    return Pipeline.of(select | ops.each(parquet.column, inner.text))

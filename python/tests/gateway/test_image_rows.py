@@ -1,0 +1,155 @@
+"""Images in a column, as Hugging Face stores them: batches like those of loose objects."""
+
+from __future__ import annotations
+
+import io
+import json
+import pathlib
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import pushdown
+
+PHOTOS = pathlib.Path(__file__).resolve().parents[3] / "testkit/fixtures/photos"
+INNER = "decode | resize(24, 20) | to_float | normalize(imagenet)"
+RANDOM = "decode | random_resized_crop(20) | flip_h | to_float"
+FILES = ("jpeg_420.jpg", "jpeg_444.jpg", "jpeg_grey.jpg", "jpeg_large.jpg", "png_rgb.png", "png_palette.png", "png_grey.png")
+
+
+@pytest.fixture(scope="module")
+def images(world: Any) -> list[bytes]:
+    """The images of all rows in their order, which are also loose objects `loose/NN`."""
+    images = [(PHOTOS / name).read_bytes() for name in FILES] * 3
+    world.s3.create_bucket(Bucket="columns")
+    for part in range(3):
+        rows = range(part * len(FILES), (part + 1) * len(FILES))
+        table = pa.table(
+            {
+                "image": [{"bytes": images[row], "path": f"{row}.img"} for row in rows],
+                "label": [row % 5 for row in rows],
+                "caption": [f"row {row}" for row in rows],
+            }
+        )
+        body = io.BytesIO()
+        pq.write_table(table, body, row_group_size=3)
+        world.put("columns", f"data/train-{part}.parquet", body.getvalue())
+    world.put("columns", "data/README.md", b"no data")
+    for row, image in enumerate(images):
+        world.put("columns", f"loose/{row:02}", image)
+    return images
+
+
+@pytest.fixture
+def settings(endpoint: str) -> dict[str, Any]:
+    return {"endpoint": endpoint, "batch_size": 4, "seed": 7}
+
+
+def values(batches: Any) -> dict[int, tuple[bytes, object]]:
+    """Pixels and label of each row, by its number in the data set."""
+    found: dict[int, tuple[bytes, object]] = {}
+    for batch in batches:
+        x, y = np.asarray(batch.x), batch.y
+        labels = [None] * len(x) if y is None else y if isinstance(y, list) else np.asarray(y).tolist()
+        for row, index in enumerate(np.asarray(batch.index).tolist()):
+            assert index not in found
+            found[index] = x[row].tobytes(), labels[row]
+    return found
+
+
+@pytest.mark.parametrize("mode", ["auto", "pushdown", "plain"])
+def test_rows_equal_loose_objects(images: list[bytes], settings: dict[str, Any], mode: Any) -> None:
+    with pushdown.Reader("s3://columns/loose/", INNER, mode="plain", tail="short", **settings) as reader:
+        loose = {index: pixels for index, (pixels, _) in values(reader).items()}
+    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, labels="label", mode=mode, tail="short", **settings) as rows:
+        found = values(rows)
+        assert (len(rows), rows.samples) == (6, len(images))
+    assert {index: pixels for index, (pixels, _) in found.items()} == loose
+    assert {index: label for index, (_, label) in found.items()} == {row: row % 5 for row in range(len(images))}
+
+
+def test_a_batch_is_like_that_of_objects(images: list[bytes], settings: dict[str, Any]) -> None:
+    data = pushdown.Parquet("s3://columns/data/", where="label <> 3")
+    with pushdown.RowReader(data, "decode | resize(8, 8)", labels="caption", **settings) as rows:
+        batches = list(rows)
+    first = batches[0]
+    assert (first.x.shape, first.x.dtype) == ((4, 8, 8, 3), "u8")
+    assert first.y == [f"row {index}" for index in np.asarray(first.index).tolist()]
+    assert all(key.startswith("data/train-") for key in first.keys)
+    positions = [position for batch in batches for position in np.asarray(batch.position).tolist()]
+    assert positions == list(range(sum(row % 5 != 3 for row in range(len(images)))))
+
+
+def test_random_steps_draw_by_row_and_resume_in_another_world(images: list[bytes], settings: dict[str, Any]) -> None:
+    def reader(**options: Any) -> pushdown.RowReader:
+        return pushdown.RowReader("s3://columns/data/train-?.parquet", RANDOM, **{**settings, "tail": "short", **options})
+
+    with reader(split="full") as rows:
+        whole = values(rows)
+        assert rows.epoch == 1
+        later = values(rows)
+    assert set(whole) == set(later) == set(range(len(images)))
+    assert whole != later, "each epoch draws anew"
+    read: dict[int, tuple[bytes, object]] = {}
+    states = []
+    for rank in range(2):
+        with reader(rank=rank, world=2, batch_size=3) as rows:
+            read |= values([next(iter(rows))])
+            states.append(json.loads(json.dumps(rows.state_dict())))
+    assert states[0] == states[1]
+    for rank in range(3):
+        with pickle.loads(pickle.dumps(reader(rank=rank, world=3, split=0))) as rows:
+            rows.load_state_dict(states[0])
+            rest = values(rows)
+            assert not set(rest) & set(read)
+            read |= rest
+    assert read == whole
+
+
+def test_images_that_fail(world: Any, settings: dict[str, Any]) -> None:
+    images = [(PHOTOS / "png_rgb.png").read_bytes(), b"no photo", None, (PHOTOS / "jpeg_420.jpg").read_bytes()]
+    body = io.BytesIO()
+    pq.write_table(pa.table({"image": pa.array(images, pa.binary()), "label": [10, 11, 12, 13]}), body)
+    world.s3.create_bucket(Bucket="damaged")
+    world.put("damaged", "a.parquet", body.getvalue())
+
+    def read(**options: Any) -> list[pushdown.Batch]:
+        arguments = {**settings, "shuffle": False, "labels": "label", **options}
+        with pushdown.RowReader("s3://damaged/a.parquet", "decode | resize(8, 8)", **arguments) as rows:
+            return list(rows)
+
+    with pytest.raises(pushdown.SampleError, match="row 1: ") as raised:
+        read()
+    assert (raised.value.key, raised.value.row) == ("a.parquet", 1)
+    (batch,) = read(on_error="report")
+    assert np.asarray(batch.valid).tolist() == [True, False, False, True]
+    assert not np.asarray(batch.x)[1:3].any() and np.asarray(batch.y).tolist() == [10, 11, 12, 13]
+    assert [error.row for error in batch.errors] == [1, 2] and "row 2: the value is null" in str(batch.errors[1])
+    (batch,) = read(on_error="skip")
+    assert np.asarray(batch.y).tolist() == [10, 13] and len(batch) == 2
+    with pytest.raises(pushdown.SampleError) as raised:
+        read(on_error="skip", max_errors=1)
+    assert raised.value.__notes__ == ["2 samples failed, more than the 1 that max_errors allows"]
+
+
+def test_functions_run_on_the_values(images: list[bytes], settings: dict[str, Any]) -> None:
+    pipeline = pushdown.Pipeline("decode | resize(8, 8)").then(lambda value: np.asarray(value).sum(dtype=np.int64))
+    with pushdown.RowReader("s3://columns/data/*.parquet", pipeline, **settings) as rows:
+        sums = next(iter(rows)).values
+    assert len(sums) == 4 and all(total > 0 for total in sums)
+
+
+def test_wrong_files_and_columns_are_named(images: list[bytes], settings: dict[str, Any]) -> None:
+    with pytest.raises(pushdown.ConfigError, match=r"no Parquet objects match s3://columns/data/\*\.pq"):
+        pushdown.RowReader(pushdown.Parquet("s3://columns/data/*.pq"), INNER, **settings)
+    with (
+        pytest.raises(pushdown.Error, match="no column `picture`"),
+        pushdown.RowReader(pushdown.Parquet("s3://columns/data/", column="picture"), INNER, **settings) as rows,
+    ):
+        next(iter(rows))
+    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, **settings) as rows, pytest.raises(pushdown.ConfigError, match="`take`"):
+        rows.take([0])

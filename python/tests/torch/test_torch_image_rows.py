@@ -1,0 +1,66 @@
+"""`pushdown.torch.Loader` over images in a column of Parquet objects."""
+
+from __future__ import annotations
+
+import io
+import pathlib
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+import pyarrow.parquet as pq
+
+import pushdown
+import pushdown.torch as pt
+from torch_samples import PIPELINE, samples
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+PHOTOS = pathlib.Path(__file__).resolve().parents[3] / "testkit/fixtures/photos"
+NAMES = ("jpeg_420.jpg", "jpeg_444.jpg", "png_rgb.png", "png_grey.png", "jpeg_large.jpg")
+
+
+@pytest.fixture(scope="module")
+def images(world):
+    """Two files of ten rows each."""
+    world.s3.create_bucket(Bucket="rows")
+    for part in range(2):
+        rows = range(part * 10, part * 10 + 10)
+        images = [{"bytes": (PHOTOS / NAMES[row % 5]).read_bytes(), "path": NAMES[row % 5]} for row in rows]
+        body = io.BytesIO()
+        pq.write_table(pa.table({"image": images, "label": list(rows)}), body, row_group_size=4)
+        world.put("rows", f"train-{part}.parquet", body.getvalue())
+    return "s3://rows/train-*.parquet"
+
+
+def test_a_loader_reads_images_and_labels(images, endpoint):
+    with pt.Loader(images, PIPELINE, endpoint=endpoint, batch_size=4, labels="label", seed=7) as loader:
+        assert len(loader) == 5 and loader.samples == 20
+        found = samples(loader)
+        assert sorted(sample.label for sample in found) == list(range(20))
+        assert [sample.label for sample in found] == [sample.index for sample in found]
+        assert [sample.position for sample in found] == list(range(20))
+        batch = next(iter(loader))
+        x, y = batch
+        assert (x.shape, x.dtype, y.dtype) == ((4, 3, 32, 32), torch.float32, torch.int64)
+        assert loader.epoch == 1
+
+
+def test_a_loader_resumes_rows(images, endpoint):
+    options = {"endpoint": endpoint, "batch_size": 4, "labels": "label", "seed": 7}
+    with pt.Loader(images, PIPELINE, **options) as loader:
+        whole = samples(loader)
+    with pt.Loader(images, PIPELINE, **options) as loader:
+        batches = iter(loader)
+        first = samples([next(batches), next(batches)])
+        state = loader.state_dict()
+    with pt.Loader(pushdown.Parquet(images), PIPELINE, **options) as loader:
+        loader.load_state_dict(state)
+        assert first + samples(loader) == whole
+
+
+def test_options_of_objects_are_refused(images, endpoint):
+    with pytest.raises(pushdown.ConfigError, match="invalid option epochs, value_cache"):
+        pt.Loader(images, PIPELINE, endpoint=endpoint, epochs=3, value_cache="/tmp/x")

@@ -3,7 +3,9 @@
 mod batches;
 mod build;
 mod compute;
+mod host_times;
 mod order;
+mod planner;
 mod read;
 mod row_groups;
 mod rows_left;
@@ -175,15 +177,16 @@ impl TableReader {
         &self.rows.source.objects
     }
 
-    /// Number of steps that run at the gateway; 0 if stored columns are read and everything runs on this host. A step of which the
-    /// gateway runs only a part does not count.
+    /// Number of steps that run at the gateway for most row groups; 0 if stored columns are read and everything runs on this host. A
+    /// step of which the gateway runs only a part does not count.
     pub fn stage(&self) -> usize {
         self.row_stage().steps
     }
 
-    /// The stage up to which the gateway computes rows.
+    /// The stage up to which the gateway computes the rows of most row groups. It may change while rows are read in
+    /// [`Mode::Auto`](crate::Mode::Auto).
     pub fn row_stage(&self) -> RowStage {
-        self.rows.splits[self.rows.split].stage
+        self.rows.splits[self.rows.main_split()].stage
     }
 
     /// Counts so far.
@@ -228,7 +231,7 @@ impl TableReader {
         let start = move |(number, slice): (usize, RowGroupSlice)| {
             let (budget, rows) = (Arc::clone(&budget), Arc::clone(&rows));
             async move {
-                let split = rows.split();
+                let split = rows.split(number);
                 let charge = budget
                     .admit(number, rows.expected_bytes(slice.group, split))
                     .await;

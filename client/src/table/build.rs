@@ -12,6 +12,7 @@ use pushdown::{
 
 use super::{
     RowsRead, State, TableReader,
+    planner::RowPlanner,
     read::{RowReader, over},
     row_groups::{RowGroup, SampleRows},
     rows_left::RowsLeft,
@@ -74,9 +75,13 @@ impl TableReader {
         };
         let is_chosen = fixed.is_none() && first_split == 0 && split > 0;
         let bytes = costs.split_bytes();
+        let falls_back = is_chosen && settings.mode == Mode::Auto;
+        let threads = source.cpu.threads();
+        let planner = || RowPlanner::new(&splits, is_possible, split, &bytes, threads);
         let rows = RowReader {
             expansion_guard: is_chosen.then(|| ExpansionGuard::new(bytes.read_row_bytes)),
-            falls_back: is_chosen && settings.mode == Mode::Auto,
+            planner: falls_back.then(planner).flatten(),
+            falls_back,
             is_refused: AtomicBool::new(false),
             samples: SampleRows::new(groups),
             first_rows: first_rows(&described),
@@ -160,7 +165,7 @@ impl TableSource {
         stage: usize,
         epoch: u32,
     ) -> Result<Vec<u64>> {
-        let table = match self.rows(object, condition, stage, epoch).await {
+        let (table, _) = match self.rows(object, condition, stage, epoch).await {
             Err(error) if stage > 0 && self.engine.is_some() && is_refusal(&error) => {
                 tracing::warn!(%error, "the condition is evaluated on this host");
                 self.rows(object, condition, 0, epoch).await

@@ -5,10 +5,11 @@ use std::{ops::Range, sync::Arc};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
-use pushdown::{Context, Kind, Sample, Table};
+use pushdown::{Context, Kind, Sample, Table, step::CellHost};
 
 use super::{
     RowId,
+    host_times::HostTimes,
     read::{ArrivedRows, COMPUTED_ROWS, RowReader},
 };
 use crate::{
@@ -109,15 +110,27 @@ impl RowReader {
         if steps.is_empty() {
             return Ok(taken);
         }
+        let count = taken.rows();
+        let times = self.planner.as_ref().map(|_| Arc::new(HostTimes::new()));
+        let cells = times.clone().map(|times| {
+            let cells: Arc<dyn CellHost> = times;
+            cells
+        });
         let context = Context {
             seed: source.seed,
             epoch: Some(epoch),
             limits: source.limits,
+            cells,
             ..Context::new(source.objects.key(rows.object).as_bytes())
         };
         let value = split.pipeline.run(steps, Sample::Table(taken), &context);
         match value.map_err(|error| source.tables[rows.object].map_error(error))? {
-            Sample::Table(table) => Ok(table),
+            Sample::Table(table) => {
+                if let Some((planner, times)) = self.planner.as_ref().zip(times) {
+                    planner.observe_steps(rows.split, count, &times.times());
+                }
+                Ok(table)
+            }
             other => Err(Error::internal(format!(
                 "expected rows from the suffix, found {}",
                 Kind::from(&other)

@@ -13,6 +13,7 @@ use pushdown::{Pipeline, Table};
 use super::{
     RowId,
     order::{RowGroupSlice, RowOrder},
+    planner::RowPlanner,
     row_groups::SampleRows,
     source::{TableSource, is_refusal},
     splits::RowSplit,
@@ -34,11 +35,13 @@ pub(super) struct RowReader {
     pub(super) source: TableSource,
     /// The splits of the pipeline, from stored columns to rows after all steps.
     pub(super) splits: Vec<RowSplit>,
-    /// The split that is used.
+    /// The split that is used without a planner.
     pub(super) split: usize,
     pub(super) bytes: SplitBytes,
     /// Set if the split was chosen by estimated bytes.
     pub(super) expansion_guard: Option<ExpansionGuard>,
+    /// Chooses the split of each row group, in place of `split`.
+    pub(super) planner: Option<RowPlanner>,
     /// Whether rows that the gateway refuses are computed on this host.
     pub(super) falls_back: bool,
     /// Whether the gateway has refused rows: from then on they are computed on this host.
@@ -65,15 +68,21 @@ pub(super) struct ArrivedRows {
 // === impl RowReader ===
 
 impl RowReader {
-    /// The split at which a row group is read from now on.
-    pub(super) fn split(&self) -> usize {
+    /// The split at which a row group is read from now on, by its number in this epoch.
+    pub(super) fn split(&self, number: usize) -> usize {
         let guard = self.expansion_guard.as_ref();
         let is_exceeded = guard.is_some_and(ExpansionGuard::is_exceeded);
         if is_exceeded || self.is_refused.load(Relaxed) {
-            0
-        } else {
-            self.split
+            return 0;
         }
+        let planned = self.planner.as_ref().map(|planner| planner.split(number));
+        planned.unwrap_or(self.split)
+    }
+
+    /// The split at which most row groups are read.
+    pub(super) fn main_split(&self) -> usize {
+        let planned = self.planner.as_ref().map(RowPlanner::main_split);
+        planned.unwrap_or(self.split)
     }
 
     /// The number of a row in the data set: the rows of all objects in their order.
@@ -122,7 +131,10 @@ impl RowReader {
         let group = &self.samples.groups()[slice.group];
         let RowSplit { pipeline, steps, .. } = &self.splits[split];
         let over = over(pipeline, group.rows())?;
-        let table = self.source.rows(group.object(), &over, *steps, epoch).await?;
+        let (table, cost) = self.source.rows(group.object(), &over, *steps, epoch).await?;
+        if let Some(planner) = &self.planner {
+            planner.observe_read(split, &table, &cost);
+        }
         if let Some(guard) = self.expansion_guard.as_ref().filter(|_| *steps > 0) {
             let rows = group.rows();
             guard.observe(rows.end.saturating_sub(rows.start), table.bytes());

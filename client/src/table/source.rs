@@ -1,5 +1,7 @@
 //! Reads rows of objects: at the gateway, or from stored columns.
 
+use std::time::Duration;
+
 use arrow_schema::SchemaRef;
 use futures::StreamExt as _;
 use pushdown::{
@@ -9,8 +11,10 @@ use pushdown::{
         header::{ENGINE, SOURCE_ETAG},
     },
 };
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 
+use super::planner::ReadCost;
 use crate::{
     cpu::CpuPool,
     engine::{check_steps, parse_engine},
@@ -43,21 +47,21 @@ pub(crate) struct TableSource {
 
 impl TableSource {
     /// The rows of an object after the first `steps` steps of a pipeline, which the gateway runs; after the first step, which reads
-    /// stored columns on this host, if there are none.
+    /// stored columns on this host, if there are none. Also what that cost.
     pub(super) async fn rows(
         &self,
         object: usize,
         pipeline: &Pipeline,
         steps: usize,
         epoch: u32,
-    ) -> Result<Table> {
-        let table = if steps == 0 {
+    ) -> Result<(Table, ReadCost)> {
+        let (table, cost) = if steps == 0 {
             self.read_local(object, pipeline, epoch).await?
         } else {
             self.read_remote(object, pipeline, steps, epoch).await?
         };
         add(&self.counters.value_bytes, table.bytes());
-        Ok(table)
+        Ok((table, cost))
     }
 
     async fn read_remote(
@@ -66,7 +70,7 @@ impl TableSource {
         pipeline: &Pipeline,
         steps: usize,
         epoch: u32,
-    ) -> Result<Table> {
+    ) -> Result<(Table, ReadCost)> {
         let steps =
             u8::try_from(steps).map_err(|_| Error::internal("a stage is beyond the pipeline's end"))?;
         let form = TableForm::ArrowStream(self.compression);
@@ -87,8 +91,9 @@ impl TableSource {
         }
         self.check_engine(&pipeline.steps()[..usize::from(steps)], &value)?;
         let limits = self.limits;
+        let cost = ReadCost::Gateway(value.headers.clone());
         match self.cpu.run(move || value.decode(&limits)).await?? {
-            Sample::Table(table) => Ok(table),
+            Sample::Table(table) => Ok((table, cost)),
             other => Err(Error::protocol(format!(
                 "invalid answer from the gateway: expected a table, found {}",
                 Kind::from(&other)
@@ -111,7 +116,7 @@ impl TableSource {
         clippy::disallowed_methods,
         reason = "a scan alternates between computing and waiting, so it needs a thread and a runtime"
     )]
-    async fn read_local(&self, object: usize, pipeline: &Pipeline, epoch: u32) -> Result<Table> {
+    async fn read_local(&self, object: usize, pipeline: &Pipeline, epoch: u32) -> Result<(Table, ReadCost)> {
         let (table, pipeline) = (self.tables[object].clone(), pipeline.clone());
         let (seed, limit, runtime) = (self.seed, self.limits.max_value_bytes, Handle::current());
         let scanning = async move {
@@ -121,9 +126,16 @@ impl TableSource {
                 let pushed = batch.and_then(|batch| rows.push(batch));
                 pushed.map_err(|error| table.map_error(error))?;
             }
-            Ok(rows.build())
+            Ok::<_, Error>((rows.build(), table.read_rate()))
         };
-        let scanned = tokio::task::spawn_blocking(move || runtime.block_on(scanning)).await;
+        let scanning = move || {
+            let cpu = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
+            let began = cpu();
+            let (rows, rate) = runtime.block_on(scanning)?;
+            let time = cpu().saturating_sub(began);
+            Ok::<_, Error>((rows, ReadCost::Host { time, rate }))
+        };
+        let scanned = tokio::task::spawn_blocking(scanning).await;
         scanned.map_err(|error| Error::internal("a scan failed").with_source(error))?
     }
 

@@ -13,6 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::{
     error::{Error, Result},
     models::models_of,
+    planning::server_timing::ServerTiming,
 };
 
 /// Fused steps, and the seconds they took.
@@ -43,18 +44,9 @@ pub(super) fn run(
 /// The gateway's groups: the last entries of `Server-Timing`, after origin, queue and read. Each is named after its
 /// steps.
 pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result<Vec<StepGroup>> {
-    let timing = headers
-        .get("server-timing")
-        .and_then(|timing| timing.to_str().ok())
-        .unwrap_or_default();
-    let entries = timing.split(',').filter_map(|entry| {
-        let (name, milliseconds) = entry.trim().split_once(";dur=")?;
-        let milliseconds = milliseconds.parse::<f64>().ok();
-        let milliseconds = milliseconds.filter(|time| time.is_finite() && *time >= 0.0)?;
-        Some((name, milliseconds / 1e3))
-    });
+    let timing = ServerTiming::from_headers(headers);
     let mut groups: Vec<StepGroup> = Vec::new();
-    for (name, seconds) in entries {
+    for (name, seconds) in timing.phases() {
         let first = groups.last().map_or(0, |last| last.first + last.steps);
         let rest = &pipeline.steps()[first..];
         let steps = (1..=rest.len()).find(|steps| {
@@ -70,7 +62,8 @@ pub(super) fn gateway_groups(headers: &HeaderMap, pipeline: &Pipeline) -> Result
     match groups.last() {
         Some(last) if last.first + last.steps == pipeline.len() => Ok(groups),
         _ => Err(Error::protocol(format!(
-            "invalid Server-Timing from the gateway: expected all steps of the pipeline, found `{timing}`"
+            "invalid Server-Timing from the gateway: expected all steps of the pipeline, found `{}`",
+            timing.text()
         ))),
     }
 }

@@ -1,0 +1,142 @@
+//! Plans follow the link and the CPUs at both ends of it.
+
+use std::{ops::Range, sync::Arc};
+
+use arrow_array::{ArrayRef, Int64Array};
+use http::{HeaderName, HeaderValue};
+use pushdown::{Pipeline, wire::header::CORES};
+
+use super::*;
+
+const PIPELINE: &str = "select(columns=[image]) | each(image: decode | resize(16, 16) | to_float)";
+/// Rows of each row group.
+const ROWS: i64 = 4;
+const THREADS: usize = 8;
+/// The split after `resize`, whose rows have the fewest bytes.
+const PIXELS: usize = 3;
+
+fn planner(can_cut: bool) -> RowPlanner {
+    let splits = RowSplit::all(&Pipeline::parse(PIPELINE).unwrap());
+    let bytes = SplitBytes {
+        read_row_bytes: 20_000,
+        row_bytes: vec![Some(20_000), Some(20_000), None, Some(768), Some(3_072)],
+    };
+    let smallest = if can_cut { PIXELS } else { 4 };
+    let is_possible = |split: usize| can_cut || !splits[split].is_inside_each();
+    RowPlanner::new(&splits, is_possible, smallest, &bytes, THREADS).unwrap()
+}
+
+fn rows() -> Table {
+    let column: ArrayRef = Arc::new(Int64Array::from_iter_values(0..ROWS));
+    let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
+    Table::new(batch.schema(), vec![batch]).unwrap()
+}
+
+/// The times of the steps for a row group: 10 ms per photo to decode and resize it, and 0.25 ms for the rest.
+fn times() -> Vec<InnerTime> {
+    let time = |steps, milliseconds| InnerTime {
+        column: "image".to_owned(),
+        steps,
+        time: Duration::from_millis(milliseconds),
+    };
+    vec![time(0..2, 40), time(2..3, 1)]
+}
+
+/// A row group read plainly over a link of this rate.
+fn read_plainly(planner: &RowPlanner, max_bytes_per_second: f64) {
+    let rate = RateSamples {
+        max_bytes_per_second,
+        count: 1,
+    };
+    let time = Duration::from_micros(400);
+    planner.observe_read(0, &rows(), &ReadCost::Host { time, rate });
+    planner.observe_steps(0, 4, &times());
+}
+
+/// A row group read at a split from a gateway with this many cores, as fast as those of this host.
+fn read_at(planner: &RowPlanner, split: usize, cores: u32) {
+    let text = "origin;dur=3.0, plan;dur=1.0, queue;dur=0.1, select;dur=40.4";
+    let headers = [
+        (
+            HeaderName::from_static("server-timing"),
+            HeaderValue::from_static(text),
+        ),
+        (HeaderName::from_static(CORES), HeaderValue::from(cores)),
+    ];
+    let cost = ReadCost::Gateway(headers.into_iter().collect());
+    planner.observe_read(split, &rows(), &cost);
+    planner.observe_steps(split, 4, &times()[1..]);
+}
+
+fn splits(planner: &RowPlanner, count: usize) -> Vec<usize> {
+    (0..count).map(|number| planner.split(number)).collect()
+}
+
+#[test]
+fn both_routes_are_tried_before_the_first_plan() {
+    let planner = planner(true);
+    let expected = [3, 0, 3, 3, 3, 0, 3, 3, 3, 0, 3, 3, 3, 3, 3, 3];
+    assert_eq!(splits(&planner, 16), expected);
+    read_at(&planner, PIXELS, 8);
+    assert_eq!(splits(&planner, 16), expected, "nothing is known of the link");
+}
+
+#[test]
+fn rows_are_computed_at_the_gateway_if_the_link_is_slow() {
+    let planner = planner(true);
+    for _ in 0..8 {
+        read_plainly(&planner, 1e6);
+        read_at(&planner, PIXELS, 8);
+    }
+    assert_eq!(planner.main_split(), PIXELS);
+    let chosen = splits(&planner, 32);
+    let pixels = chosen.iter().filter(|split| **split == PIXELS).count();
+    assert!(pixels >= 28, "{chosen:?}");
+}
+
+/// The gateway has one core, and this host eight: more than a ninth of the rows would wait for the gateway.
+#[test]
+fn rows_are_computed_on_this_host_if_the_gateway_is_the_bottleneck() {
+    let planner = planner(true);
+    for _ in 0..8 {
+        read_plainly(&planner, 1e9);
+        read_at(&planner, PIXELS, 1);
+    }
+    assert_eq!(planner.main_split(), 0);
+    let chosen = splits(&planner, 90);
+    let plain = chosen.iter().filter(|split| **split == 0).count();
+    assert!((60..=90).contains(&plain), "{plain}: {chosen:?}");
+}
+
+#[test]
+fn a_plan_follows_a_link_that_becomes_slow() {
+    let planner = planner(true);
+    for _ in 0..8 {
+        read_plainly(&planner, 1e9);
+        read_at(&planner, PIXELS, 1);
+    }
+    for _ in 0..4 {
+        read_plainly(&planner, 1e5);
+    }
+    assert_eq!(planner.main_split(), PIXELS);
+}
+
+/// Steps that run as one count as one, also if several of them are in a step that cannot be cut.
+#[test]
+fn times_are_assigned_to_the_splits_around_them() {
+    let seconds = |spans: Vec<(Range<usize>, f64)>| {
+        let rounded = spans
+            .into_iter()
+            .map(|(steps, seconds)| (steps, Duration::from_secs_f64(seconds).as_millis()));
+        rounded.collect::<Vec<_>>()
+    };
+    let with_cuts = planner(true);
+    assert_eq!(
+        seconds(with_cuts.spans.of_rest(1, &times())),
+        [(1..3, 40), (3..4, 1)]
+    );
+    assert_eq!(seconds(with_cuts.spans.of_rest(3, &times()[1..])), [(3..4, 1)]);
+    let whole = planner(false);
+    assert_eq!(seconds(whole.spans.of_rest(1, &times())), [(1..2, 41)]);
+    assert!(whole.spans.of_rest(2, &[]).is_empty());
+}

@@ -86,7 +86,8 @@ fn a_cached_member_is_only_for_whom_the_store_authorizes() -> Result<()> {
 #[test]
 fn a_member_that_many_ask_for_is_read_and_computed_once() -> Result<()> {
     const REQUESTS: usize = 20;
-    let lab = ShardLab::new(Shard::of_photos(2)?, &[])?;
+    // Decoding has to take longer than the answers to the last requests.
+    let lab = ShardLab::new(Shard::of_large_photos(2)?, &[])?;
     let member = &lab.shard.members[1];
     lab.store.set_stalled(true);
     let answers: Vec<Response> = thread::scope(|scope| {

@@ -10,7 +10,10 @@ mod errors;
 mod exit;
 mod explain;
 mod get;
+mod index;
 mod location;
+mod ls;
+mod pack;
 mod print;
 mod progress;
 mod read;
@@ -42,6 +45,9 @@ Examples:
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7 --plain
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
   pushdown explain s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --bandwidth 100
+  pushdown ls --members s3://photos/shards/train-000000.tar
+  pushdown pack photos/train -o s3://photos/shards/train-%06d.tar --shard-samples 10000
+  pushdown index 's3://photos/shards/train-{000000..000127}.tar' -o train.parquet
   pushdown steps
   pushdown store-check s3://photos/cat.jpg --other-profile guest
 
@@ -71,6 +77,12 @@ enum Command {
     Read(read::Read),
     /// Measure a pipeline on a few samples, and show the best split
     Explain(explain::Explain),
+    /// List the objects under a prefix, or the members of a shard
+    Ls(ls::Ls),
+    /// Write files as tar shards
+    Pack(pack::Pack),
+    /// Find the members of tar and zip shards, and save them as a list
+    Index(index::Index),
     /// List every step with its arguments
     Steps(steps::Steps),
     /// Check a pipeline and show kind, shape and bytes after each step, for an image or a table
@@ -106,6 +118,9 @@ impl Cli {
             Command::Schema(schema) => block_on(Box::pin(schema.run())),
             Command::Read(read) => block_on(Box::pin(read.run())),
             Command::Explain(explain) => block_on(Box::pin(explain.run())),
+            Command::Ls(ls) => block_on(Box::pin(ls.run())),
+            Command::Pack(pack) => block_on(Box::pin(pack.run())),
+            Command::Index(index) => block_on(Box::pin(index.run())),
             Command::Steps(steps) => steps.run().map(|()| Exit::Success),
             Command::Check(check) => block_on(check.run()),
             Command::StoreCheck(check) => block_on(check.run()),

@@ -15,6 +15,7 @@
 //! - `weights`: a host without ONNX Runtime
 //! - `value_cache_reasons`: why values are not cached
 //! - `value_cache_claims`: processes that share a value cache
+//! - `shards`: `ls`, `pack` and `index`
 //! - `store_check`: stores that compare ETags before and after they authorize a request
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ mod it {
     mod output_files;
     mod placement;
     mod read_members;
+    mod shards;
     mod store_check;
     mod table_faults;
     mod tables;

@@ -38,7 +38,7 @@ fn shown(arguments: &[&str]) -> String {
     )
 }
 
-fn run_command(world: &World, arguments: &[&str]) -> Output {
+pub(super) fn run_command(world: &World, arguments: &[&str]) -> Output {
     pushdown(arguments)
         .env("PUSHDOWN_ENDPOINT", world.endpoint())
         .output()
@@ -64,6 +64,9 @@ fn help() {
             shown(&["schema", "--help"]),
             shown(&["read", "--help"]),
             shown(&["explain", "--help"]),
+            shown(&["ls", "--help"]),
+            shown(&["pack", "--help"]),
+            shown(&["index", "--help"]),
             shown(&["steps", "--help"]),
             shown(&["check", "--help"]),
             shown(&["store-check", "--help"])

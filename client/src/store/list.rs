@@ -19,8 +19,9 @@ impl Store {
     /// Folders of many objects are listed concurrently, by at most 16 requests at a time.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] with the store's message; [`ErrorKind::Unreachable`] or [`ErrorKind::Unavailable`] after retries;
-    /// [`ErrorKind::Protocol`] if the store lists a key twice, or one that does not begin with the prefix.
+    /// [`Refused`](crate::ErrorKind::Refused) with the store's message; [`Unreachable`](crate::ErrorKind::Unreachable) or
+    /// [`Unavailable`](crate::ErrorKind::Unavailable) after retries; [`Protocol`](crate::ErrorKind::Protocol) if the store lists a key twice, or
+    /// one that does not begin with the prefix.
     pub async fn list_objects(&self, bucket: &str, prefix: &str) -> Result<Objects> {
         self.list_objects_with(bucket, prefix, |_| ()).await
     }

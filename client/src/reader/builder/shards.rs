@@ -124,7 +124,7 @@ fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
     let is_tar = |index: &usize| matches!(shard_kind(objects.key(*index)), Some((ShardFormat::Tar, _)));
     let tars: Vec<usize> = (0..objects.len()).filter(is_tar).collect();
     check_distinct(bucket, tars.iter().map(|index| objects.key(*index)))?;
-    if tars.len() == objects.len() {
+    if tars.len() == objects.len() && !tars.is_empty() {
         return Ok(objects);
     }
     let other = (0..objects.len()).find(|index| !is_tar(index));
@@ -138,6 +138,9 @@ fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
         (None, Some(other)) if !is_listed => Err(Error::config(format!(
             "expected shards whose keys end in .tar, .tar.gz, .tgz or .tar.zst, found s3://{bucket}/{}",
             objects.key(other)
+        ))),
+        _ if tars.is_empty() => Err(Error::config(format!(
+            "found no shards in s3://{bucket}: expected keys that end in .tar, .tar.gz, .tgz or .tar.zst"
         ))),
         _ => Ok(objects.select(tars)),
     }
@@ -202,6 +205,8 @@ mod tests {
             (&mixed[..], false, "found s3://b/README.md"),
             (&["0.tar", "1.zip"], true, "cannot stream s3://b/1.zip"),
             (&["0.tar", "0.tar"], false, "named twice"),
+            (&["README.md"], true, "found no shards in s3://b"),
+            (&[], false, "found no shards in s3://b"),
         ] {
             let refused = shards(keys, is_listed).unwrap_err();
             assert!(refused.contains(expected), "{refused}");

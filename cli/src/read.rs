@@ -107,7 +107,7 @@ impl Read {
             .reader(data_set)
             .await
             .map_err(|error| PipelineError::wrap(&self.pipeline, error))?;
-        let bar = match reader.len() {
+        let bar = match reader.samples() {
             Some(0) => anyhow::bail!("no objects found under {}", self.prefix),
             Some(samples) => progress::bar(samples as u64 * u64::from(self.epochs.get())).with_style(style()),
             None => progress::counter().with_style(counter_style()),

@@ -12,7 +12,7 @@ pub(super) enum SampleReader {
 
 impl SampleReader {
     /// Samples of an epoch; `None` if only reading shows it.
-    pub(super) fn len(&self) -> Option<usize> {
+    pub(super) fn samples(&self) -> Option<usize> {
         match self {
             Self::Objects(reader) => Some(reader.len()),
             Self::Shards(_) => None,

@@ -24,6 +24,11 @@ pub(crate) fn bar(samples: u64) -> ProgressBar {
     BARS.add(ProgressBar::new(samples))
 }
 
+/// The same over a number of samples that nobody knows.
+pub(crate) fn counter() -> ProgressBar {
+    BARS.add(ProgressBar::no_length())
+}
+
 /// A spinner with a text.
 pub(crate) fn spinner(text: String) -> ProgressBar {
     let spinner = BARS.add(ProgressBar::new_spinner().with_message(text));

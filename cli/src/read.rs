@@ -1,6 +1,7 @@
 //! `pushdown read`: reads all objects under a prefix, or members of shards.
 
 mod indexed;
+mod reader;
 
 use std::{
     collections::BTreeMap,
@@ -11,29 +12,29 @@ use std::{
 };
 
 use clap::Args;
-use futures::TryStreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
-use pushdown_client::{Compression, Mode, Objects, OnError, PushdownReader, Split};
+use pushdown_client::{Compression, Mode, OnError, PushdownReader, Split};
 use tokio::time::Instant;
 
 use crate::{
     Exit,
     batch_waits::BatchWaits,
     connection::{Connection, Randomness},
-    errors::PipelineError,
+    errors::{PipelineError, Usage},
     location::Location,
     print::Format,
     progress::{self, Listing},
     report::{EpochFigures, Report, cpu_time},
 };
-use indexed::Indexed;
+use indexed::{DataSet, Indexed};
+use reader::SampleReader;
 
 /// Read all objects under a prefix, and report the throughput
 ///
 /// Samples that cannot be read are listed on stderr; all others are still read.
 #[derive(Debug, Args)]
 pub(crate) struct Read {
-    /// The objects; with --index the shards, as in `s3://photos/train-{000000..000999}.tar`
+    /// The objects; with --index or --order shards the shards, as in `s3://photos/train-{000000..000999}.tar`
     #[arg(value_name = "s3://BUCKET/PREFIX")]
     prefix: Location,
     /// Pipeline for every object; see `pushdown steps`
@@ -97,16 +98,20 @@ struct ReadFigures {
 impl Read {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let begin = Instant::now();
-        let indexed = self.indexed.samples(&self.prefix)?;
+        let data_set = self.indexed.data_set(&self.prefix)?;
+        if self.auto && matches!(data_set, DataSet::Shards { .. }) {
+            let text = "--auto requires --index with shards: their members are computed at a gateway only with an index";
+            return Err(Usage(text.to_owned()).into());
+        }
         let mut reader = self
-            .reader(indexed)
+            .reader(data_set)
             .await
             .map_err(|error| PipelineError::wrap(&self.pipeline, error))?;
-        let samples = reader.len();
-        if samples == 0 {
-            anyhow::bail!("no objects found under {}", self.prefix);
-        }
-        let bar = progress::bar(samples as u64 * u64::from(self.epochs.get())).with_style(style());
+        let bar = match reader.samples() {
+            Some(0) => anyhow::bail!("no objects found under {}", self.prefix),
+            Some(samples) => progress::bar(samples as u64 * u64::from(self.epochs.get())).with_style(style()),
+            None => progress::counter().with_style(counter_style()),
+        };
         let (start, cpu) = (Instant::now(), cpu_time());
         let setup_time = begin.elapsed();
         let mut figures = ReadFigures::default();
@@ -148,13 +153,13 @@ impl Read {
     /// Reads an epoch, up to the limit.
     async fn epoch(
         &self,
-        reader: &mut PushdownReader,
+        reader: &mut SampleReader,
         bar: &ProgressBar,
         figures: &mut ReadFigures,
     ) -> anyhow::Result<()> {
         loop {
             let start = Instant::now();
-            let Some(batch) = reader.try_next().await? else {
+            let Some(batch) = reader.next().await? else {
                 return Ok(());
             };
             figures.waits.add(start.elapsed());
@@ -181,8 +186,8 @@ impl Read {
         }
     }
 
-    /// A reader of these members, or of the objects under the prefix.
-    async fn reader(&self, members: Option<Objects>) -> Result<PushdownReader, pushdown_client::Error> {
+    /// A reader of these members, of whole shards, or of the objects under the prefix.
+    async fn reader(&self, data_set: DataSet) -> Result<SampleReader, pushdown_client::Error> {
         let listing = Listing::new(&self.prefix);
         let mut builder = PushdownReader::builder()
             .store(self.connection.store())
@@ -204,9 +209,6 @@ impl Read {
             .epoch(self.randomness.epoch)
             .epochs(self.epochs)
             .shard((self.rank, self.world));
-        if let Some(members) = members {
-            builder = builder.objects(members);
-        }
         if let Some(limit) = self.limit {
             builder = builder.limit(limit.get());
         }
@@ -219,11 +221,28 @@ impl Read {
         if let Some(folder) = &self.value_cache {
             builder = builder.value_cache(folder);
         }
-        builder.build().await
+        Ok(match data_set {
+            DataSet::Prefix => SampleReader::Objects(Box::new(builder.build().await?)),
+            DataSet::Members(members) => {
+                SampleReader::Objects(Box::new(builder.objects(members).build().await?))
+            }
+            DataSet::Shards { keys, columns } => {
+                builder = builder.columns(columns);
+                if let Some(keys) = keys {
+                    builder = builder.keys(keys);
+                }
+                SampleReader::Shards(Box::new(builder.build_shards().await?))
+            }
+        })
     }
 }
 
 fn style() -> ProgressStyle {
     ProgressStyle::with_template("{bar:30} {pos}/{len} samples  {per_sec}  {msg} received  {eta} left")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn counter_style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {pos} samples  {per_sec}  {msg} received")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

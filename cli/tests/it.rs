@@ -8,6 +8,7 @@
 //! - `explain`: plans for tiers that share CPUs
 //! - `explain_models`: plans for pipelines with a model
 //! - `read_members`: members of shards as samples
+//! - `read_shards`: whole shards in their order, without an index
 //! - `warnings`: warnings about models
 //! - `outages`: what is logged about outages
 //! - `families`: a gateway with an older version of some steps
@@ -29,6 +30,7 @@ mod it {
     mod output_files;
     mod placement;
     mod read_members;
+    mod read_shards;
     mod shards;
     mod store_check;
     mod table_faults;

@@ -52,6 +52,7 @@ mod reader;
 mod retry;
 mod sample_name;
 mod session;
+mod shard_reader;
 mod shards;
 mod sign;
 mod stats;
@@ -71,6 +72,7 @@ pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
 pub use retry::RetryPolicy;
 pub use session::{Mode, OnError};
+pub use shard_reader::{ShardMonitor, ShardReader, ShardsRead};
 pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;
 pub use store::{

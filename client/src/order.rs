@@ -4,6 +4,7 @@
 //! therefore a Fisher-Yates shuffle, implemented in this file, over the key stream of `ChaCha12` (RFC 8439's round
 //! function, 12 rounds), keyed by `seed` and `epoch`. [`SampleOrder::Shards`] is made of the same draws.
 
+mod draws;
 mod shards;
 mod share;
 
@@ -12,6 +13,7 @@ use rand_chacha::{
     rand_core::{RngCore, SeedableRng},
 };
 
+pub(crate) use draws::{BufferDraws, shard_order};
 pub use shards::SampleOrder;
 pub(crate) use share::Share;
 pub use share::{Tail, TailCounts};
@@ -63,8 +65,12 @@ impl Shard {
         (total + self.world - 1 - self.rank) / self.world
     }
 
+    /// The rank.
+    pub(crate) const fn rank(self) -> usize {
+        self.rank
+    }
+
     /// Number of ranks.
-    #[cfg(feature = "tables")]
     pub(crate) const fn world(self) -> usize {
         self.world
     }

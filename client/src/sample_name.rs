@@ -32,11 +32,15 @@ impl fmt::Display for SampleName<'_> {
 
 /// The id of a sample for random draws, as at a gateway: the key, followed by `\0` and the name of a member.
 pub(crate) fn draw_id(object: Object<'_>) -> Cow<'_, [u8]> {
-    let key = object.key.as_bytes();
     match object.member {
-        Some(member) => Cow::Owned([key, member.name.as_bytes()].join(&0_u8)),
-        None => Cow::Borrowed(key),
+        Some(member) => Cow::Owned(member_draw_id(object.key, member.name)),
+        None => Cow::Borrowed(object.key.as_bytes()),
     }
+}
+
+/// The same of the member with this name in a shard.
+pub(crate) fn member_draw_id(key: &str, name: &str) -> Vec<u8> {
+    [key.as_bytes(), name.as_bytes()].join(&0_u8)
 }
 
 #[cfg(test)]

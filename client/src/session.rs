@@ -44,6 +44,7 @@ use intake::Intake;
 pub(crate) use job::BatchJob;
 use members::check_members;
 use plain::PlainQueue;
+pub(crate) use plain::row_error;
 pub(crate) use routes::BatchRoutes;
 
 /// Plain reads that a batch has in flight while nothing is known.
@@ -241,15 +242,7 @@ impl Session {
 
     /// Counts a batch that is handed over, or returns its first error if [`OnError::Raise`] is set.
     pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
-        if let (OnError::Raise, Some((row, error))) = (self.on_error, batch.errors().next()) {
-            add(&self.counters.errors, 1);
-            let (bucket, name, position) = (self.objects.bucket(), row.name(), row.position);
-            let text = format!("s3://{bucket}/{name} (position {position}) cannot be delivered: {error}");
-            return Err(Error::new(ErrorKind::Sample, text));
-        }
-        add(&self.counters.samples, batch.samples().count() as u64);
-        add(&self.counters.errors, batch.errors().count() as u64);
-        Ok(batch)
+        hand_over(batch, self.on_error, self.objects.bucket(), &self.counters)
     }
 
     /// Bytes of samples with these routes in memory: of each the maximum of its size on arrival and after the pipeline.
@@ -278,4 +271,17 @@ impl Session {
         let columns = columns.map(|column| column.range.size());
         columns.fold(bytes(arriving).max(bytes(kinds.last())), u64::saturating_add)
     }
+}
+
+/// Counts a batch that is handed over, or returns its first error if [`OnError::Raise`] is set.
+pub(crate) fn hand_over(batch: Batch, on_error: OnError, bucket: &str, counters: &Counters) -> Result<Batch> {
+    if let (OnError::Raise, Some((row, error))) = (on_error, batch.errors().next()) {
+        add(&counters.errors, 1);
+        let (name, position) = (row.name(), row.position);
+        let text = format!("s3://{bucket}/{name} (position {position}) cannot be delivered: {error}");
+        return Err(Error::new(ErrorKind::Sample, text));
+    }
+    add(&counters.samples, batch.samples().count() as u64);
+    add(&counters.errors, batch.errors().count() as u64);
+    Ok(batch)
 }

@@ -3,13 +3,15 @@
 mod columns;
 mod file;
 mod samples;
+mod selection;
 
 use std::{
     collections::{HashMap, HashSet},
     ops::Range,
 };
 
-pub use samples::ColumnSelection;
+pub use selection::ColumnSelection;
+pub(crate) use selection::{Column, ColumnMatcher, FoundExtensions, warn_of_skipped};
 
 use crate::{
     error::{Error, Result},

@@ -6,6 +6,7 @@ mod conditional;
 mod get;
 mod list;
 mod multi_object;
+mod object_stream;
 mod rows;
 mod sdk;
 mod shard;

@@ -17,6 +17,7 @@
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
 //! - `members`: members of shards as samples: values, orders, further columns, requests
 //! - `members_faults`: replaced shards, lists that lie, broken answers
+//! - `shard_reader`: whole shards in their order, without an index
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
 //! - `cache_hints`: hints for the gateway's result cache
@@ -65,6 +66,7 @@ mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
     mod shard_index;
+    mod shard_reader;
     mod shards;
     mod signed_batches;
     mod splits;

@@ -1,4 +1,4 @@
-//! Samples that are members of shards, from the index that `pushdown index` made.
+//! Samples that are members of shards: from the index that `pushdown index` made, or whole shards in their order.
 
 use std::{path::PathBuf, slice};
 
@@ -10,7 +10,7 @@ use crate::{
     location::{Location, expand},
 };
 
-/// Which members of an index are samples, and how they are shuffled.
+/// Which members of shards are samples, and how they are shuffled.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Shards")]
 pub(super) struct Indexed {
@@ -18,16 +18,16 @@ pub(super) struct Indexed {
     #[arg(long, value_name = "FILE")]
     index: Option<PathBuf>,
     /// Extension of the members for the pipeline [default: the first of jpg, jpeg, png and webp that a sample has]
-    #[arg(long, value_name = "EXT", requires = "index")]
+    #[arg(long, value_name = "EXT")]
     column: Option<String>,
     /// Extensions of members that are read as they are, such as cls,json
-    #[arg(long, value_name = "EXTS", value_delimiter = ',', requires = "index")]
+    #[arg(long, value_name = "EXTS", value_delimiter = ',')]
     columns: Vec<String>,
-    /// With --seed: shuffle all samples, or only shards and the samples in a buffer
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t, requires = "index")]
+    /// With --seed: shuffle all samples, or only shards and the samples in a buffer, for which tars need no --index
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
     order: Order,
     /// With --order shards: samples in the buffer
-    #[arg(long, value_name = "N", default_value_t = 1000, requires = "index")]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
     buffer: usize,
 }
 
@@ -39,12 +39,40 @@ enum Order {
     Shards,
 }
 
+/// What is read.
+#[derive(Debug)]
+pub(super) enum DataSet {
+    /// The objects under the prefix.
+    Prefix,
+    /// Members of an index.
+    Members(Objects),
+    /// Whole shards: these, or all under the prefix.
+    Shards {
+        keys: Option<Vec<String>>,
+        columns: ColumnSelection,
+    },
+}
+
 impl Indexed {
-    /// The samples in the shards at a location: those that a pattern names, or all under a prefix that ends in `/`. `None` without an
-    /// index.
-    pub(super) fn samples(&self, location: &Location) -> anyhow::Result<Option<Objects>> {
+    /// What is read at a location. Shards are those that a pattern names, or all under a prefix that ends in `/`.
+    pub(super) fn data_set(&self, location: &Location) -> anyhow::Result<DataSet> {
+        let columns = ColumnSelection {
+            value: self.column.clone(),
+            further: self.columns.clone(),
+        };
+        let is_prefix = location.key.is_empty() || location.key.ends_with('/');
         let Some(path) = &self.index else {
-            return Ok(None);
+            return match self.order {
+                Order::Shards => {
+                    let keys = (!is_prefix).then(|| expand(slice::from_ref(location)));
+                    let keys = keys.transpose()?.map(|(_bucket, keys)| keys);
+                    Ok(DataSet::Shards { keys, columns })
+                }
+                Order::Global if columns != ColumnSelection::default() => {
+                    Err(Usage("--column and --columns require --index or --order shards".to_owned()).into())
+                }
+                Order::Global => Ok(DataSet::Prefix),
+            };
         };
         let of_library = |error| PipelineError::wrap("", error);
         let index = ShardIndex::load(path).map_err(of_library)?;
@@ -56,20 +84,16 @@ impl Indexed {
             );
             return Err(Usage(text).into());
         }
-        let keys: Vec<String> = if location.key.is_empty() || location.key.ends_with('/') {
+        let keys: Vec<String> = if is_prefix {
             let keys = index.shards().map(|(key, _etag)| key);
             let keys = keys.filter(|key| key.starts_with(&location.key));
             keys.map(str::to_owned).collect()
         } else {
             expand(slice::from_ref(location))?.1
         };
-        let selection = ColumnSelection {
-            value: self.column.clone(),
-            further: self.columns.clone(),
-        };
         let selected = index.select_shards(&keys);
-        let samples = selected.and_then(|selected| selected.samples(&selection));
-        Ok(Some(samples.map_err(of_library)?))
+        let samples = selected.and_then(|selected| selected.samples(&columns));
+        Ok(DataSet::Members(samples.map_err(of_library)?))
     }
 
     /// How the seed shuffles the samples.

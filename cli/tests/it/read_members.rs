@@ -106,7 +106,7 @@ fn shards_without_an_index_are_refused_with_a_command() {
     }
     let output = run_command(
         &world,
-        &["read", "s3://photos/", "-p", SHORT, "--order", "shards"],
+        &["read", "s3://photos/", "-p", SHORT, "--columns", "cls"],
     );
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

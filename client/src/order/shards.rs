@@ -5,12 +5,12 @@ use std::{collections::HashMap, mem};
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{generator, permutation, random_below};
+use super::{generator, random_below, shard_order};
 
 /// Purpose of a permutation of shards.
-const SHARDS: &[u8; 16] = b"pushdown/shard/1";
+pub(super) const SHARDS: &[u8; 16] = b"pushdown/shard/1";
 /// Purpose of the draws from the buffer.
-const BUFFER: &[u8; 16] = b"pushdown/buffer1";
+pub(super) const BUFFER: &[u8; 16] = b"pushdown/buffer1";
 
 /// How the seed shuffles the samples of an epoch. Without a seed, or with [`shuffle(false)`], neither applies.
 ///
@@ -22,7 +22,7 @@ pub enum SampleOrder {
     #[default]
     Global,
     /// Whole shards are shuffled, and samples among those near them, so that a shard is read within a short time. For lists with
-    /// members. The order is exactly this:
+    /// members, and for [readers of whole shards](crate::ShardReader). The order is exactly this:
     ///
     /// 1. Shards are numbered in the order of their first samples in the data set. A Fisher-Yates shuffle of these numbers is the
     ///    order of the shards. Each shard's samples follow in the order of the data set; together they are a sequence.
@@ -68,7 +68,7 @@ fn sequence(shards: impl Iterator<Item = usize>, seed: u64, epoch: u32) -> Vec<u
     let mut places = vec![0; sizes.len()];
     let mut start = 0;
     let count = u32::try_from(sizes.len()).unwrap_or(u32::MAX);
-    for shard in permutation(count, seed, epoch, 0, SHARDS) {
+    for shard in shard_order(count, Some(seed), epoch) {
         places[shard as usize] = start;
         start += sizes[shard as usize];
     }

@@ -3,6 +3,7 @@
 mod build;
 mod open;
 mod samples;
+mod shards;
 #[cfg(feature = "tables")]
 mod table;
 
@@ -29,6 +30,8 @@ use crate::{
     planning::Observations,
     retry::RetryPolicy,
     session::{Mode, OnError},
+    shard_reader::ShardsRead,
+    shards::ColumnSelection,
     store::{Credentials, StoreBuilder},
     transport::Timeouts,
 };
@@ -177,6 +180,14 @@ impl PushdownReaderBuilder {
         /// At most 1000 entries. Default: none.
         #[cfg(feature = "tables")]
         rows_read(entries: Vec<RowsRead>) => |builder| builder.spec.rows_read = entries;
+        /// Which members of a group are the columns of a sample, for a [reader of shards](Self::build_shards); an index has its own. Default:
+        /// the first image, and no further columns.
+        columns(selection: ColumnSelection) => |builder| builder.spec.columns = selection;
+        /// What readers have read of the shards of this epoch, to resume a [reader of shards](Self::build_shards): in the same world the
+        /// state of this reader, in another one the states of all readers of the earlier world.
+        /// [`ShardReader::shards_read`](crate::ShardReader::shards_read) returns a state.
+        /// [`set_epoch`](crate::ShardReader::set_epoch) starts with all samples again. Default: none.
+        shards_read(states: Vec<ShardsRead>) => |builder| builder.spec.shards_read = states;
         /// How an epoch ends if its samples do not divide evenly among ranks and batches. Default: [`Tail::Short`].
         tail(tail: Tail) => |builder| builder.spec.tail = tail;
         /// This reader is the `.1`th, from 0, of `.0` readers that take turns at the batches of a shard, such as the worker

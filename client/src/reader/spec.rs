@@ -16,6 +16,8 @@ use crate::table::RowsRead;
 use crate::{
     order::{SampleOrder, Tail},
     session::{Mode, OnError},
+    shard_reader::ShardsRead,
+    shards::ColumnSelection,
     store::StoreSpec,
 };
 
@@ -46,6 +48,8 @@ pub struct ReaderSpec {
     pub start_position: usize,
     #[cfg(feature = "tables")]
     pub rows_read: Vec<RowsRead>,
+    pub columns: ColumnSelection,
+    pub shards_read: Vec<ShardsRead>,
     pub tail: Tail,
     /// Number of the first batch: [`start_at`](crate::PushdownReaderBuilder::start_at).
     pub start_batch: usize,
@@ -85,6 +89,8 @@ impl Default for ReaderSpec {
             start_position: 0,
             #[cfg(feature = "tables")]
             rows_read: Vec::new(),
+            columns: ColumnSelection::default(),
+            shards_read: Vec::new(),
             tail: Tail::default(),
             start_batch: 0,
             every: 1,

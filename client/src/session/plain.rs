@@ -108,7 +108,7 @@ async fn read(
 ///
 /// # Errors
 /// The failure, if it concerns other objects as well.
-fn row_error(failure: Failure) -> Result<RowError> {
+pub(crate) fn row_error(failure: Failure) -> Result<RowError> {
     match failure {
         Failure::Refused(refusal) => {
             let message = format!(

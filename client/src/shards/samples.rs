@@ -1,35 +1,17 @@
 //! Selects samples from the members of shards.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    ops::Range,
+use std::{collections::HashMap, ops::Range};
+
+use pushdown::shard::split_name;
+
+use super::{
+    ColumnSelection, ShardIndex,
+    selection::{Column, ColumnMatcher, FoundExtensions, warn_of_skipped},
 };
-
-use pushdown::{shard::split_name, wire::check_columns};
-
-use super::ShardIndex;
 use crate::{
     error::{Error, Result},
     objects::{MemberRef, Objects, ObjectsBuilder},
 };
-
-/// Extensions of the values if none is named, in the order of preference.
-const IMAGES: [&str; 4] = ["jpg", "jpeg", "png", "webp"];
-/// The most extensions that an error lists.
-const MAX_LISTED_EXTENSIONS: usize = 20;
-
-/// Which members of a group belong to its sample.
-///
-/// A group is the members of one shard whose names agree up to the first dot after the last `/`. The rest of a name is its extension, which is
-/// compared in lower case.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ColumnSelection {
-    /// Extension of the value, which the pipeline computes. Default: the first of `jpg`, `jpeg`, `png` and `webp` that a group has, except
-    /// further columns.
-    pub value: Option<String>,
-    /// Extensions of the further columns, whose members are delivered as they are stored. At most 16.
-    pub further: Vec<String>,
-}
 
 /// The members of a group, by their indices.
 #[derive(Debug)]
@@ -43,12 +25,8 @@ struct Group {
 #[derive(Debug)]
 struct Grouping<'a> {
     members: &'a Objects,
-    /// Extensions of the value, in the order of preference.
-    values: Vec<String>,
-    /// Extensions of the further columns.
-    further: Vec<String>,
-    /// Some of the extensions that were found, for an error.
-    extensions: BTreeSet<String>,
+    columns: ColumnMatcher,
+    extensions: FoundExtensions,
 }
 
 impl ShardIndex {
@@ -63,7 +41,7 @@ impl ShardIndex {
         let names = selection.further.iter().map(|name| name.as_str().into());
         let mut builder = ObjectsBuilder::with_columns(names.collect());
         let mut found = vec![false; selection.further.len()];
-        let (mut samples, mut skipped) = (0_usize, 0_usize);
+        let (mut samples, mut skipped) = (0, 0);
         for shard in self.shard_ranges() {
             for group in grouping.groups(shard)? {
                 let Some((_, value)) = group.value else {
@@ -82,20 +60,18 @@ impl ShardIndex {
             }
         }
         if samples == 0 {
-            return Err(grouping.missing(&grouping.values));
+            return Err(grouping.missing(grouping.columns.values()));
         }
-        let missing = grouping.further.iter().zip(&found).find(|(_, found)| !**found);
+        let missing = grouping
+            .columns
+            .further()
+            .iter()
+            .zip(&found)
+            .find(|(_, found)| !**found);
         if let Some((column, _)) = missing {
             return Err(grouping.missing(std::slice::from_ref(column)));
         }
-        if skipped > 0 {
-            tracing::warn!(
-                "{skipped} of {} groups in the shards of s3://{} have no member with the extension {} and are skipped",
-                samples + skipped,
-                self.bucket(),
-                grouping.values.join(", ")
-            );
-        }
+        warn_of_skipped(self.bucket(), samples, skipped, grouping.columns.values());
         Ok(builder.finish(self.bucket().into()))
     }
 }
@@ -104,23 +80,10 @@ impl ShardIndex {
 
 impl<'a> Grouping<'a> {
     fn new(members: &'a Objects, selection: &ColumnSelection) -> Result<Self> {
-        check_columns(&selection.further).map_err(|error| Error::config(error.to_string()))?;
-        let further: Vec<String> = selection.further.iter().map(|name| name.to_lowercase()).collect();
-        let mut values: Vec<String> = match &selection.value {
-            Some(value) => vec![value.to_lowercase()],
-            None => IMAGES.map(str::to_owned).into(),
-        };
-        values.retain(|value| !further.contains(value));
-        if values.is_empty() {
-            let text =
-                "the value of a sample cannot be one of its further columns: name another extension for it";
-            return Err(Error::config(text));
-        }
         Ok(Self {
             members,
-            values,
-            further,
-            extensions: BTreeSet::new(),
+            columns: ColumnMatcher::new(selection)?,
+            extensions: FoundExtensions::default(),
         })
     }
 
@@ -134,14 +97,12 @@ impl<'a> Grouping<'a> {
             let Some((base, extension)) = name.and_then(split_name) else {
                 continue;
             };
-            if self.extensions.len() < MAX_LISTED_EXTENSIONS && !self.extensions.contains(&*extension) {
-                self.extensions.insert(extension.to_string());
-            }
+            self.extensions.add(&extension);
             let number = *numbers.entry(base).or_insert(groups.len());
             if number == groups.len() {
                 groups.push(Group {
                     value: None,
-                    further: vec![None; self.further.len()],
+                    further: vec![None; self.columns.further().len()],
                 });
             }
             if let Some(other) = self.add(&mut groups[number], &extension, index) {
@@ -153,9 +114,9 @@ impl<'a> Grouping<'a> {
 
     /// Adds a member to its group. Returns the member that already has its column, if there is one.
     fn add(&self, group: &mut Group, extension: &str, index: usize) -> Option<usize> {
-        let Some(rank) = self.values.iter().position(|value| value == extension) else {
-            let column = self.further.iter().position(|column| column == extension)?;
-            return group.further[column].replace(index);
+        let rank = match self.columns.column(extension)? {
+            Column::Value(rank) => rank,
+            Column::Further(column) => return group.further[column].replace(index),
         };
         match group.value {
             Some((best, other)) if best == rank => Some(other),
@@ -181,16 +142,6 @@ impl<'a> Grouping<'a> {
 
     /// The error for columns that no sample has.
     fn missing(&self, columns: &[String]) -> Error {
-        let found: Vec<&str> = self.extensions.iter().map(String::as_str).collect();
-        Error::config(format!(
-            "no sample in the shards of s3://{} has a member with the extension {}: found {}",
-            self.members.bucket(),
-            columns.join(", "),
-            if found.is_empty() {
-                "no extension".to_owned()
-            } else {
-                found.join(", ")
-            }
-        ))
+        self.extensions.missing(self.members.bucket(), columns)
     }
 }

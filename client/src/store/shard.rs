@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The code of a row whose shard is another version than that of the list. The same as a gateway's.
-const SHARD_REPLACED: &str = "ShardReplaced";
+pub(super) const SHARD_REPLACED: &str = "ShardReplaced";
 /// The code of a row whose entry is not that of the list.
 const INVALID_SHARD: &str = "InvalidShard";
 

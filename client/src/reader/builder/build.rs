@@ -27,7 +27,6 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for invalid settings;
     /// [`ErrorKind::Refused`](crate::ErrorKind) if the bucket cannot be listed.
     pub async fn build(mut self) -> Result<PushdownReader> {
-        #[cfg(feature = "tables")]
         self.check_for_objects()?;
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {

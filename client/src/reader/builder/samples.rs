@@ -1,6 +1,10 @@
 //! Checks that the samples of a data set can be read as the settings require.
 
-use pushdown::{Pipeline, shard::ShardFormat, wire::check_columns};
+use pushdown::{
+    Pipeline,
+    shard::{ShardFormat, shard_kind},
+    wire::check_columns,
+};
 
 use super::PushdownReaderBuilder;
 use crate::{
@@ -10,6 +14,17 @@ use crate::{
 };
 
 impl PushdownReaderBuilder {
+    /// Refuses what applies to readers of rows or shards only.
+    pub(super) fn check_for_objects(&self) -> Result<()> {
+        #[cfg(feature = "tables")]
+        if !self.spec.rows_read.is_empty() {
+            return Err(Error::config(
+                "rows_read applies to readers of rows: resume a reader of objects with start_position",
+            ));
+        }
+        self.check_not_for_shards()
+    }
+
     /// Refuses whole shards as samples, an order of shards without members, and further columns that cannot be requested.
     pub(super) fn check_samples(&self, objects: &Objects, pipeline: &Pipeline) -> Result<()> {
         if objects.has_members() {
@@ -22,7 +37,7 @@ impl PushdownReaderBuilder {
         }
         if self.spec.order != SampleOrder::Global {
             return Err(Error::config(
-                "the order of shards requires a list of members: make one with `pushdown index`",
+                "the order of shards requires a list of members, which `pushdown index` makes, or a reader of shards (`build_shards`)",
             ));
         }
         check_not_shards(objects, pipeline)
@@ -36,10 +51,18 @@ fn check_not_shards(objects: &Objects, pipeline: &Pipeline) -> Result<()> {
         .first()
         .is_some_and(|step| step.name() == "decode");
     let mut keys = (0..objects.len()).map(|index| objects.key(index));
-    if !decodes || objects.is_empty() || !keys.all(|key| ShardFormat::from_key(key).is_some()) {
+    if !decodes || objects.is_empty() || !keys.all(|key| shard_kind(key).is_some()) {
         return Ok(());
     }
     let (bucket, first) = (objects.bucket(), objects.key(0));
+    let mut keys = (0..objects.len()).map(|index| objects.key(index));
+    if let Some(compressed) = keys.find(|key| ShardFormat::from_key(key).is_none()) {
+        return Err(Error::config(format!(
+            "found {} shards, expected samples: s3://{bucket}/{compressed} is compressed, so its members cannot be indexed; read whole \
+             shards in their order (`--order shards`, `build_shards`)",
+            objects.len()
+        )));
+    }
     Err(Error::config(format!(
         "found {} shards, expected an index of their members, without which samples cannot be decoded and shuffled: run `pushdown index \
          's3://{bucket}/{first}' -o list.parquet` (braces name many shards, as in `train-{{000000..000999}}.tar`), and read the samples \
@@ -69,6 +92,12 @@ mod tests {
         assert!(
             refused.starts_with("found 3 shards, expected an index of their members")
                 && refused.contains("`pushdown index 's3://b/train/0.tar' -o list.parquet`"),
+            "{refused}"
+        );
+        let compressed = Objects::from_keys("b", ["0.tar", "1.tar.gz"]);
+        let refused = check(&compressed, "decode", SampleOrder::Global).unwrap_err();
+        assert!(
+            refused.contains("s3://b/1.tar.gz is compressed") && refused.contains("`--order shards`"),
             "{refused}"
         );
         let some = Objects::from_keys("b", ["0.tar", "1.jpg"]);

@@ -81,6 +81,7 @@ impl PushdownReaderBuilder {
 
     /// Refuses what applies to readers of objects only.
     fn check_for_rows(&self) -> Result<()> {
+        self.check_not_for_shards()?;
         if self.spec.start_position != 0 {
             return Err(Error::config(
                 "start_position applies to readers of objects: resume a reader of rows with rows_read",
@@ -102,15 +103,5 @@ impl PushdownReaderBuilder {
             ));
         }
         Ok(())
-    }
-
-    /// Refuses what applies to readers of rows only.
-    pub(super) fn check_for_objects(&self) -> Result<()> {
-        if self.spec.rows_read.is_empty() {
-            return Ok(());
-        }
-        Err(Error::config(
-            "rows_read applies to readers of rows: resume a reader of objects with start_position",
-        ))
     }
 }

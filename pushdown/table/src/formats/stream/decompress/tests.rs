@@ -1,5 +1,7 @@
 //! Compressed objects: in one or several pieces, truncated, and in unsupported formats.
 
+use std::io::Write as _;
+
 use flate2::{Compression, write::GzEncoder};
 
 use super::*;

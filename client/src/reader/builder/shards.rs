@@ -1,0 +1,215 @@
+//! Builds a reader of shards from its settings.
+
+use std::sync::Arc;
+
+use pushdown::shard::{ShardFormat, shard_kind};
+
+use super::{DataSetKeys, PushdownReaderBuilder, open::OpenedDataSet};
+use crate::{
+    cpu::CpuPool,
+    error::{Error, Result},
+    models::preload,
+    objects::Objects,
+    order::{SampleOrder, Tail},
+    shard_reader::{ShardReader, ShardSession},
+    shards::{ColumnMatcher, ColumnSelection, check_distinct},
+    stats::Counters,
+};
+
+impl PushdownReaderBuilder {
+    /// A reader of the samples in tar shards, without an index. Checks the settings, and lists the prefix.
+    ///
+    /// The objects of the data set are the shards. Under a prefix they are those whose keys end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`.
+    /// [`columns`](Self::columns) selects the members of their samples. Shuffling requires an [`order`](Self::order) of shards, since a
+    /// shuffle of all samples has to know them: with an [index](crate::ShardIndex) they can be [read](Self::build) so.
+    ///
+    /// All steps run on this host, whatever [`mode`](Self::mode), [`split`](Self::split) and [`max_expand`](Self::max_expand) are.
+    /// [`requests`](Self::requests) is the number of shards that are read at a time; a quarter of
+    /// [`prefetch_bytes`](Self::prefetch_bytes) is for their samples. [`start_position`](Self::start_position),
+    /// [`start_at`](Self::start_at), [`value_cache`](Self::value_cache) and all tails but [`Tail::Short`] are refused:
+    /// [`shards_read`](Self::shards_read) resumes in any world.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for these settings, keys that are no tar shards or repeated, and
+    /// an invalid [`shards_read`](Self::shards_read).
+    pub async fn build_shards(mut self) -> Result<ShardReader> {
+        let buffer = self.check_for_shards()?;
+        let columns = ColumnMatcher::new(&self.spec.columns)?;
+        let is_listed = matches!(self.keys, DataSetKeys::Prefix(_));
+        let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
+        let OpenedDataSet {
+            plan,
+            store,
+            pipeline,
+            objects,
+        } = self.open().await?;
+        let shards = tar_shards(objects, is_listed)?;
+        preload(pipeline.steps());
+        let session = ShardSession {
+            store,
+            shards,
+            pipeline,
+            columns: Arc::new(columns),
+            limits: self.limits,
+            seed: self.spec.seed,
+            on_error: self.spec.on_error,
+            cpu,
+            counters: Counters::default(),
+        };
+        ShardReader::new(session, plan, buffer, &self.spec.shards_read)
+    }
+
+    /// Refuses what does not apply to readers of shards. Returns the number of samples in the buffer.
+    fn check_for_shards(&self) -> Result<usize> {
+        let spec = &self.spec;
+        #[cfg(feature = "tables")]
+        let has_rows_read = !spec.rows_read.is_empty();
+        #[cfg(not(feature = "tables"))]
+        let has_rows_read = false;
+        for (is_set, name) in [
+            (spec.start_position != 0, "start_position"),
+            (spec.start_batch != 0, "start_at"),
+            (has_rows_read, "rows_read"),
+        ] {
+            if is_set {
+                return Err(Error::config(format!(
+                    "{name} does not apply to readers of shards: resume them with shards_read"
+                )));
+            }
+        }
+        if spec.value_cache.is_some() {
+            return Err(Error::config(
+                "value_cache does not apply to readers of shards: each epoch streams all shards",
+            ));
+        }
+        if spec.tail != Tail::Short {
+            return Err(Error::config(
+                "invalid tail of a reader of shards: expected short, since the number of samples is unknown without an index",
+            ));
+        }
+        match spec.order {
+            SampleOrder::Shards { buffer } => Ok(buffer),
+            SampleOrder::Global if spec.seed.is_none() || !spec.shuffle => Ok(1),
+            SampleOrder::Global => Err(Error::config(
+                "a shuffle of all samples of shards requires their index: make one with `pushdown index` and read its list, or read the \
+                 shards in an order of shards",
+            )),
+        }
+    }
+
+    /// Refuses what applies to readers of shards only.
+    pub(super) fn check_not_for_shards(&self) -> Result<()> {
+        if !self.spec.shards_read.is_empty() {
+            return Err(Error::config(
+                "shards_read applies to readers of shards: resume a reader of objects with start_position, one of rows with rows_read",
+            ));
+        }
+        if self.spec.columns != ColumnSelection::default() {
+            return Err(Error::config(
+                "columns apply to readers of shards: those of an index are selected by `ShardIndex::samples`",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The tars among objects that were listed, or all objects, which must be tars.
+fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
+    let bucket = objects.bucket();
+    if objects.has_members() {
+        return Err(Error::config(
+            "a reader of shards reads whole tars: found a list with members, which is read with its index",
+        ));
+    }
+    let is_tar = |index: &usize| matches!(shard_kind(objects.key(*index)), Some((ShardFormat::Tar, _)));
+    let tars: Vec<usize> = (0..objects.len()).filter(is_tar).collect();
+    check_distinct(bucket, tars.iter().map(|index| objects.key(*index)))?;
+    if tars.len() == objects.len() && !tars.is_empty() {
+        return Ok(objects);
+    }
+    let other = (0..objects.len()).find(|index| !is_tar(index));
+    let zip =
+        (0..objects.len()).find(|index| ShardFormat::from_key(objects.key(*index)) == Some(ShardFormat::Zip));
+    match (zip, other) {
+        (Some(zip), _) => Err(Error::config(format!(
+            "cannot stream s3://{bucket}/{}: the directory of a zip is at its end: run `pushdown index`, and read the samples of its list",
+            objects.key(zip)
+        ))),
+        (None, Some(other)) if !is_listed => Err(Error::config(format!(
+            "expected shards whose keys end in .tar, .tar.gz, .tgz or .tar.zst, found s3://{bucket}/{}",
+            objects.key(other)
+        ))),
+        _ if tars.is_empty() => Err(Error::config(format!(
+            "found no shards in s3://{bucket}: expected keys that end in .tar, .tar.gz, .tgz or .tar.zst"
+        ))),
+        _ => Ok(objects.select(tars)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mode, PushdownReader};
+
+    fn builder() -> PushdownReaderBuilder {
+        let builder = PushdownReader::builder().bucket("b").pipeline("decode").seed(7);
+        builder.order(SampleOrder::Shards { buffer: 9 })
+    }
+
+    fn refused(builder: &PushdownReaderBuilder) -> String {
+        builder.check_for_shards().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn settings_that_do_not_apply_are_refused() {
+        assert_eq!(builder().mode(Mode::Auto).check_for_shards().unwrap(), 9);
+        let global = builder().order(SampleOrder::Global);
+        assert_eq!(global.clone().shuffle(false).check_for_shards().unwrap(), 1);
+        assert!(refused(&global).contains("`pushdown index`"));
+        for (builder, expected) in [
+            (builder().start_position(1), "start_position does not apply"),
+            (builder().start_at(1), "start_at does not apply"),
+            (builder().value_cache("folder"), "value_cache does not apply"),
+            (builder().tail(Tail::Even), "expected short"),
+        ] {
+            assert!(refused(&builder).contains(expected), "{expected}");
+        }
+        let columns = ColumnSelection {
+            value: Some("gif".to_owned()),
+            ..ColumnSelection::default()
+        };
+        let builder = builder().columns(columns);
+        assert_eq!(builder.check_for_shards().unwrap(), 9);
+        let refused = builder.check_not_for_shards().unwrap_err().to_string();
+        assert!(
+            refused.contains("columns apply to readers of shards"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn only_tars_are_streamed() {
+        let shards = |keys: &[&str], is_listed| {
+            let objects = tar_shards(Objects::from_keys("b", keys), is_listed);
+            let keys = objects.map(|objects| {
+                let keys = (0..objects.len()).map(|index| objects.key(index).to_owned());
+                keys.collect::<Vec<String>>()
+            });
+            keys.map_err(|error| error.to_string())
+        };
+        let tars = ["0.tar", "1.tar.gz", "2.TGZ", "3.tar.zst"];
+        assert_eq!(shards(&tars, false).unwrap(), tars);
+        let mixed = ["0.tar", "README.md", "1.tar"];
+        assert_eq!(shards(&mixed, true).unwrap(), ["0.tar", "1.tar"]);
+        for (keys, is_listed, expected) in [
+            (&mixed[..], false, "found s3://b/README.md"),
+            (&["0.tar", "1.zip"], true, "cannot stream s3://b/1.zip"),
+            (&["0.tar", "0.tar"], false, "named twice"),
+            (&["README.md"], true, "found no shards in s3://b"),
+            (&[], false, "found no shards in s3://b"),
+        ] {
+            let refused = shards(keys, is_listed).unwrap_err();
+            assert!(refused.contains(expected), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What is the same for all shards and batches of a reader.
+
+use std::sync::Arc;
+
+use pushdown::{Limits, Pipeline};
+
+use crate::{
+    cpu::CpuPool, objects::Objects, session::OnError, shards::ColumnMatcher, stats::Counters, store::Store,
+};
+
+/// Everything needed to read shards, the same for all of them.
+#[derive(Debug)]
+pub(crate) struct ShardSession {
+    pub(crate) store: Store,
+    /// The shards of the data set.
+    pub(crate) shards: Objects,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) columns: Arc<ColumnMatcher>,
+    pub(crate) limits: Limits,
+    pub(crate) seed: Option<u64>,
+    pub(crate) on_error: OnError,
+    pub(crate) cpu: CpuPool,
+    pub(crate) counters: Counters,
+}

@@ -119,7 +119,7 @@ mod tests {
         for records in [
             &b"10 size=5"[..],
             b"11 size=5\n",
-            b"9 size=5\n",
+            b"8 size=5\n",
             b"size=5\n",
             b"10 size=x\n",
             b"10 size=-\n",

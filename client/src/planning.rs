@@ -16,13 +16,13 @@ mod server_timing;
 #[cfg(feature = "tables")]
 mod table_stage;
 
+#[cfg(feature = "tables")]
+pub(crate) use adapt::cpus;
 pub(crate) use adapt::{
     Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, ProbeRequest, ReceivedValue,
     SamplesLeft, stages_after_models,
 };
 pub use adapt::{Observations, PlanReport};
-#[cfg(feature = "tables")]
-pub(crate) use adapt::cpus;
 #[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;
 pub(crate) use pacer::BatchPacer;

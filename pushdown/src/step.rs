@@ -7,7 +7,7 @@ use std::{fmt, ops::Range, sync::Arc, time::Duration};
 pub use pushdown_core::step::{
     CachedCell, CellComputation, CellHost, CellMemory, CellValue, CellValues, InnerPipeline, InnerSteps,
     OpenTable, Operator, Pixels, RowProgress, RowSelection, RowTransform, RowwiseStep, Scope, StageValue,
-    TableReader, nearest,
+    TOO_MUCH_MEMORY, TableReader, nearest,
 };
 pub use pushdown_image::{augment, image, tensor};
 #[cfg(feature = "models")]

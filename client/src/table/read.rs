@@ -5,10 +5,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, cast::AsArray as _};
 use arrow_schema::SchemaRef;
 use arrow_select::interleave::interleave_record_batch;
-use pushdown::{Pipeline, Table};
+use pushdown::{Pipeline, Step, Table, step::TOO_MUCH_MEMORY};
 
 use super::{
     RowId,
@@ -99,7 +99,7 @@ impl RowReader {
     }
 
     /// Reads the row group of a slice at a split, and returns the rows of the slice. Reads stored columns if the gateway refuses to
-    /// compute them, and the reader may choose.
+    /// compute them or lacks memory for one of them, and the reader may choose.
     ///
     /// # Errors
     /// [`ErrorKind::Sample`](crate::ErrorKind) for an object replaced since its footer was read; errors of reading it.
@@ -117,8 +117,20 @@ impl RowReader {
                 }
                 self.read_at(slice, 0, order, epoch).await
             }
+            Ok(rows) if self.falls_back && split > 0 && self.has_lacked_memory(&rows) => {
+                self.read_at(slice, 0, order, epoch).await
+            }
             read => read,
         }
+    }
+
+    /// Whether the gateway had too little memory for a value.
+    fn has_lacked_memory(&self, rows: &ArrivedRows) -> bool {
+        let split = &self.splits[rows.split];
+        let steps = split.pipeline.steps()[..split.steps].iter();
+        steps
+            .filter_map(Step::inner_steps)
+            .any(|inner| rows.has_error(inner.column, TOO_MUCH_MEMORY))
     }
 
     async fn read_at(
@@ -172,6 +184,17 @@ impl ArrivedRows {
         self.table.bytes()
     }
 
+    /// Whether a value of a column that `each` has computed failed with an error that begins so.
+    fn has_error(&self, column: &str, begin: &str) -> bool {
+        let name = format!("{column}_error");
+        self.table.batches().iter().any(|batch| {
+            let errors = batch
+                .column_by_name(&name)
+                .and_then(|errors| errors.as_string_opt::<i32>());
+            errors.is_some_and(|errors| errors.iter().flatten().any(|error| error.starts_with(begin)))
+        })
+    }
+
     /// Ranges of the rows that are computed together. `has_steps`: whether this host runs steps on them.
     pub(super) fn chunks(&self, has_steps: bool) -> impl Iterator<Item = Range<usize>> + use<> {
         let (rows, size) = (
@@ -218,7 +241,7 @@ impl ArrivedRows {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{ArrayRef, Int64Array, cast::AsArray as _, types::Int64Type};
+    use arrow_array::{ArrayRef, Int64Array, types::Int64Type};
 
     use super::*;
 

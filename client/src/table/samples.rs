@@ -33,7 +33,7 @@ impl TableMonitor {
                 names(batch)
             )));
         };
-        let stage = rows.splits[rows.split].stage.steps;
+        let stage = rows.splits[rows.main_split()].stage.steps;
         let mut keys: HashMap<usize, Arc<str>> = HashMap::new();
         let limits = &rows.source.limits;
         let sample = |(row, (id, position)): (usize, (&super::RowId, &u64))| {

@@ -1,10 +1,10 @@
 //! Image columns: rows equal the same bytes as loose objects, wherever the steps run, after a resume, and in any world.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{Array as _, RecordBatch, cast::AsArray as _, types::Float32Type};
 use futures::TryStreamExt as _;
-use pushdown::{Context, Pipeline, Sample};
+use pushdown::{Context, Image, Pipeline, Sample};
 use pushdown_client::{Mode, PushdownReaderBuilder, RowId, RowsRead, Split, TableBatch};
 use pushdown_testkit::{Parquet, features_relay, other_engine_relay};
 
@@ -239,4 +239,46 @@ fn a_budget_smaller_than_a_row_group_delivers_all_rows() {
             .requests(2);
         assert_eq!(read_values(builder), loose, "{split}");
     }
+}
+
+/// The gateway lacks memory for one photo. In `auto` this host computes its row group; otherwise the row has the error.
+#[test]
+fn a_photo_that_is_too_large_for_the_gateway_is_computed_on_this_host() {
+    let pixels = Image::new(4000, 3600, vec![128; 4000 * 3600 * 3]).unwrap();
+    let encode = Pipeline::parse("decode | encode(jpeg)").unwrap();
+    let large = encode
+        .run(1..2, Sample::Image(pixels), &Context::new(b""))
+        .unwrap();
+    let Sample::Bytes(large) = large else {
+        panic!("not encoded");
+    };
+    let mut images: Vec<_> = photos().into_values().take(6).collect();
+    images.push(large.to_vec());
+    let slices: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
+    let file = Parquet::of_images(&slices, 3).unwrap();
+    // A third of it is for values.
+    let flags = ["--memory-budget=120MiB".to_owned()];
+    let world = World::with_flags(Objects::from([("i/a.parquet".to_owned(), file)]), &flags);
+    let pipeline = "select(columns=[image]) | each(image: decode | resize(16, 16) | to_float)";
+    let read = |mode: Mode| {
+        let builder = world.reader(pipeline).prefix("i/").mode(mode);
+        let batches = run(async { read_all(builder.build_table().await.unwrap()).await });
+        let columns = |name: &str| -> Vec<_> {
+            let column = |batch: &TableBatch| Arc::clone(batch.rows.column_by_name(name).unwrap());
+            batches.iter().map(column).collect()
+        };
+        (columns("image"), columns("image_error"))
+    };
+    let plain = read(Mode::Plain);
+    assert!(plain.1.iter().all(|errors| errors.null_count() == errors.len()));
+    assert_eq!(read(Mode::Auto), plain);
+    let errors: Vec<_> = read(Mode::Pushdown).1;
+    let errors = errors
+        .iter()
+        .flat_map(|errors| errors.as_string::<i32>().iter().flatten());
+    let errors: Vec<_> = errors.collect();
+    assert!(
+        matches!(errors[..], [error] if error.starts_with("the value takes too much memory")),
+        "{errors:?}"
+    );
 }

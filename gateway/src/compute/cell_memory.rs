@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
-use pushdown::step::CellMemory;
+use pushdown::step::{CellMemory, TOO_MUCH_MEMORY};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Memory, Permit, ScanIo, Tenant};
@@ -99,7 +99,7 @@ impl SharedMemory {
     pub async fn reserve(self: Arc<Self>, bytes: u64, io: ScanIo) -> pushdown::Result<CellMemory> {
         if bytes > self.bytes {
             return Err(pushdown::Error::too_large(format!(
-                "the value takes too much memory: expected at most {} bytes while it is computed, found {bytes}",
+                "{TOO_MUCH_MEMORY}: expected at most {} bytes while it is computed, found {bytes}",
                 self.bytes
             )));
         }

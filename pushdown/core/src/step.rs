@@ -9,7 +9,7 @@ mod philox;
 pub mod rowwise;
 mod table_step;
 
-pub use cells::{CachedCell, CellComputation, CellHost, CellMemory, CellValue, CellValues};
+pub use cells::{CachedCell, CellComputation, CellHost, CellMemory, CellValue, CellValues, TOO_MUCH_MEMORY};
 pub use draws::{Draws, RowDraws};
 pub use inner_pipeline::{InnerPipeline, InnerSteps};
 pub use nearest::{distance, nearest};

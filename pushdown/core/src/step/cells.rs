@@ -11,6 +11,9 @@ use futures::{
 use super::InnerPipeline;
 use crate::{Error, Result, Sample};
 
+/// How the error of a value begins that takes more memory than the process has for one. Another process may have it.
+pub const TOO_MUCH_MEMORY: &str = "the value takes too much memory";
+
 /// What a process offers to steps that compute values from the cells of one object.
 pub trait CellHost: fmt::Debug + Send + Sync {
     /// Cached values that the first `until` steps of `pipeline` compute. `None` without a cache, and if none of them is the same in

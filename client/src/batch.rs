@@ -21,9 +21,10 @@ pub struct Batch {
 /// One sample of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Position in the order of the epoch over all ranks; from `take`, position in its list.
+    /// Position in the order of the epoch over all ranks; from `take`, position in its list; of a [`ShardReader`](crate::ShardReader), among
+    /// its own samples.
     pub position: u64,
-    /// Index in the data set: the order of the listing, or of the given keys.
+    /// Index in the data set: the order of the listing, or of the given keys; of a [`ShardReader`](crate::ShardReader), index of the shard.
     pub index: usize,
     /// Key of the object, or of the shard.
     pub key: Arc<str>,

@@ -66,7 +66,10 @@ mod tests {
             assert!(draws.place(1000) < 1000);
         }
         let mut other = BufferDraws::new(Some(7), 1, 3, 0);
-        assert_ne!(places(&mut other), places(&mut BufferDraws::new(Some(7), 1, 2, 0)));
+        assert_ne!(
+            places(&mut other),
+            places(&mut BufferDraws::new(Some(7), 1, 2, 0))
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     ShardSession,
     place::ReaderPlace,
-    row::{BatchContext, PendingRow},
+    row::{BatchContext, PendingRow, ROW_BYTES},
     sample::StoredSample,
     sequence::{Next, ShardSequence},
     shuffle::ShuffleBuffer,
@@ -26,9 +26,6 @@ use crate::{
     reader::ReadPlan,
     shards::warn_of_skipped,
 };
-
-/// What a row takes of the budget beside its value, so that the budget bounds the number of rows as well.
-const ROW_BYTES: u64 = 1 << 10;
 
 /// What is read of an epoch.
 #[derive(Debug)]

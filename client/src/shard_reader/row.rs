@@ -8,6 +8,9 @@ use pushdown::{Context, Sample, wire::RowError};
 use super::{ShardSession, sample::StoredSample};
 use crate::{batch::Row, budget::Charge, cpu::Work, sample_name::member_draw_id, stats::add};
 
+/// What a row takes of the budget beside its value, so that the budget bounds the number of rows as well.
+pub(super) const ROW_BYTES: u64 = 1 << 10;
+
 /// The batch of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BatchContext<'a> {
@@ -44,7 +47,7 @@ impl PendingRow {
             value,
             columns,
         } = sample;
-        batch.charge.adjust(bytes, 0);
+        batch.charge.adjust(bytes.saturating_add(ROW_BYTES), 0);
         let value = match value {
             Ok(content) => batch.run(&key, member.as_deref().unwrap_or_default(), content),
             Err(error) => PendingValue::Done(Err(error)),

@@ -154,7 +154,8 @@ impl ObjectStream {
         }
         if self.position > 0 {
             if self.etag.is_none() {
-                let text = "the answer broke off, and the store states no ETag by which it could be continued";
+                let text =
+                    "the answer broke off, and the store states no ETag by which it could be continued";
                 return Err(Failure::Unusable(RowError::new("RequestTimeout", text)));
             }
             let range = HeaderValue::from_str(&format!("bytes={}-", self.position));

@@ -71,7 +71,7 @@ test-python: setup ## Check the types of the Python package, and test it with nu
 	@scripts/python.sh ruff check --quiet --config python/pyproject.toml python examples/pytorch
 	@scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown --exclude /torch/
 	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/unit
-	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n 2 --dist worksteal python/tests/gateway
+	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n 2 --dist loadfile python/tests/gateway
 
 test-python-torch: setup ## Check the types and test the package's loader and data sets with PyTorch, and train the example (5 GB of wheels)
 	@scripts/setup.sh python-torch

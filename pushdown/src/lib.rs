@@ -36,8 +36,8 @@ pub use engine::{available_engine, engine_of};
 pub use pipeline::Pipeline;
 pub use pushdown_core::{
     BytesKind, Cancellation, Context, DType, Engine, Error, ErrorKind, Estimate, Family, Image, ImageHeader,
-    ImageKind, Inflater, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table, TableBuilder,
-    TableKind, TableLimits, Tensor, TensorKind, limits,
+    ImageKind, Inflater, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table,
+    TableBuilder, TableKind, TableLimits, Tensor, TensorKind, limits,
 };
 pub use pushdown_plan as plan;
 pub use pushdown_shard as shard;

@@ -104,9 +104,6 @@ fn shards_without_an_index_are_refused_with_a_command() {
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");
     }
-    let output = run_command(
-        &world,
-        &["read", "s3://photos/", "-p", SHORT, "--columns", "cls"],
-    );
+    let output = run_command(&world, &["read", "s3://photos/", "-p", SHORT, "--columns", "cls"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
 }

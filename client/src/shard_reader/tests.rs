@@ -13,7 +13,7 @@ use crate::order::{BufferDraws, EpochOrder, Shard, Share, Tail, shard_order};
 
 /// An epoch of shards with these numbers of samples.
 #[derive(Debug, Clone)]
-struct Epoch {
+struct EpochOfShards {
     counts: Vec<u32>,
     seed: Option<u64>,
     epoch: u32,
@@ -27,7 +27,7 @@ struct Run {
     samples: usize,
 }
 
-impl Epoch {
+impl EpochOfShards {
     fn shards(&self) -> u32 {
         u32::try_from(self.counts.len()).unwrap()
     }
@@ -78,9 +78,9 @@ fn place(number: usize, world: usize, every: usize) -> ReaderPlace {
     ReaderPlace::new((number / every, world), (every, number % every)).unwrap()
 }
 
-fn epochs() -> impl Strategy<Value = Epoch> {
+fn epochs() -> impl Strategy<Value = EpochOfShards> {
     let counts = prop::collection::vec(prop_oneof![Just(0_u32), 0_u32..4, 0_u32..30], 0..12);
-    (counts, any::<Option<u64>>(), any::<u32>()).prop_map(|(counts, seed, epoch)| Epoch {
+    (counts, any::<Option<u64>>(), any::<u32>()).prop_map(|(counts, seed, epoch)| EpochOfShards {
         counts,
         seed,
         epoch,
@@ -96,7 +96,7 @@ fn worlds() -> impl Strategy<Value = Vec<World>> {
 }
 
 /// Reads in these worlds, one after the other. Returns all samples and the states of the last world.
-fn read_in(epoch: &Epoch, worlds: &[World]) -> (Vec<(u32, u32)>, Vec<ShardsRead>) {
+fn read_in(epoch: &EpochOfShards, worlds: &[World]) -> (Vec<(u32, u32)>, Vec<ShardsRead>) {
     let (mut all, mut states) = (Vec::new(), Vec::new());
     for (every, world, buffer, stops) in worlds {
         let reads = (0..every * world).map(|number| {
@@ -152,7 +152,7 @@ proptest! {
     fn a_single_reader_has_the_order_of_an_index(
         counts in prop::collection::vec(1_u32..20, 0..9), buffer in 0_usize..30, seed: u64, epoch: u32,
     ) {
-        let epoch = Epoch { counts, seed: Some(seed), epoch };
+        let epoch = EpochOfShards { counts, seed: Some(seed), epoch };
         let run = Run { place: place(0, 1, 1), buffer, samples: usize::MAX };
         let samples: Vec<(u32, u32)> = (0..).zip(&epoch.counts)
             .flat_map(|(shard, count)| (0..*count).map(move |number| (shard, number)))
@@ -167,7 +167,7 @@ proptest! {
 
 #[test]
 fn ranks_read_whole_shards_and_all_of_them() {
-    let epoch = Epoch {
+    let epoch = EpochOfShards {
         counts: vec![5; 8],
         seed: Some(3),
         epoch: 1,
@@ -189,7 +189,7 @@ fn ranks_read_whole_shards_and_all_of_them() {
 
 #[test]
 fn the_state_never_changes_its_form() {
-    let epoch = Epoch {
+    let epoch = EpochOfShards {
         counts: vec![4; 6],
         seed: Some(7),
         epoch: 0,
@@ -221,7 +221,7 @@ fn the_state_never_changes_its_form() {
 
 #[test]
 fn states_that_cannot_be_are_refused() {
-    let epoch = Epoch {
+    let epoch = EpochOfShards {
         counts: vec![4; 6],
         seed: Some(7),
         epoch: 0,

@@ -110,7 +110,7 @@ fn shard_format(bucket: &str, key: &str) -> Result<ShardFormat> {
     let found = match shard_kind(key) {
         Some((format, Compression::None)) => return Ok(format),
         Some((_, Compression::Gzip | Compression::Zstd)) => {
-            "a compressed tar, whose members cannot be read by ranges: store it without compression"
+            "a compressed tar, whose members cannot be read by ranges: store it without compression, or read it in shard order"
         }
         None => "another object",
     };

@@ -3,7 +3,6 @@
 use std::{ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
 use pushdown::{Context, Kind, Sample, Table, step::CellHost};
 

@@ -48,9 +48,11 @@ impl TableMonitor {
                 position: *position,
                 index: rows.index(*id),
                 key: Arc::clone(key),
+                member: None,
                 is_padding: false,
                 stage: u8::try_from(stage).unwrap_or(u8::MAX),
                 value,
+                columns: Vec::new(),
             })
         };
         let ids = batch.ids.iter().zip(&batch.positions);

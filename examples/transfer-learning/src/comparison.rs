@@ -41,10 +41,10 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<Report> {
         },
         bar: ProgressBar::new(total_samples(arguments, &data)).with_style(style()),
     };
-    let (once, held_out) = comparison.one_epoch().await?;
+    let (once, held_out) = Box::pin(comparison.one_epoch()).await?;
     let mut parts = vec![once];
     if arguments.epochs > 0 {
-        parts.push(comparison.augmented_epochs(&held_out).await?);
+        parts.push(Box::pin(comparison.augmented_epochs(&held_out)).await?);
     }
     comparison.bar.finish_and_clear();
     Ok(Report::new(&data, parts))

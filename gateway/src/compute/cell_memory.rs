@@ -137,9 +137,14 @@ mod tests {
 
     const TOTAL_BYTES: u64 = 3 << 20;
 
+    fn reserved_bytes(metrics: &Metrics) -> u64 {
+        metrics.memory_reserved_bytes().try_into().unwrap()
+    }
+
     fn budget() -> (CellBudget, Metrics) {
         let metrics = Metrics::default();
         let memory = Memory::build(
+            TOTAL_BYTES,
             TOTAL_BYTES,
             4,
             Duration::from_secs(5),
@@ -159,13 +164,13 @@ mod tests {
         let (budget, metrics) = budget();
         let (first, second) = (acquire(&budget).await, acquire(&budget).await);
         assert!(Arc::ptr_eq(&first.1, &second.1));
-        assert_eq!(metrics.memory_reserved_bytes(), (1 << 20) + (200 << 10));
+        assert_eq!(reserved_bytes(&metrics), (1 << 20) + (200 << 10));
         drop(first);
-        assert_eq!(metrics.memory_reserved_bytes(), (1 << 20) + (100 << 10));
+        assert_eq!(reserved_bytes(&metrics), (1 << 20) + (100 << 10));
         drop(second);
-        assert_eq!(metrics.memory_reserved_bytes(), 0);
+        assert_eq!(reserved_bytes(&metrics), 0);
         drop(acquire(&budget).await);
-        assert_eq!(metrics.memory_reserved_bytes(), 0);
+        assert_eq!(reserved_bytes(&metrics), 0);
     }
 
     /// Neither a scan that waits nor one that ends meanwhile keeps the memory for values from another request.
@@ -181,12 +186,12 @@ mod tests {
         tokio::task::yield_now().await;
         drop(running);
         let other = other.await.unwrap().unwrap();
-        assert_eq!(metrics.memory_reserved_bytes(), TOTAL_BYTES);
+        assert_eq!(reserved_bytes(&metrics), TOTAL_BYTES);
         drop(other);
         let waited = waiting.await.unwrap();
-        assert_eq!(metrics.memory_reserved_bytes(), (1 << 20) + (100 << 10));
+        assert_eq!(reserved_bytes(&metrics), (1 << 20) + (100 << 10));
         drop(waited);
-        assert_eq!(metrics.memory_reserved_bytes(), 0);
+        assert_eq!(reserved_bytes(&metrics), 0);
     }
 
     #[tokio::test]
@@ -208,9 +213,9 @@ mod tests {
         drop(held);
         let large = large.await.unwrap().unwrap();
         drop(shared);
-        assert_eq!(metrics.memory_reserved_bytes(), 1 << 20, "the value has it");
+        assert_eq!(reserved_bytes(&metrics), 1 << 20, "the value has it");
         drop(large);
-        assert_eq!(metrics.memory_reserved_bytes(), 0);
+        assert_eq!(reserved_bytes(&metrics), 0);
     }
 
     #[tokio::test]

@@ -2,7 +2,10 @@
 
 use std::{any::Any, ops::Range, sync::Arc, time::Duration};
 
-use pushdown_core::{language::Resolver, step::InnerPipeline};
+use pushdown_core::{
+    language::Resolver,
+    step::{GroupTimes, InnerPipeline},
+};
 
 use crate::{Context, Kind, Pipeline, Result, Sample, Step};
 
@@ -53,7 +56,7 @@ impl InnerPipeline for Pipeline {
         value: Sample,
         context: &Context<'_>,
         clock: &dyn Fn() -> Duration,
-    ) -> Result<(Sample, Vec<(Range<usize>, Duration)>)> {
+    ) -> Result<(Sample, GroupTimes)> {
         let (value, groups) = self.run_timed(stretch, value, context, clock)?;
         let groups = groups.into_iter().map(|group| (group.steps, group.time));
         Ok((value, groups.collect()))

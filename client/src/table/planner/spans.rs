@@ -50,7 +50,7 @@ impl StepSpans {
         let mut spans: Vec<_> = (stage..last).map(|step| (step..step + 1, 0.0)).collect();
         spans.extend(times.iter().filter_map(|time| {
             let steps = self.steps_of(time)?;
-            (stage <= steps.start).then(|| (steps, time.time.as_secs_f64()))
+            (stage <= steps.start).then_some((steps, time.time.as_secs_f64()))
         }));
         spans.sort_by_key(|(steps, _)| steps.start);
         let mut merged: Vec<(Range<usize>, f64)> = Vec::new();

@@ -1,6 +1,6 @@
 //! Values, order and columns: those of indexed reading.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::shard::Compression;
@@ -75,7 +75,7 @@ fn readers_share_the_shards() {
         for (rank, turn) in (0..ranks).flat_map(|rank| (0..every).map(move |turn| (rank, turn))) {
             let builder = by_shards(world.reader(PIPELINE));
             let (rows, _) = read(builder.shard((rank, ranks)).every((every, turn)));
-            let own: BTreeSet<_> = rows.iter().map(|row| row.key.clone()).collect();
+            let own: BTreeSet<_> = rows.iter().map(|row| Arc::clone(&row.key)).collect();
             assert!(
                 own.into_iter().all(|key| keys.insert(key)),
                 "each shard by one reader"

@@ -4,6 +4,9 @@ use std::{any::Any, fmt, ops::Range, time::Duration};
 
 use crate::{Context, Kind, Result, Sample};
 
+/// The duration of each group of steps that ran as one.
+pub type GroupTimes = Vec<(Range<usize>, Duration)>;
+
 /// A pipeline inside a step. Equal to another one if their canonical texts are.
 pub trait InnerPipeline: Any + fmt::Debug + Send + Sync {
     /// The kind of the values at a stage, as far as the text determines it; `None` beyond the last stage.
@@ -37,7 +40,7 @@ pub trait InnerPipeline: Any + fmt::Debug + Send + Sync {
         value: Sample,
         context: &Context<'_>,
         clock: &dyn Fn() -> Duration,
-    ) -> Result<(Sample, Vec<(Range<usize>, Duration)>)>;
+    ) -> Result<(Sample, GroupTimes)>;
 
     /// Peak memory of a run of the steps `stretch` on a value of this kind, in bytes without the value; `None` if the kind does not
     /// determine it.

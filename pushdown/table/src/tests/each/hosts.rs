@@ -71,7 +71,7 @@ impl CellHost for Host {
 
     fn batched_steps(&self, pipeline: &dyn InnerPipeline, stretch: Range<usize>) -> Option<Range<usize>> {
         let pipeline: &dyn Any = pipeline;
-        let pipeline: &Pipeline = pipeline.downcast_ref().unwrap();
+        let pipeline: &Pipeline = pipeline.downcast_ref()?;
         let mut steps = stretch;
         let found = steps.find(|step| pipeline.steps()[*step].name() == "to_float")?;
         Some(found..found + 1)

@@ -13,7 +13,7 @@ fn inner_stages(pipeline: &Pipeline) -> Vec<RowStage> {
 /// The rows of a pipeline that is cut at a stage: the first steps run in a scan, and the rest on a table.
 fn run_cut(pipeline: &Pipeline, stage: RowStage, object: &Bytes, context: &Context<'_>) -> Result<Table> {
     let (cut, steps) = pipeline.cut_rows(stage).unwrap();
-    assert_eq!(Pipeline::parse(&cut.to_string()).unwrap(), cut, "{stage:?}");
+    assert_eq!(Pipeline::parse(&cut.to_string())?, cut, "{stage:?}");
     let rows = block_on(async {
         let mut scan = cut.scan(0..steps, Arc::new(object.clone()), context).await?;
         let mut batches = Vec::new();

@@ -170,7 +170,10 @@ fn a_missing_or_truncated_shard_is_one_row() {
             of_shard.filter(|row| row.member.is_some()).count()
         };
         assert_eq!((members("train-000000"), members("train-000001")), (0, 5));
-        assert!((1..5).contains(&members("train-000002")));
+        let found = members("train-000002");
+        // Of a zstd block that is not complete, nothing can be read.
+        let least = usize::from(compression != Compression::Zstd);
+        assert!((least..5).contains(&found), "{compression:?}: {found}");
         assert_eq!(origin.requests().len(), 3);
         run(async {
             let mut reader = builder.build_shards().await.unwrap();

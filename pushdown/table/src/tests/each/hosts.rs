@@ -120,7 +120,8 @@ fn many_photos() -> Bytes {
         5 => None,
         _ => Some(png(3 + u32::from(row % 3), row)),
     };
-    object(Arc::new((0..40).map(photo).collect::<BinaryArray>()))
+    let photos: ArrayRef = Arc::new((0..40).map(photo).collect::<BinaryArray>());
+    parquet_file(&RecordBatch::try_from_iter([("n", super::column(0..40)), ("image", photos)]).unwrap(), 40)
 }
 
 #[test]

@@ -11,9 +11,10 @@ from typing import Any, Self, TypeVar
 
 from . import _native, ops
 from ._base import reader_spec
-from ._label_columns import column_of
+from ._label_columns import values_of
 from ._native import Tensor
 from ._policy import ErrorPolicy
+from ._sample_columns import NO_COLUMNS
 from ._spec import Compression, Credentials, Mode, OnError, Retry, Tail, Timeouts
 from ._table_iterator import TableBatch, TableIterator
 from ._then import FunctionPool
@@ -181,9 +182,9 @@ class RowIterator(Iterator[Batch]):
         with native_errors():
             samples = native.samples(table.native, self._column)
             labels = None if self._label is None else _ColumnLabels(samples.index, table[self._label])
-        samples = self._policy.apply(samples)
+        samples, _ = self._policy.apply(samples, NO_COLUMNS)
         values = None if iteration.pool is None else iteration.pool.submit(samples)()
-        return make_batch(samples, labels, values)
+        return make_batch(samples, labels, function_values=values)
 
     def close(self) -> None:
         """Cancels what is in flight and joins all threads. Can be called more than once."""
@@ -207,7 +208,7 @@ class _ColumnLabels(Labels):
 
     def batch(self, indices: Sequence[int], keys: Sequence[str]) -> Tensor | list[object]:
         # Rows that failed may be left out.
-        labels = column_of(self._values[index] for index in indices).values
+        labels = values_of(self._values[index] for index in indices).values
         return _native.Tensor("i64", [len(labels)], labels) if isinstance(labels, array) else list(labels)
 
 

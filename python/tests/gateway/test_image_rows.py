@@ -114,12 +114,12 @@ def test_images_that_fail(world: Any, settings: dict[str, Any]) -> None:
     images = [(PHOTOS / "png_rgb.png").read_bytes(), b"no photo", None, (PHOTOS / "jpeg_420.jpg").read_bytes()]
     body = io.BytesIO()
     pq.write_table(pa.table({"image": pa.array(images, pa.binary()), "label": [10, 11, 12, 13]}), body)
-    world.s3.create_bucket(Bucket="damaged")
-    world.put("damaged", "a.parquet", body.getvalue())
+    world.s3.create_bucket(Bucket="damaged-images")
+    world.put("damaged-images", "a.parquet", body.getvalue())
 
     def read(**options: Any) -> list[pushdown.Batch]:
         arguments = {**settings, "shuffle": False, "labels": "label", **options}
-        with pushdown.RowReader("s3://damaged/a.parquet", "decode | resize(8, 8)", **arguments) as rows:
+        with pushdown.RowReader("s3://damaged-images/a.parquet", "decode | resize(8, 8)", **arguments) as rows:
             return list(rows)
 
     with pytest.raises(pushdown.SampleError, match="row 1: ") as raised:

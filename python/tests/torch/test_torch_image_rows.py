@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import pathlib
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-import pyarrow.parquet as pq
 
 import pushdown
 import pushdown.torch as pt

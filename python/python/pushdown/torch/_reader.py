@@ -15,11 +15,21 @@ if TYPE_CHECKING:
     from ._options import ReaderOptions
 
 # Options of `Reader` that do not apply to rows.
-_OF_OBJECTS = ("epochs", "max_expand", "value_cache", "value_cache_bytes")
+_OF_OBJECTS = (
+    "index",
+    "column",
+    "columns",
+    "order",
+    "buffer",
+    "epochs",
+    "max_expand",
+    "value_cache",
+    "value_cache_bytes",
+)
 
 
 def open_reader(
-    source: Source | Parquet, pipeline: PipelineLike, options: ReaderOptions
+    source: Source | Parquet, pipeline: PipelineLike | None, options: ReaderOptions
 ) -> Reader | RowReader:
     """A `RowReader` for `Parquet` and for URLs that end in `.parquet`, and a `Reader` otherwise."""
     if not isinstance(source, Parquet) and not is_parquet_url(source):
@@ -29,4 +39,6 @@ def open_reader(
         raise ConfigError(
             f"invalid option {', '.join(unsuitable)}: it applies to readers of objects, and the samples of {source} are rows"
         )
+    if pipeline is None:
+        raise ConfigError(f"a pipeline is missing: the samples of {source} are rows")
     return RowReader(cast(Any, source), pipeline, **cast(Any, options))

@@ -55,7 +55,8 @@ class Loader:
 
     def __iter__(self) -> LoaderIterator:
         """Starts to read at the loader's epoch and position. Rank and world size are looked up now."""
-        return LoaderIterator(iter(self._reader), self._conversion())
+        batches: ReaderIterator | RowIterator = self._reader.__iter__()
+        return LoaderIterator(batches, self._conversion())
 
     def __len__(self) -> int:
         """Batches of an epoch on this rank."""

@@ -121,7 +121,10 @@ fn many_photos() -> Bytes {
         _ => Some(png(3 + u32::from(row % 3), row)),
     };
     let photos: ArrayRef = Arc::new((0..40).map(photo).collect::<BinaryArray>());
-    parquet_file(&RecordBatch::try_from_iter([("n", super::column(0..40)), ("image", photos)]).unwrap(), 40)
+    parquet_file(
+        &RecordBatch::try_from_iter([("n", super::column(0..40)), ("image", photos)]).unwrap(),
+        40,
+    )
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn many_photos() -> Bytes {
     };
     let photos: ArrayRef = Arc::new((0..40).map(photo).collect::<BinaryArray>());
     parquet_file(
-        &RecordBatch::try_from_iter([("n", super::column(0..40)), ("image", photos)]).unwrap(),
+        &RecordBatch::try_from_iter([("n", column(0..40)), ("image", photos)]).unwrap(),
         40,
     )
 }

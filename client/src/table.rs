@@ -1,8 +1,10 @@
 //! Rows of Parquet objects as samples: record batches in the order of the epoch.
 
+mod arrived_rows;
 mod batches;
 mod build;
 mod compute;
+mod fallback;
 mod host_times;
 mod order;
 mod planner;

@@ -12,8 +12,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     TableBatch,
+    arrived_rows::ArrivedRows,
     compute::{HeldRows, RowBlock},
-    read::ArrivedRows,
 };
 use crate::{
     budget::Charge,

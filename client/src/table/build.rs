@@ -1,6 +1,6 @@
 //! Builds a reader of rows: footers, the condition, and where the steps run.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
 use arrow_array::{cast::AsArray as _, types::Int64Type};
 use arrow_schema::SchemaRef;
@@ -12,7 +12,8 @@ use pushdown::{
 
 use super::{
     RowsRead, State, TableReader,
-    planner::RowPlanner,
+    fallback::Fallback,
+    planner::{ReaderSize, RowPlanner},
     read::{RowReader, over},
     row_groups::{RowGroup, SampleRows},
     rows_left::RowsLeft,
@@ -76,13 +77,15 @@ impl TableReader {
         let is_chosen = fixed.is_none() && first_split == 0 && split > 0;
         let bytes = costs.split_bytes();
         let falls_back = is_chosen && settings.mode == Mode::Auto;
-        let threads = source.cpu.threads();
-        let planner = || RowPlanner::new(&splits, is_possible, split, &bytes, threads);
+        let size = ReaderSize {
+            threads: source.cpu.threads(),
+            ranks: settings.plan.shard.world(),
+        };
+        let planner = || RowPlanner::new(&splits, is_possible, split, &bytes, size);
         let rows = RowReader {
             expansion_guard: is_chosen.then(|| ExpansionGuard::new(bytes.read_row_bytes)),
             planner: falls_back.then(planner).flatten(),
-            falls_back,
-            is_refused: AtomicBool::new(false),
+            fallback: falls_back.then(Fallback::default),
             samples: SampleRows::new(groups),
             first_rows: first_rows(&described),
             source,

@@ -8,8 +8,9 @@ use pushdown::{Context, Kind, Sample, Table, step::CellHost};
 
 use super::{
     RowId,
+    arrived_rows::{ArrivedRows, COMPUTED_ROWS},
     host_times::HostTimes,
-    read::{ArrivedRows, COMPUTED_ROWS, RowReader},
+    read::RowReader,
 };
 use crate::{
     budget::Charge,

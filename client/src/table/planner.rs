@@ -2,7 +2,10 @@
 
 mod spans;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
 
 use arrow_array::RecordBatch;
 use http::HeaderMap;
@@ -23,8 +26,10 @@ use crate::{
 const EXPLORATION_PERIOD: usize = 4;
 /// among the first ones of an epoch.
 const EXPLORED_GROUPS: usize = 12;
-/// One of this many row groups may try another split than most.
-const TRIAL_PERIOD: usize = 16;
+/// At most one of this many row groups tries another split than most.
+const TRIAL_PERIOD: u64 = 16;
+/// At least this share of row groups does. Otherwise a link that became fast would never be measured again.
+const MIN_TRIAL_SHARE: f64 = 1.0 / 1024.0;
 /// Multiples of it, without their whole part, are spread evenly.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
@@ -40,7 +45,20 @@ pub(super) struct RowPlanner {
     smallest: usize,
     /// Identifies the CPUs that run steps on this host.
     cpus: Option<String>,
+    /// Ranks that share the gateway: each reads its rows at the same time.
+    ranks: f64,
+    /// Row groups that were read at a split of a plan, over all epochs.
+    planned_groups: AtomicU64,
     replanner: Mutex<Replanner>,
+}
+
+/// What a reader of rows runs on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReaderSize {
+    /// Threads that run steps on this host.
+    pub(super) threads: usize,
+    /// Ranks that read the data set together.
+    pub(super) ranks: usize,
 }
 
 /// What it cost to read rows.
@@ -53,8 +71,7 @@ pub(super) enum ReadCost {
 }
 
 impl RowPlanner {
-    /// A planner without observations, of the splits that satisfy `is_possible`. `smallest` is the one with the fewest bytes, and
-    /// `threads` the number of threads that run steps on this host.
+    /// A planner without observations, of the splits that satisfy `is_possible`. `smallest` is the one with the fewest bytes.
     ///
     /// `None` if the bytes of stored columns are unknown, or if this host would have to download a model.
     pub(super) fn new(
@@ -62,8 +79,9 @@ impl RowPlanner {
         is_possible: impl Fn(usize) -> bool,
         smallest: usize,
         bytes: &SplitBytes,
-        threads: usize,
+        size: ReaderSize,
     ) -> Option<Self> {
+        let ReaderSize { threads, ranks } = size;
         let pipeline = &splits.first()?.pipeline;
         if models_of(pipeline.steps()).iter().any(|model| !model.is_local()) {
             return None;
@@ -87,6 +105,8 @@ impl RowPlanner {
             smallest: splits_of_stages.iter().position(|split| *split == smallest)?,
             splits: splits_of_stages,
             cpus: cpus::name(threads),
+            ranks: float(ranks.max(1) as u64),
+            planned_groups: AtomicU64::new(0),
             replanner: Mutex::new(Replanner::new(&steps, &classes, float(threads as u64))),
         })
     }
@@ -95,7 +115,11 @@ impl RowPlanner {
     pub(super) fn split(&self, number: usize) -> usize {
         let replanner = self.replanner.lock();
         let stage = match replanner.decision() {
-            Some(decision) => planned_stage(decision, number, self.smallest),
+            // Counted over all epochs, since one may have too few row groups for a trial.
+            Some(decision) => {
+                let number = self.planned_groups.fetch_add(1, Relaxed);
+                planned_stage(decision, number, self.smallest)
+            }
             None if number < EXPLORED_GROUPS && number % EXPLORATION_PERIOD == 1 => 0,
             None => self.smallest,
         };
@@ -139,7 +163,7 @@ impl RowPlanner {
                 }
                 let gateway = GatewayCpus::from_headers(headers);
                 if let Some(cores) = gateway.cores {
-                    replanner.set_gateway_cores(cores);
+                    replanner.set_gateway_cores(cores / self.ranks);
                 }
                 replanner.set_shared(gateway.fingerprint.is_some() && gateway.fingerprint == self.cpus);
             }
@@ -197,15 +221,18 @@ fn main_stage(decision: &Decision, smallest: usize) -> usize {
 }
 
 /// The stage of a row group by the shares of a plan. Some row groups try plain reading, or the fewest bytes, so that costs that have
-/// changed are noticed.
-fn planned_stage(decision: &Decision, number: usize, smallest: usize) -> usize {
+/// changed are noticed: as many as the plan has time for, and at least a few.
+fn planned_stage(decision: &Decision, number: u64, smallest: usize) -> usize {
     let main = main_stage(decision, smallest);
     let trial = if main == 0 { smallest } else { 0 };
-    let is_trial = number % TRIAL_PERIOD == TRIAL_PERIOD - 1;
-    if is_trial && decision.trial_share(&decision.plan, trial) * float(TRIAL_PERIOD as u64) >= 1.0 {
+    let share = decision.trial_share(&decision.plan, trial);
+    let share = share.clamp(MIN_TRIAL_SHARE, 1.0 / float(TRIAL_PERIOD));
+    // The row groups at which the number of trials so far goes up.
+    let trials = |groups: u64| (float(groups) * share).floor();
+    if trials(number + 1) > trials(number) {
         return trial;
     }
-    let place = (float(number as u64) * GOLDEN_RATIO).fract();
+    let place = (float(number) * GOLDEN_RATIO).fract();
     let mut sum = 0.0;
     for (stage, share) in shares(decision) {
         sum += share;

@@ -11,11 +11,15 @@ use super::*;
 const PIPELINE: &str = "select(columns=[image]) | each(image: decode | resize(16, 16) | to_float)";
 /// Rows of each row group.
 const ROWS: i64 = 4;
-const THREADS: usize = 8;
+const SIZE: ReaderSize = ReaderSize { threads: 8, ranks: 1 };
 /// The split after `resize`, whose rows have the fewest bytes.
 const PIXELS: usize = 3;
 
 fn planner(can_cut: bool) -> RowPlanner {
+    planner_of(can_cut, SIZE)
+}
+
+fn planner_of(can_cut: bool, size: ReaderSize) -> RowPlanner {
     let splits = RowSplit::all(&Pipeline::parse(PIPELINE).unwrap());
     let bytes = SplitBytes {
         read_row_bytes: 20_000,
@@ -23,7 +27,7 @@ fn planner(can_cut: bool) -> RowPlanner {
     };
     let smallest = if can_cut { PIXELS } else { 4 };
     let is_possible = |split: usize| can_cut || !splits[split].is_inside_each();
-    RowPlanner::new(&splits, is_possible, smallest, &bytes, THREADS).unwrap()
+    RowPlanner::new(&splits, is_possible, smallest, &bytes, size).unwrap()
 }
 
 fn rows() -> Table {
@@ -119,6 +123,50 @@ fn a_plan_follows_a_link_that_becomes_slow() {
         read_plainly(&planner, 1e5);
     }
     assert_eq!(planner.main_split(), PIXELS);
+}
+
+/// The link was slow when it was measured first. The plan leaves plain reading so little time that few row groups try it.
+#[test]
+fn a_plan_follows_a_link_that_becomes_fast() {
+    let planner = planner(true);
+    for _ in 0..8 {
+        read_plainly(&planner, 1e4);
+        read_at(&planner, PIXELS, 1);
+    }
+    assert_eq!(planner.main_split(), PIXELS);
+    for _ in 0..500 {
+        // Each epoch has fewer row groups than the period of trials.
+        for number in 0..4 {
+            match planner.split(number) {
+                0 => read_plainly(&planner, 1e9),
+                split => read_at(&planner, split, 1),
+            }
+        }
+    }
+    assert_eq!(planner.main_split(), 0);
+}
+
+/// Sixteen ranks have half of a core each, of the eight that a gateway states.
+#[test]
+fn ranks_share_the_gateway() {
+    let alone = planner(true);
+    let size = ReaderSize { ranks: 16, ..SIZE };
+    let together = planner_of(true, size);
+    for planner in [&alone, &together] {
+        for _ in 0..8 {
+            read_plainly(planner, 1e6);
+            read_at(planner, PIXELS, 8);
+        }
+    }
+    let plain = |planner: &RowPlanner| {
+        let chosen = splits(planner, 90).into_iter();
+        chosen.filter(|split| *split == 0).count()
+    };
+    let (alone, together) = (plain(&alone), plain(&together));
+    assert!(
+        alone < 10 && together > 30,
+        "{alone} alone, {together} of 16 ranks"
+    );
 }
 
 /// Steps that run as one count as one, also if several of them are in a step that cannot be cut.

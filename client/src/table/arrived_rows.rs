@@ -1,0 +1,141 @@
+//! The rows of a row group that have arrived.
+
+use std::ops::Range;
+
+use arrow_array::{RecordBatch, cast::AsArray as _};
+use arrow_schema::SchemaRef;
+use arrow_select::interleave::interleave_record_batch;
+use pushdown::Table;
+
+use super::RowId;
+use crate::error::{Error, Result};
+
+/// Rows of a chunk if this host runs steps on them: enough to keep all threads busy, and few enough that their values are small
+/// beside the prefetch budget.
+pub(super) const COMPUTED_ROWS: usize = 16;
+/// Rows of a chunk that is only taken from the rows that arrived.
+const TAKEN_ROWS: usize = 8192;
+
+/// The rows of a row group on arrival, before the steps that this host runs.
+#[derive(Debug)]
+pub(super) struct ArrivedRows {
+    /// Index of the object.
+    pub(super) object: usize,
+    /// The split at which they arrived.
+    pub(super) split: usize,
+    pub(super) table: Table,
+    /// The rows that are read, numbered in the table, in the order of the epoch.
+    pub(super) taken: Vec<u32>,
+    pub(super) ids: Vec<RowId>,
+}
+
+impl ArrivedRows {
+    /// Bytes of all rows.
+    pub(super) fn bytes(&self) -> u64 {
+        self.table.bytes()
+    }
+
+    /// Whether a value of a column that `each` has computed failed with an error that begins so.
+    pub(super) fn has_error(&self, column: &str, begin: &str) -> bool {
+        let name = format!("{column}_error");
+        self.table.batches().iter().any(|batch| {
+            let errors = batch
+                .column_by_name(&name)
+                .and_then(|errors| errors.as_string_opt::<i32>());
+            errors.is_some_and(|errors| errors.iter().flatten().any(|error| error.starts_with(begin)))
+        })
+    }
+
+    /// Ranges of the rows that are computed together. `has_steps`: whether this host runs steps on them.
+    pub(super) fn chunks(&self, has_steps: bool) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (rows, size) = (
+            self.taken.len(),
+            if has_steps { COMPUTED_ROWS } else { TAKEN_ROWS },
+        );
+        (0..rows)
+            .step_by(size)
+            .map(move |start| start..rows.min(start + size))
+    }
+
+    /// The sources of the rows in a range.
+    pub(super) fn ids(&self, range: Range<usize>) -> &[RowId] {
+        self.ids.get(range).unwrap_or_default()
+    }
+
+    /// The rows in a range, in the order of the epoch.
+    pub(super) fn take(&self, range: Range<usize>) -> Result<Table> {
+        let internal = || Error::internal("cannot take rows");
+        let batches: Vec<&RecordBatch> = self.table.batches().iter().collect();
+        // The number of the first row of each batch.
+        let starts: Vec<usize> = batches
+            .iter()
+            .scan(0, |start, batch| {
+                let first = *start;
+                *start += batch.num_rows();
+                Some(first)
+            })
+            .collect();
+        let place = |row: &u32| {
+            let row = *row as usize;
+            let batch = starts.partition_point(|start| *start <= row).checked_sub(1)?;
+            (row - starts[batch] < batches[batch].num_rows()).then(|| (batch, row - starts[batch]))
+        };
+        let taken = self.taken.get(range).filter(|_| !batches.is_empty());
+        let places = taken.and_then(|taken| taken.iter().map(place).collect::<Option<Vec<_>>>());
+        let rows = interleave_record_batch(&batches, &places.ok_or_else(internal)?);
+        let rows = rows.map_err(|error| internal().with_source(error))?;
+        Ok(Table::new(SchemaRef::clone(self.table.schema()), vec![rows])?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, types::Int64Type};
+
+    use super::*;
+
+    fn batch(rows: Range<i64>) -> RecordBatch {
+        let column: ArrayRef = Arc::new(Int64Array::from_iter_values(rows));
+        RecordBatch::try_from_iter([("n", column)]).unwrap()
+    }
+
+    #[test]
+    fn rows_are_taken_from_any_batches_in_the_order_of_the_epoch() {
+        let batches = vec![batch(0..3), batch(3..3), batch(3..4), batch(4..9)];
+        let taken = vec![8, 0, 3, 2, 4, 7];
+        let rows = ArrivedRows {
+            object: 0,
+            split: 0,
+            table: Table::new(batches[0].schema(), batches).unwrap(),
+            ids: taken
+                .iter()
+                .map(|row| RowId {
+                    object: 0,
+                    row: u64::from(*row),
+                })
+                .collect(),
+            taken,
+        };
+        let numbers = |range: Range<usize>| {
+            let table = rows.take(range.clone()).unwrap();
+            let numbers = table.batches()[0]
+                .column(0)
+                .as_primitive::<Int64Type>()
+                .values()
+                .to_vec();
+            let ids: Vec<_> = rows
+                .ids(range)
+                .iter()
+                .map(|id| i64::try_from(id.row).unwrap())
+                .collect();
+            assert_eq!(numbers, ids);
+            numbers
+        };
+        assert_eq!(numbers(0..6), [8, 0, 3, 2, 4, 7]);
+        assert_eq!(numbers(2..4), [3, 2]);
+        assert!(rows.take(5..7).is_err());
+        assert_eq!(rows.chunks(true).count(), 1);
+    }
+}

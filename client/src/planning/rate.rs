@@ -35,6 +35,15 @@ impl ReadRate {
         rate.1.add(measured)
     }
 
+    /// The measurements since the last call, including ranges in flight.
+    #[cfg(feature = "tables")]
+    pub(crate) fn take_samples(&self, traffic: &Traffic) -> RateSamples {
+        let mut rate = self.0.lock();
+        let measured = rate.0.measure(Instant::now(), traffic.received_bytes());
+        rate.1.add(measured);
+        std::mem::take(&mut rate.1)
+    }
+
     /// Registers a range read.
     pub(crate) fn begin_read<'a>(&'a self, traffic: &'a Traffic) -> PendingRange<'a> {
         self.0
@@ -88,19 +97,40 @@ mod tests {
 
     use super::*;
 
+    /// Reads ranges of 1 MiB, one after the other, each in a number of milliseconds.
+    async fn read_ranges(rate: &ReadRate, traffic: &Traffic, milliseconds: &[u64]) {
+        for milliseconds in milliseconds {
+            let mut range = rate.begin_read(traffic);
+            range.on_headers(Some(1 << 20));
+            advance(Duration::from_millis(*milliseconds)).await;
+            traffic.received_bytes.fetch_add(1 << 20, Relaxed);
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_fastest_measurement_counts() {
         let (rate, traffic) = (ReadRate::default(), Traffic::default());
-        for milliseconds in [40, 20, 80] {
-            let mut range = rate.begin_read(&traffic);
-            range.on_headers(Some(1 << 20));
-            advance(Duration::from_millis(milliseconds)).await;
-            traffic.received_bytes.fetch_add(1 << 20, Relaxed);
-        }
+        read_ranges(&rate, &traffic, &[40, 20, 80]).await;
         let samples = rate.samples(&traffic);
         assert_eq!(samples.count, 3);
         assert!(
             (samples.max_bytes_per_second - 1_048_576.0 / 0.020).abs() < 1.0,
+            "{samples:?}"
+        );
+    }
+
+    /// A link that became slow is measured as slow, however fast it was.
+    #[cfg(feature = "tables")]
+    #[tokio::test(start_paused = true)]
+    async fn measurements_are_taken_once() {
+        let (rate, traffic) = (ReadRate::default(), Traffic::default());
+        read_ranges(&rate, &traffic, &[20, 40]).await;
+        assert_eq!(rate.take_samples(&traffic).count, 2);
+        assert_eq!(rate.take_samples(&traffic), RateSamples::default());
+        read_ranges(&rate, &traffic, &[80]).await;
+        let samples = rate.take_samples(&traffic);
+        assert!(
+            (samples.max_bytes_per_second - 1_048_576.0 / 0.080).abs() < 1.0,
             "{samples:?}"
         );
     }

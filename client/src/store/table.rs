@@ -82,6 +82,12 @@ impl StoredTable {
         self.0.read_rate()
     }
 
+    /// As [`read_rate`](Self::read_rate), measured since the last call.
+    #[cfg(feature = "tables")]
+    pub(crate) fn take_read_rate(&self) -> RateSamples {
+        self.0.take_read_rate()
+    }
+
     /// Bytes received so far, over all requests to the store.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.0.received_bytes()

@@ -75,6 +75,12 @@ impl VersionedObject {
         self.rate.samples(self.store.traffic())
     }
 
+    /// As [`read_rate`](Self::read_rate), measured since the last call.
+    #[cfg(feature = "tables")]
+    pub(super) fn take_read_rate(&self) -> RateSamples {
+        self.rate.take_samples(self.store.traffic())
+    }
+
     /// Bytes received from the endpoint, including those of this object.
     pub(super) fn received_bytes(&self) -> u64 {
         self.store.traffic().received_bytes()

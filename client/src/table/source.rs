@@ -111,7 +111,8 @@ impl TableSource {
         check_steps(steps, host, &gateway).map_err(|disagreement| Error::protocol(disagreement.reason))
     }
 
-    /// Runs the first step of a pipeline on this host, over the ranges of the object that it needs.
+    /// Runs the first step of a pipeline on this host, over the ranges of the object that it needs. The rate of the object counts once
+    /// if several reads of it are in flight.
     #[expect(
         clippy::disallowed_methods,
         reason = "a scan alternates between computing and waiting, so it needs a thread and a runtime"
@@ -126,7 +127,7 @@ impl TableSource {
                 let pushed = batch.and_then(|batch| rows.push(batch));
                 pushed.map_err(|error| table.map_error(error))?;
             }
-            Ok::<_, Error>((rows.build(), table.read_rate()))
+            Ok::<_, Error>((rows.build(), table.take_read_rate()))
         };
         let scanning = move || {
             let cpu = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();

@@ -54,7 +54,11 @@ impl CellBudget {
     /// # Errors
     /// As [`Memory::acquire`].
     pub async fn acquire(&self, tenant: &Tenant, bytes: u64) -> Result<(Permit, Arc<SharedMemory>)> {
-        if self.shared.lock().strong_count() > 0 {
+        let scan_bytes = bytes.div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES);
+        let both = scan_bytes.saturating_add(self.shared_bytes());
+        // A scan that leaves no room for values is refused, whether other scans run or not.
+        let can_fit = both <= self.memory.max_bytes(tenant);
+        if can_fit && self.shared.lock().strong_count() > 0 {
             let permit = self.memory.acquire(tenant, bytes).await?;
             let shared = self.shared.lock().upgrade();
             if let Some(shared) = shared {
@@ -62,10 +66,8 @@ impl CellBudget {
             }
             // The other scans ended meanwhile. A request that has memory must not wait for more.
         }
-        let bytes = bytes.div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES);
-        let both = bytes.saturating_add(self.shared_bytes());
         let permit = self.memory.acquire(tenant, both).await?;
-        Ok(self.settle(permit, bytes))
+        Ok(self.settle(permit, scan_bytes))
     }
 
     const fn shared_bytes(&self) -> u64 {
@@ -132,6 +134,7 @@ mod tests {
     use super::*;
     use crate::{
         compute::{Ledger, ScanWaker},
+        error::ErrorKind,
         telemetry::Metrics,
     };
 
@@ -192,6 +195,15 @@ mod tests {
         assert_eq!(reserved_bytes(&metrics), (1 << 20) + (100 << 10));
         drop(waited);
         assert_eq!(reserved_bytes(&metrics), 0);
+    }
+
+    /// It would wait for other scans to end, and then be too large.
+    #[tokio::test(start_paused = true)]
+    async fn a_scan_that_leaves_no_room_for_values_is_refused_at_once() {
+        let (budget, _) = budget();
+        let _running = acquire(&budget).await;
+        let refused = budget.acquire(&Tenant::default(), (2 << 20) + 1).await;
+        assert_eq!(refused.err().unwrap().kind(), ErrorKind::EntityTooLarge);
     }
 
     #[tokio::test]

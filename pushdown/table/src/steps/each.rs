@@ -25,7 +25,8 @@ use pushdown_wire::TensorColumn;
 
 /// Rows of an output batch if the values have no fixed shape.
 const VARIABLE_ROWS: usize = 64;
-/// Cells that are computed at a time if some of their steps run in micro-batches.
+/// Cells that are computed at a time if some of their steps run in micro-batches and all values have one size. Values of any size are
+/// computed one by one, so that a record batch ends as soon as it is large enough.
 const BATCHED_CELLS: usize = 16;
 
 /// `each`. If a value fails, the row has a null value and the error text in the next column.
@@ -212,6 +213,7 @@ impl RowwiseStep for Each {
             fields.insert(input.index + 1, Arc::new(errors));
         }
         let max_rows = tensors.value_bytes().map(|bytes| EACH_BYTES / bytes.max(1));
+        let has_fixed_size = max_rows.is_some();
         let cells = scope.cells.filter(|_| self.steps.start == 0);
         let runner = CellRunner {
             column: self.column.clone(),
@@ -223,7 +225,7 @@ impl RowwiseStep for Each {
             limits: *scope.limits,
             host: scope.cells.cloned(),
         };
-        let has_batches = runner.batched_steps(self.steps.clone()).is_some();
+        let has_batches = has_fixed_size && runner.batched_steps(self.steps.clone()).is_some();
         Ok(Box::new(EachTransform {
             schema: Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
             input,

@@ -150,6 +150,17 @@ fn values_wait_for_steps_together_and_keep_their_order() {
     assert!(recorded.iter().any(|(_, steps)| *steps == (3..4)), "{recorded:?}");
 }
 
+/// Sixteen values at a time would exceed the bytes of a record batch by far if they turn out to be large.
+#[test]
+fn values_of_any_size_are_computed_one_by_one() {
+    let object = many_photos();
+    let text = "select | each(image: decode | to_float)";
+    let expected = scan_rows(text, &object, &Context::new(b"photos.parquet")).unwrap();
+    let host = Host::new(u64::MAX, ErrorKind::TooLarge);
+    assert_eq!(scan_rows(text, &object, &with_host(&host)).unwrap(), expected);
+    assert_eq!(host.in_use.most_values.load(SeqCst), 1);
+}
+
 /// A value that takes more memory than any may take fails alone. No memory at the moment ends the scan.
 #[test]
 fn values_without_memory_fail() {

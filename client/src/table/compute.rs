@@ -93,13 +93,15 @@ impl RowReader {
         let (object, number) = (held.rows.object, held.number);
         let reader = Arc::clone(&self);
         let ids = held.rows.ids(range.clone()).to_vec();
-        let work = move || reader.run_steps(&held.rows, range, epoch);
-        let table = self.source.cpu.run_for(number, work).await??;
-        if table.schema().fields() != self.schema.fields() {
-            return Err(self.source.replaced(object, "found other columns"));
-        }
-        let rows = concat_batches(table.schema(), table.batches());
-        let rows = rows.map_err(|error| Error::internal("cannot concatenate rows").with_source(error))?;
+        let work = move || {
+            let table = reader.run_steps(&held.rows, range, epoch)?;
+            if table.schema().fields() != reader.schema.fields() {
+                return Err(reader.source.replaced(object, "found other columns"));
+            }
+            let rows = concat_batches(table.schema(), table.batches());
+            rows.map_err(|error| Error::internal("cannot concatenate rows").with_source(error))
+        };
+        let rows = self.source.cpu.run_for(number, work).await??;
         Ok(RowBlock { rows, ids })
     }
 

@@ -67,6 +67,7 @@ def _matching(url: str, store: StoreSpec, credentials: Credentials | None) -> Ob
 def _pattern(key: str) -> re.Pattern[str]:
     """A pattern as a regular expression. A key without one is that of an object, or a prefix."""
     if not re.search(r"[*?]", key):
-        return re.compile(re.escape(key) + ("" if key.endswith(_SUFFIX) else rf".*{re.escape(_SUFFIX)}"))
+        rest = "" if key.endswith(_SUFFIX) else rf".*{re.escape(_SUFFIX)}"
+        return re.compile(re.escape(key) + rest, re.DOTALL)
     wild = {"*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(wild.get(char, re.escape(char)) for char in key))

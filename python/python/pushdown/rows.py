@@ -113,7 +113,7 @@ class RowReader(RowReaderBase):
         )
         self._on_error, self._max_errors = on_error, max_errors
         ErrorPolicy(on_error, max_errors, 0)
-        self._parquet, self._label = parquet, labels
+        self._column, self._label = parquet.column, labels
         objects = list_files(parquet.files, spec.store, credentials)
         super().__init__(objects, outer, spec, credentials, rank, world)
         self._functions = inner.functions
@@ -122,7 +122,7 @@ class RowReader(RowReaderBase):
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
         spec = self._spec
         pool = partial(FunctionPool.make, self._functions, spec.threads, self._rank().local_ranks)
-        return RowIterator(self._iterate(pool), self._parquet.column, self._label, self._policy)
+        return RowIterator(self._iterate(pool), self._column, self._label, self._policy)
 
     @property
     def samples(self) -> int:
@@ -136,8 +136,8 @@ class RowReader(RowReaderBase):
 
     @property
     def plan(self) -> str | None:
-        """The plan of the current or last iteration, as text. `None` before the first plan, and without one."""
-        return None if self._last is None else self._last.report[1]
+        """`None`: plans of rows have no text."""
+        return None
 
     def take(self, indices: Sequence[int]) -> Batch:
         """Rows cannot be taken by index: raises `ConfigError`."""
@@ -146,7 +146,7 @@ class RowReader(RowReaderBase):
         )
 
     def __repr__(self) -> str:
-        files, column = len(self.objects), self._parquet.column
+        files, column = len(self.objects), self._column
         return f"RowReader({files:,} objects of s3://{self.objects.bucket}/{self._data_set.prefix}, column {column!r}, {self.pipeline!r})"
 
     def _policy(self, samples: int) -> ErrorPolicy:

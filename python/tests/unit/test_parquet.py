@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from array import array
 
 import pytest
@@ -18,7 +19,7 @@ from pushdown.rows import _ColumnLabels, _over_rows
     [
         ("data/train-*.parquet", ["data/train-0.parquet", "data/train-.parquet"], ["data/train-a/b.parquet", "data/test-0.parquet"]),
         ("data/?.parquet", ["data/1.parquet"], ["data/12.parquet", "data/1xparquet", "data/x/1.parquet"]),
-        ("data/", ["data/a.parquet", "data/b/c.parquet"], ["data/readme.md", "other/a.parquet"]),
+        ("data/", ["data/a.parquet", "data/b/c.parquet", "data/two\nlines.parquet"], ["data/readme.md", "other/a.parquet"]),
         ("data/a+b.parquet", ["data/a+b.parquet"], ["data/aab.parquet", "data/a+b.parquet.bak"]),
         ("", ["a.parquet"], ["a.csv"]),
     ],
@@ -49,6 +50,11 @@ def test_labels_follow_the_rows_that_are_left() -> None:
     whole = _ColumnLabels(indices, Tensor("i64", [3], array("q", [7, 0, 2]))).batch([9, 70], ["k", "k"])
     assert list(memoryview(whole)) == [2, 7]
     assert _ColumnLabels(indices, ["cat", "dog", None]).batch([5, 9], ["k", "k"]) == ["dog", None]
+
+
+def test_a_reader_of_many_files_pickles_small() -> None:
+    files = [f"s3://photos/data/{n}.parquet" for n in range(1000)]
+    assert len(pickle.dumps(pushdown.RowReader(files, "decode", seed=1))) < 4096
 
 
 def test_arguments_that_do_not_apply_to_rows_are_refused() -> None:

@@ -95,7 +95,8 @@ impl Pipeline {
     }
 
     /// This pipeline with the boundary between two steps at a stage of its rows, and the number of steps before the boundary. The
-    /// results are the same. `None` if rows cannot be handed over at that stage.
+    /// results are the same. `None` if rows cannot be handed over at that stage, or if its text, with the inner pipeline in both parts,
+    /// is longer than that of a pipeline may be.
     pub fn cut_rows(&self, stage: RowStage) -> Option<(Self, usize)> {
         let RowStage { steps, inner } = stage;
         if inner == 0 {
@@ -106,7 +107,9 @@ impl Pipeline {
         drop(cut.steps.splice(steps..=steps, [first, second]));
         cut.positions.insert(steps, self.positions[steps]);
         cut.kinds = cut.kinds_for(&Kind::object()).ok()?;
-        (cut.len() <= limits::MAX_STEPS).then_some((cut, steps + 1))
+        let has_valid_size =
+            cut.len() <= limits::MAX_STEPS && cut.to_string().len() <= limits::MAX_PIPELINE_BYTES;
+        has_valid_size.then_some((cut, steps + 1))
     }
 
     /// The kind of the values that an `each` computes in a column, the last one if there are several. `None` if there is none.

@@ -80,6 +80,18 @@ fn rows_have_stages_between_steps_and_inside_of_each() {
     assert_eq!((same, steps), (pipeline, 2));
 }
 
+/// Both parts have the column and the pipeline in their text.
+#[test]
+fn a_pipeline_that_would_be_too_long_is_not_cut() {
+    let stage = RowStage { steps: 1, inner: 1 };
+    for (bytes, can_cut) in [(7_000, true), (9_000, false)] {
+        let text = format!("select | each({}: decode | to_float)", "a".repeat(bytes));
+        let cut = pipeline(&text).cut_rows(stage);
+        assert_eq!(cut.is_some(), can_cut, "{bytes}");
+        assert!(cut.is_none_or(|(cut, _)| Pipeline::parse(&cut.to_string()).is_ok()));
+    }
+}
+
 /// Consecutive parts run as one step, in a scan as on a table.
 #[test]
 fn parts_are_written_as_steps_and_joined() {

@@ -13,7 +13,9 @@ use crate::error::{Error, Result};
 /// Rows of a chunk if this host runs steps on them: enough to keep all threads busy, and few enough that their values are small
 /// beside the prefetch budget.
 pub(super) const COMPUTED_ROWS: usize = 16;
-/// Rows of a chunk that is only taken from the rows that arrived.
+/// Bytes of a chunk that is only taken from the rows that arrived: several of them wait for the consumer beside the prefetch budget.
+const TAKEN_BYTES: u64 = 1 << 20;
+/// The most rows of such a chunk.
 const TAKEN_ROWS: usize = 8192;
 
 /// The rows of a row group on arrival, before the steps that this host runs.
@@ -48,10 +50,14 @@ impl ArrivedRows {
 
     /// Ranges of the rows that are computed together. `has_steps`: whether this host runs steps on them.
     pub(super) fn chunks(&self, has_steps: bool) -> impl Iterator<Item = Range<usize>> + use<> {
-        let (rows, size) = (
-            self.taken.len(),
-            if has_steps { COMPUTED_ROWS } else { TAKEN_ROWS },
-        );
+        let rows = self.taken.len();
+        let size = if has_steps {
+            COMPUTED_ROWS
+        } else {
+            let row_bytes = self.bytes() / self.table.rows().max(1);
+            let fitting = usize::try_from(TAKEN_BYTES / row_bytes.max(1)).unwrap_or(usize::MAX);
+            fitting.clamp(COMPUTED_ROWS, TAKEN_ROWS)
+        };
         (0..rows)
             .step_by(size)
             .map(move |start| start..rows.min(start + size))
@@ -92,7 +98,7 @@ impl ArrivedRows {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{ArrayRef, Int64Array, types::Int64Type};
+    use arrow_array::{ArrayRef, BinaryArray, Int64Array, types::Int64Type};
 
     use super::*;
 
@@ -101,23 +107,41 @@ mod tests {
         RecordBatch::try_from_iter([("n", column)]).unwrap()
     }
 
+    fn arrived(batches: Vec<RecordBatch>, taken: Vec<u32>) -> ArrivedRows {
+        let id = |row: &u32| RowId {
+            object: 0,
+            row: u64::from(*row),
+        };
+        ArrivedRows {
+            object: 0,
+            split: 0,
+            table: Table::new(batches[0].schema(), batches).unwrap(),
+            ids: taken.iter().map(id).collect(),
+            taken,
+        }
+    }
+
+    /// Chunks that are done wait for the consumer, and no longer count against the budget.
+    #[test]
+    fn chunks_of_large_rows_have_few_rows() {
+        let chunk_sizes = |value_bytes: usize, has_steps| {
+            let column: ArrayRef =
+                Arc::new(BinaryArray::from_iter_values(vec![vec![7_u8; value_bytes]; 100]));
+            let batch = RecordBatch::try_from_iter([("b", column)]).unwrap();
+            let rows = arrived(vec![batch], (0..100).collect());
+            rows.chunks(has_steps).map(|rows| rows.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(chunk_sizes(10, false), [100]);
+        assert_eq!(chunk_sizes(20_000, false), [52, 48]);
+        assert_eq!(chunk_sizes(100_000, false), chunk_sizes(10, true));
+        assert_eq!(chunk_sizes(10, true).first(), Some(&COMPUTED_ROWS));
+    }
+
     #[test]
     fn rows_are_taken_from_any_batches_in_the_order_of_the_epoch() {
         let batches = vec![batch(0..3), batch(3..3), batch(3..4), batch(4..9)];
         let taken = vec![8, 0, 3, 2, 4, 7];
-        let rows = ArrivedRows {
-            object: 0,
-            split: 0,
-            table: Table::new(batches[0].schema(), batches).unwrap(),
-            ids: taken
-                .iter()
-                .map(|row| RowId {
-                    object: 0,
-                    row: u64::from(*row),
-                })
-                .collect(),
-            taken,
-        };
+        let rows = arrived(batches, taken);
         let numbers = |range: Range<usize>| {
             let table = rows.take(range.clone()).unwrap();
             let numbers = table.batches()[0]

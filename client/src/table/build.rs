@@ -206,7 +206,7 @@ impl TableSource {
         Ok(SchemaRef::clone(scan.schema()))
     }
 
-    /// The split that is not left to this reader, and whether the gateway runs parts of an `each`.
+    /// The split that follows from the settings and the endpoint alone, and whether the gateway runs parts of an `each`.
     async fn fixed_split(&self, settings: &TableSettings, splits: &[RowSplit]) -> (Option<usize>, bool) {
         let fixed = match settings.mode {
             Mode::Plain => Some(0),

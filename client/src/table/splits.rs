@@ -42,7 +42,7 @@ impl RowSplit {
         self.steps.max(1)
     }
 
-    /// The index of the split that a reader was told to use, whose stage is part of the pipeline. `None` if the reader may choose.
+    /// The index of a configured split, whose stage is part of the pipeline. `None` if the reader may choose.
     pub(super) fn fixed(splits: &[Self], split: Split) -> Option<usize> {
         let stage = match split {
             Split::Smallest => return None,

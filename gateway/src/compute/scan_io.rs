@@ -1,4 +1,4 @@
-//! What a scan waits for: it runs on the I/O threads, and wakes the scan at its end.
+//! Futures that a scan waits for: they run on the I/O threads, and wake the scan when they end.
 
 use futures::{FutureExt as _, future::BoxFuture};
 use tokio::{runtime::Handle, sync::oneshot};
@@ -6,7 +6,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::ScanWaker;
 
-/// Runs what one scan waits for. Clones share the threads.
+/// Runs the futures that one scan waits for. Clones share the threads.
 #[derive(Debug, Clone)]
 pub struct ScanIo {
     io: Handle,

@@ -1,4 +1,4 @@
-//! The interfaces of what runs a pipeline inside a step over single cells of a column: cached values, memory, micro-batches, and times.
+//! The interfaces of a process to steps that run a pipeline over single cells: cached values, memory, micro-batches, and times.
 
 use std::{fmt, ops::Range, time::Duration};
 
@@ -49,7 +49,7 @@ pub trait CellHost: fmt::Debug + Send + Sync {
         ready(Err(Error::internal("no step runs on several values at a time"))).boxed()
     }
 
-    /// The time since any fixed instant. `None` if nobody wants to know how long steps take.
+    /// The time since any fixed instant. `None` if times of steps are not recorded.
     fn now(&self) -> Option<Duration> {
         None
     }
@@ -72,7 +72,7 @@ pub trait CellValues: Send {
 
 /// Cached values of one cell.
 pub trait CachedCell: Send {
-    /// The cached value with the most steps, or the one that somebody else computes at this moment.
+    /// The cached value with the most steps, or the one that another scan is computing.
     fn get(&self) -> BoxFuture<'static, Option<CellValue>>;
 
     /// Whether the value at the last deterministic stage is worth cutting the steps there.

@@ -152,7 +152,7 @@ impl Cell {
         }
     }
 
-    /// Goes on. Returns whether steps ran, which takes time.
+    /// Advances the computation. Returns whether steps ran, which takes time.
     ///
     /// # Errors
     /// If the scan cannot go on. An error of the cell is its output.

@@ -40,7 +40,7 @@ impl Lookup {
         }
     }
 
-    /// What there is to start from.
+    /// The value to start from: a cached one, or the bytes of the cell.
     pub(super) fn poll(&mut self, task: &mut Task<'_>) -> Poll<CellStart> {
         let found = ready!(self.value.poll_unpin(task));
         let cached = self.cell.take().map(|cell| (self.stage, cell));

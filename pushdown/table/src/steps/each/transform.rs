@@ -65,7 +65,7 @@ impl EachTransform {
         })
     }
 
-    /// Goes on with the cells that have begun. Returns whether steps of one of them ran.
+    /// Advances the cells that have begun. Returns whether steps of one of them ran.
     fn poll_cells(&mut self, task: &mut Task<'_>) -> Result<bool> {
         let mut has_run = false;
         for cell in &mut self.active {

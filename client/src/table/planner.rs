@@ -220,8 +220,8 @@ fn main_stage(decision: &Decision, smallest: usize) -> usize {
     main.map_or(smallest, |(stage, _)| stage)
 }
 
-/// The stage of a row group by the shares of a plan. Some row groups try plain reading, or the fewest bytes, so that costs that have
-/// changed are noticed: as many as the plan has time for, and at least a few.
+/// The stage of a row group by the shares of a plan. Some row groups try plain reading, or the fewest bytes, so that changed costs
+/// are noticed: as many as the plan has time for, and at least a few.
 fn planned_stage(decision: &Decision, number: u64, smallest: usize) -> usize {
     let main = main_stage(decision, smallest);
     let trial = if main == 0 { smallest } else { 0 };

@@ -111,8 +111,8 @@ impl TableSource {
         check_steps(steps, host, &gateway).map_err(|disagreement| Error::protocol(disagreement.reason))
     }
 
-    /// Runs the first step of a pipeline on this host, over the ranges of the object that it needs. The rate of the object counts once
-    /// if several reads of it are in flight.
+    /// Runs the first step of a pipeline on this host, over the ranges of the object that it needs. If several reads of an object
+    /// are in flight, only one of them has the rate that was measured.
     #[expect(
         clippy::disallowed_methods,
         reason = "a scan alternates between computing and waiting, so it needs a thread and a runtime"

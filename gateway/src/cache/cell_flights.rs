@@ -1,7 +1,7 @@
 //! Single flight for the values of cells.
 //!
-//! A flight begins after its value has memory. From then on it waits only for micro-batches, which do not depend on other flights. So
-//! waiting for a flight cannot end in a deadlock.
+//! A flight begins after its value has memory. From then on it waits only for micro-batches, which do not depend on other
+//! flights. So waiting for a flight cannot end in a deadlock.
 
 use std::{
     collections::{HashMap, hash_map::Entry},

@@ -1,8 +1,8 @@
 //! Memory for values that `each` computes from cells of tables.
 //!
-//! The memory of a value is known only after its scan has reserved its own, and a request that has memory must not wait for more
-//! (deadlock). So all scans with `each` share a part of the budget, which the first of them reserves together with its own memory. A
-//! value with memory waits only for micro-batches, which reserve none.
+//! The memory of a value is known only after its scan has reserved its own, and a request that has memory must not wait for
+//! more (deadlock). So all scans with `each` share a part of the budget, which the first of them reserves together with its own
+//! memory. A value with memory waits only for micro-batches, which reserve none.
 
 use std::sync::{Arc, Weak};
 

@@ -2,6 +2,7 @@
 
 mod accept;
 mod extension;
+mod member;
 mod output;
 mod rows;
 mod tables;
@@ -16,7 +17,7 @@ use pushdown::{
     BytesKind, Context, Kind, Limits, Pipeline, Sample,
     wire::{self, Form, Split},
 };
-use pushdown_client::ValueRequest;
+use pushdown_client::{ValueRequest, draw_id};
 
 use crate::{
     Exit,
@@ -26,6 +27,7 @@ use crate::{
 };
 use accept::Accept;
 use extension::{OutputFile, OutputForm};
+use member::MemberOptions;
 
 /// Get the value that a pipeline computes from one object, or from all tables under a prefix
 #[derive(Debug, Args)]
@@ -36,6 +38,8 @@ pub(crate) struct Get {
     /// Pipeline; see `pushdown steps`
     #[arg(long, short)]
     pipeline: String,
+    #[command(flatten)]
+    member: MemberOptions,
     /// Where to stop: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Full)]
     split: Split,
@@ -67,6 +71,7 @@ impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         if pipeline.is_scan(&(0..pipeline.len())) {
+            self.member.check_table()?;
             self.rows(&pipeline).await?;
             return Ok(Exit::Success);
         }
@@ -120,9 +125,9 @@ impl Get {
             .await
             .map_err(|error| self.wrap_error(error))?;
         let request = self.request(pipeline, accept.as_deref());
-        let Location { bucket, key } = &self.object;
+        let sample = self.sample(&store).await?;
         let value = store
-            .get_value(bucket, key, &request, &Limits::default())
+            .get_sample_value(sample.bucket(), sample.object(0), &request, &Limits::default())
             .await
             .map_err(|error| self.wrap_error(error))?;
         let dtype = value
@@ -201,12 +206,13 @@ impl Get {
             .await
             .map_err(|error| self.wrap_error(error))?;
         let limits = Limits::default();
-        let Location { bucket, key } = &self.object;
-        let object = store
-            .get(bucket, key, &limits)
+        let sample = self.sample(&store).await?;
+        let object = sample.object(0);
+        let stored = store
+            .get_sample(sample.bucket(), object, &limits)
             .await
             .map_err(|error| self.wrap_error(error))?;
-        let known = match Kind::of_object(Some(object.len() as u64), &object) {
+        let known = match Kind::of_object(Some(stored.len() as u64), &stored) {
             Kind::Bytes(known) => known,
             _ => BytesKind::default(),
         };
@@ -215,14 +221,15 @@ impl Get {
             Some(accept) => accept,
             None => self.form(pipeline, stage)?,
         };
+        let id = draw_id(object);
         let context = Context {
             seed: self.randomness.seed,
             epoch: Some(self.randomness.epoch),
             limits,
-            ..Context::new(key.as_bytes())
+            ..Context::new(&id)
         };
         // A download of weights may block.
-        let sample = tokio::task::block_in_place(|| pipeline.run(0..stage, Sample::Bytes(object), &context))
+        let sample = tokio::task::block_in_place(|| pipeline.run(0..stage, Sample::Bytes(stored), &context))
             .map_err(|error| anyhow::anyhow!("{}: {}: {error}", self.object, error.kind().code()))?;
         let kind = Kind::from(&sample);
         let form = Form::negotiate(accept.map(Accept::content_type), &kind)

@@ -40,9 +40,9 @@ impl Store {
     ) -> PyResult<Bound<'py, PyBytes>> {
         let place = Place::new(bucket, key, member, index);
         let bytes = self.0.read_concurrently(py, |store| async move {
-            let sample = place.sample(&store).await?;
+            let found = place.find(&store).await?;
             store
-                .get_sample(bucket, sample.object(0), &Limits::default())
+                .get_sample(bucket, found.object(0), &Limits::default())
                 .await
         })?;
         Ok(PyBytes::new(py, &bytes))
@@ -147,8 +147,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The sample, as a list of its own.
-    async fn sample(self, store: &Endpoint) -> pushdown_client::Result<pushdown_client::Objects> {
+    /// The sample to read, as a list of one.
+    async fn find(self, store: &Endpoint) -> pushdown_client::Result<pushdown_client::Objects> {
         let Self {
             bucket,
             key,
@@ -180,10 +180,10 @@ impl Request<'_> {
             epoch: Some(self.epoch),
             accept: None,
         };
-        let sample = self.place.sample(store).await?;
-        let object = sample.object(0);
+        let found = self.place.find(store).await?;
+        let object = found.object(0);
         match store
-            .get_sample_value(sample.bucket(), object, &request, &limits)
+            .get_sample_value(found.bucket(), object, &request, &limits)
             .await
         {
             Ok(value) => value.decode(&limits),

@@ -32,8 +32,8 @@ impl MemberOptions {
 }
 
 impl Get {
-    /// The sample, as a list of its own.
-    pub(super) async fn sample(&self, store: &Store) -> anyhow::Result<Objects> {
+    /// The sample to read, as a list of one.
+    pub(super) async fn find_sample(&self, store: &Store) -> anyhow::Result<Objects> {
         let Location { bucket, key } = &self.object;
         let MemberOptions { member, index } = &self.member;
         let Some(name) = member else {

@@ -69,7 +69,7 @@ impl Objects {
         self.0.members.as_ref()?.columns[column].get(index)
     }
 
-    /// The sample that is the member with this name, as a list of its own.
+    /// The member with this name in a shard, as a list of one sample.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) if there is none in this list.

@@ -117,20 +117,6 @@ impl Store {
         })
     }
 
-    /// Checks that the endpoint is a gateway that reads members. Any other one would answer with the whole shard.
-    async fn check_reads_members(&self, about: &str) -> Result<()> {
-        let ask = || async { Ok::<_, Failure>(self.transport().known_features().await?) };
-        let features = self.with_retries(about, ask).await?;
-        if features.is_some_and(|features| features.has(wire::Features::MEMBERS)) {
-            return Ok(());
-        }
-        let text = format!(
-            "{} does not read members of shards: its answers do not list the feature `members`; use plain mode",
-            self.endpoint()
-        );
-        Err(Error::new(ErrorKind::NotAGateway, text))
-    }
-
     /// The same as a stream. The request is retried until the answer begins, but not after that.
     ///
     /// # Errors
@@ -205,6 +191,20 @@ impl Store {
             tracing::warn!("{why}: values may differ from those computed on this host");
         }
         Ok((stage, content_type))
+    }
+
+    /// Checks that the endpoint is a gateway that reads members. Any other one would answer with the whole shard.
+    async fn check_reads_members(&self, about: &str) -> Result<()> {
+        let ask = || async { self.transport().known_features().await.map_err(Failure::from) };
+        let features = self.with_retries(about, ask).await?;
+        if features.is_some_and(|features| features.has(wire::Features::MEMBERS)) {
+            return Ok(());
+        }
+        let text = format!(
+            "{} does not read members of shards: its answers do not list the feature `members`; use plain mode",
+            self.endpoint()
+        );
+        Err(Error::new(ErrorKind::NotAGateway, text))
     }
 
     async fn fetch(

@@ -2,6 +2,8 @@
 
 mod accept;
 mod extension;
+mod local;
+mod member;
 mod output;
 mod rows;
 mod tables;
@@ -13,8 +15,8 @@ use std::{
 
 use clap::Args;
 use pushdown::{
-    BytesKind, Context, Kind, Limits, Pipeline, Sample,
-    wire::{self, Form, Split},
+    BytesKind, Limits, Pipeline,
+    wire::{self, Split},
 };
 use pushdown_client::ValueRequest;
 
@@ -26,6 +28,7 @@ use crate::{
 };
 use accept::Accept;
 use extension::{OutputFile, OutputForm};
+use member::MemberOptions;
 
 /// Get the value that a pipeline computes from one object, or from all tables under a prefix
 #[derive(Debug, Args)]
@@ -36,6 +39,8 @@ pub(crate) struct Get {
     /// Pipeline; see `pushdown steps`
     #[arg(long, short)]
     pipeline: String,
+    #[command(flatten)]
+    member: MemberOptions,
     /// Where to stop: full, smallest or a number of steps
     #[arg(long, default_value_t = Split::Full)]
     split: Split,
@@ -67,6 +72,7 @@ impl Get {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         if pipeline.is_scan(&(0..pipeline.len())) {
+            self.member.check_table()?;
             self.rows(&pipeline).await?;
             return Ok(Exit::Success);
         }
@@ -120,9 +126,9 @@ impl Get {
             .await
             .map_err(|error| self.wrap_error(error))?;
         let request = self.request(pipeline, accept.as_deref());
-        let Location { bucket, key } = &self.object;
+        let found = self.find_sample(&store).await?;
         let value = store
-            .get_value(bucket, key, &request, &Limits::default())
+            .get_sample_value(found.bucket(), found.object(0), &request, &Limits::default())
             .await
             .map_err(|error| self.wrap_error(error))?;
         let dtype = value
@@ -184,50 +190,6 @@ impl Get {
             epoch: Some(self.randomness.epoch),
             accept,
         }
-    }
-
-    async fn run_locally(&self, pipeline: &Pipeline) -> anyhow::Result<Vec<bytes::Bytes>> {
-        // A wrong file name is refused before the object is read, unless the stage depends on the object.
-        let named = if self.split == Split::Smallest {
-            None
-        } else {
-            let stage = self.stage(pipeline, &BytesKind::default())?;
-            Some(self.form(pipeline, stage)?)
-        };
-        let store = self
-            .connection
-            .store()
-            .build()
-            .await
-            .map_err(|error| self.wrap_error(error))?;
-        let limits = Limits::default();
-        let Location { bucket, key } = &self.object;
-        let object = store
-            .get(bucket, key, &limits)
-            .await
-            .map_err(|error| self.wrap_error(error))?;
-        let known = match Kind::of_object(Some(object.len() as u64), &object) {
-            Kind::Bytes(known) => known,
-            _ => BytesKind::default(),
-        };
-        let stage = self.stage(pipeline, &known)?;
-        let accept = match named {
-            Some(accept) => accept,
-            None => self.form(pipeline, stage)?,
-        };
-        let context = Context {
-            seed: self.randomness.seed,
-            epoch: Some(self.randomness.epoch),
-            limits,
-            ..Context::new(key.as_bytes())
-        };
-        // A download of weights may block.
-        let sample = tokio::task::block_in_place(|| pipeline.run(0..stage, Sample::Bytes(object), &context))
-            .map_err(|error| anyhow::anyhow!("{}: {}: {error}", self.object, error.kind().code()))?;
-        let kind = Kind::from(&sample);
-        let form = Form::negotiate(accept.map(Accept::content_type), &kind)
-            .ok_or_else(|| Usage(format!("{kind} cannot be written in the requested form")))?;
-        Ok(wire::encode(sample, form, &kind)?.parts)
     }
 
     /// The stage to stop at, given what is known of the object.

@@ -17,7 +17,7 @@ use crate::{
     connection::Connection,
     errors::{PipelineError, Usage},
     location::{Location, expand},
-    print::Format,
+    print::{Count, Format},
     progress::{self, Listing},
 };
 
@@ -124,9 +124,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} members in {} shards, contents of {}, in {:.2} s",
-            HumanCount(self.members as u64),
-            HumanCount(self.shards as u64),
+            "{} in {}, contents of {}, in {:.2} s",
+            Count(self.members, "member"),
+            Count(self.shards, "shard"),
             HumanBytes(self.bytes),
             self.seconds
         )

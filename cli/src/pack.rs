@@ -8,11 +8,16 @@ mod target;
 use std::{fmt, num::NonZeroUsize};
 
 use clap::Args;
-use indicatif::{HumanBytes, HumanCount, ProgressStyle};
+use indicatif::{HumanBytes, ProgressStyle};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::{Exit, connection::Connection, print::Format, progress};
+use crate::{
+    Exit,
+    connection::Connection,
+    print::{Count, Format},
+    progress,
+};
 use plan::{ShardLimits, ShardPlan};
 use shard::Shard;
 use source::Source;
@@ -94,10 +99,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} samples of {} files in {} shards of {}, in {:.2} s",
-            HumanCount(self.samples as u64),
-            HumanCount(self.files as u64),
-            HumanCount(self.shards as u64),
+            "{} of {} in {} of {}, in {:.2} s",
+            Count(self.samples, "sample"),
+            Count(self.files, "file"),
+            Count(self.shards, "shard"),
             HumanBytes(self.bytes),
             self.seconds
         )

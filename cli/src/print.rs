@@ -1,11 +1,12 @@
 //! Output to stdout: figures as JSON for programs, or as text for people.
 
 use std::{
-    fmt::Display,
+    fmt::{self, Display},
     io::{self, Write as _},
 };
 
 use clap::Args;
+use indicatif::HumanCount;
 use serde::Serialize;
 
 /// The output format of figures.
@@ -36,5 +37,28 @@ impl Format {
     /// Prints a report in either form.
     pub(crate) fn report<R: Serialize + Display>(self, report: &R) -> anyhow::Result<()> {
         self.print(|| report, |out| write!(out, "{report}"))
+    }
+}
+
+/// A count and its noun, such as `1 shard` or `1,000 shards`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
+
+impl Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, noun) = *self;
+        let ending = if count == 1 { "" } else { "s" };
+        write!(f, "{} {noun}{ending}", HumanCount(count as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_is_singular() {
+        let texts = [0, 1, 2, 1000].map(|count| Count(count, "shard").to_string());
+        assert_eq!(texts, ["0 shards", "1 shard", "2 shards", "1,000 shards"]);
     }
 }

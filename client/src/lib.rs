@@ -71,6 +71,7 @@ pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
 pub use retry::RetryPolicy;
+pub use sample_name::draw_id;
 pub use session::{Mode, OnError};
 pub use shard_reader::{ShardMonitor, ShardReader, ShardsRead};
 pub use shards::{ColumnSelection, ShardIndex};

@@ -31,7 +31,7 @@ impl fmt::Display for SampleName<'_> {
 }
 
 /// The id of a sample for random draws, as at a gateway: the key, followed by `\0` and the name of a member.
-pub(crate) fn draw_id(object: Object<'_>) -> Cow<'_, [u8]> {
+pub fn draw_id(object: Object<'_>) -> Cow<'_, [u8]> {
     match object.member {
         Some(member) => Cow::Owned(member_draw_id(object.key, member.name)),
         None => Cow::Borrowed(object.key.as_bytes()),

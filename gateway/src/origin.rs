@@ -3,6 +3,7 @@
 mod attempts;
 mod authorization;
 mod client;
+mod config;
 mod download;
 mod endpoint;
 mod frames;
@@ -23,18 +24,17 @@ mod tls;
 mod unsent_body;
 mod version;
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
 pub use authorization::{Authorization, Confirmation};
+pub use config::Config;
 pub use frames::{MAX_DRAINED_BYTES, drain, next_bytes, read_to_end};
 pub use headers::{derived_headers, strip_request, strip_response};
 pub use identity::{IdentityRefresher, StoreIdentity};
@@ -49,9 +49,7 @@ pub use signer::{Signer, Signing};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::Body;
-use crate::config::Limits;
 use crate::error::{Error, ErrorKind, Result};
-use crate::s3::address::AddressStyle;
 use crate::telemetry::Metrics;
 use attempts::{AttemptResult, Attempts};
 use download::Download;
@@ -60,23 +58,6 @@ use unsent_body::UnsentBody;
 
 /// Timeout of a readiness probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Address of the store, and timeouts.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// Scheme and authority of the store.
-    pub url: Uri,
-    /// How signed requests name their bucket. Default: by virtual hosts for AWS, in the path for other stores.
-    pub style: Option<AddressStyle>,
-    /// The region that the authority may name.
-    pub region: String,
-    /// Certificate authorities to trust instead of the system's.
-    pub ca: Option<PathBuf>,
-    /// Timeouts of requests to the store.
-    pub limits: Limits,
-    /// Whether a request may only be sent with a [`Signing`]: in re-sign mode.
-    pub requires_signing: bool,
-}
 
 /// The store. Cloning shares the pool.
 #[derive(Debug, Clone)]
@@ -88,33 +69,6 @@ pub struct Origin {
     /// Largest object that a pipeline may read.
     max_object_bytes: u64,
     metrics: Metrics,
-}
-
-impl Config {
-    /// Builds the pool. Does not connect to the store.
-    ///
-    /// # Errors
-    /// A URL without scheme or host, virtual hosts below an IP address, or authorities that cannot be read.
-    pub fn build(self, metrics: &Metrics) -> io::Result<Origin> {
-        let endpoint = Endpoint::new(self.url, self.style, &self.region)?;
-        let client = client::Config {
-            is_tls: endpoint.is_tls(),
-            ca: self.ca,
-            connect_timeout: self.limits.origin_connect_timeout,
-            stall_timeouts: StallTimeouts {
-                client: self.limits.client_idle_timeout,
-                store: self.limits.origin_first_byte_timeout,
-            },
-        };
-        Ok(Origin {
-            client: client.build()?,
-            endpoint: Arc::new(endpoint),
-            requires_signing: self.requires_signing,
-            idle_timeout: self.limits.origin_idle_timeout,
-            max_object_bytes: self.limits.max_object_bytes,
-            metrics: metrics.clone(),
-        })
-    }
 }
 
 // === impl Origin ===

@@ -13,7 +13,7 @@ use pyo3::{
 
 use crate::{
     error::native,
-    runtime::ProcessRuntime,
+    runtime::{ProcessRuntime, wait_detached},
     settings::{self, Keys},
     table::stream_capsule,
     tensor::Tensor,
@@ -98,14 +98,12 @@ impl Objects {
     /// A saved list.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let loaded = py.detach(|| pushdown_client::Objects::load(path));
-        Ok(Self(loaded.map_err(|error| native(&error))?))
+        wait_detached(py, || pushdown_client::Objects::load(path)).map(Self)
     }
 
     /// Saves the list as an Arrow file. It contains no credentials.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let saved = py.detach(|| self.0.save(path));
-        saved.map_err(|error| native(&error))
+        wait_detached(py, || self.0.save(path))
     }
 
     #[getter]

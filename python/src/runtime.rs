@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use crate::{
-    error::{closed, forked, internal},
+    error::{closed, forked, internal, native},
     logging,
 };
 
@@ -110,4 +110,12 @@ impl Drop for ProcessRuntime {
             let _leaked = self.runtime.get_mut().take().map(ManuallyDrop::new);
         }
     }
+}
+
+/// Waits for a call of the client that reads or writes a file, or computes, without the interpreter lock.
+pub(crate) fn wait_detached<T: Send>(
+    py: Python<'_>,
+    call: impl FnOnce() -> pushdown_client::Result<T> + Send,
+) -> PyResult<T> {
+    py.detach(call).map_err(|error| native(&error))
 }

@@ -13,7 +13,7 @@ use crate::{
     error::{config, native},
     logging,
     objects::Objects,
-    runtime::ProcessRuntime,
+    runtime::{ProcessRuntime, wait_detached},
     settings::{self, Keys},
 };
 
@@ -62,14 +62,12 @@ impl ShardIndex {
     /// A saved index.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let loaded = py.detach(|| pushdown_client::ShardIndex::load(path));
-        Ok(Self(loaded.map_err(|error| native(&error))?))
+        wait_detached(py, || pushdown_client::ShardIndex::load(path)).map(Self)
     }
 
     /// Saves the index as a Parquet file. It contains no credentials.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let saved = py.detach(|| self.0.save(path));
-        saved.map_err(|error| native(&error))
+        wait_detached(py, || self.0.save(path))
     }
 
     #[getter]
@@ -96,8 +94,7 @@ impl ShardIndex {
 
     /// The index of the shards with these keys alone, in this order.
     fn select_shards(&self, py: Python<'_>, keys: Vec<String>) -> PyResult<Self> {
-        let selected = py.detach(move || self.0.select_shards(&keys));
-        Ok(Self(selected.map_err(|error| native(&error))?))
+        wait_detached(py, || self.0.select_shards(&keys)).map(Self)
     }
 
     /// The samples that members of one base name form. `column` is the extension of the value, by default that of an image; `columns` are
@@ -108,9 +105,9 @@ impl ShardIndex {
             value: column,
             further: columns,
         };
-        let samples = py.detach(|| self.0.samples(&selection));
+        let samples = wait_detached(py, || self.0.samples(&selection));
         logging::drain(py)?;
-        Ok(samples.map_err(|error| native(&error))?.into())
+        samples.map(Objects::from)
     }
 }
 

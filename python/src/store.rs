@@ -2,7 +2,7 @@
 
 use arrow_schema::SchemaRef;
 use pushdown::{Context, Kind, Limits, Pipeline, Sample, wire::Split};
-use pushdown_client::{ErrorKind, Store as Endpoint, ValueRequest};
+use pushdown_client::{ErrorKind, Object, Store as Endpoint, ValueRequest, draw_id};
 use pyo3::{prelude::*, types::PyBytes};
 
 use crate::{
@@ -28,16 +28,29 @@ impl Store {
         Live::start(py, || builder.build()).map(Self)
     }
 
-    /// An object as stored.
-    fn get<'py>(&self, py: Python<'py>, bucket: &str, key: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let read = |store: Endpoint| async move { store.get(bucket, key, &Limits::default()).await };
-        let bytes = self.0.read_concurrently(py, read)?;
+    /// An object as stored, or a member of it, which is looked up in `index`, or in the shard itself.
+    #[pyo3(signature = (bucket, key, member = None, index = None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        bucket: &str,
+        key: &str,
+        member: Option<&str>,
+        index: Option<&Objects>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let place = Place::new(bucket, key, member, index);
+        let bytes = self.0.read_concurrently(py, |store| async move {
+            let found = place.find(&store).await?;
+            store
+                .get_sample(bucket, found.object(0), &Limits::default())
+                .await
+        })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// What a pipeline computes from an object: at the gateway, or on this host if the endpoint is a plain store. Rows of tables are
-    /// computed where it is expected to be faster.
-    #[pyo3(signature = (bucket, key, pipeline, split = "full", seed = None, epoch = None))]
+    /// What a pipeline computes from an object, or from a member of it: at the gateway, or on this host if the endpoint is a plain
+    /// store. Rows of tables are computed where it is expected to be faster.
+    #[pyo3(signature = (bucket, key, pipeline, split = "full", seed = None, epoch = None, member = None, index = None))]
     #[expect(clippy::too_many_arguments, reason = "named arguments in Python")]
     fn get_value<'py>(
         &self,
@@ -48,11 +61,12 @@ impl Store {
         split: &str,
         seed: Option<u64>,
         epoch: Option<u32>,
+        member: Option<&str>,
+        index: Option<&Objects>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let split: Split = split.parse().map_err(|error| config(format!("{error}")))?;
         let request = Request {
-            bucket,
-            key,
+            place: Place::new(bucket, key, member, index),
             split,
             seed,
             epoch: epoch.unwrap_or(0),
@@ -104,21 +118,59 @@ impl Store {
     }
 }
 
+/// What to read: an object, or a member of it.
+#[derive(Debug, Clone, Copy)]
+struct Place<'a> {
+    bucket: &'a str,
+    key: &'a str,
+    member: Option<&'a str>,
+    /// Where the member is looked up. `None`: in the shard itself.
+    index: Option<&'a pushdown_client::Objects>,
+}
+
 /// What to compute.
 #[derive(Debug, Clone, Copy)]
 struct Request<'a> {
-    bucket: &'a str,
-    key: &'a str,
+    place: Place<'a>,
     split: Split,
     seed: Option<u64>,
     epoch: u32,
+}
+
+impl<'a> Place<'a> {
+    fn new(bucket: &'a str, key: &'a str, member: Option<&'a str>, index: Option<&'a Objects>) -> Self {
+        Self {
+            bucket,
+            key,
+            member,
+            index: index.map(Objects::list_ref),
+        }
+    }
+
+    /// The sample to read, as a list of one.
+    async fn find(self, store: &Endpoint) -> pushdown_client::Result<pushdown_client::Objects> {
+        let Self {
+            bucket,
+            key,
+            member,
+            index,
+        } = self;
+        match (member, index) {
+            (None, _) => Ok(pushdown_client::Objects::from_keys(bucket, [key])),
+            (Some(name), Some(index)) => index.find_member(bucket, key, name),
+            (Some(name), None) => {
+                let index = store.shard_members(bucket, key).await?;
+                index.members().find_member(bucket, key, name)
+            }
+        }
+    }
 }
 
 impl Request<'_> {
     async fn value(self, store: &Endpoint, pipeline: &Pipeline) -> pushdown_client::Result<Sample> {
         let limits = Limits::default();
         let whole = pipeline.kinds().last();
-        if self.split == Split::Full && matches!(whole, Some(Kind::Table(_))) {
+        if self.split == Split::Full && self.place.member.is_none() && matches!(whole, Some(Kind::Table(_))) {
             return self.table(store, pipeline, &limits).await.map(Sample::Table);
         }
         let request = ValueRequest {
@@ -128,10 +180,15 @@ impl Request<'_> {
             epoch: Some(self.epoch),
             accept: None,
         };
-        match store.get_value(self.bucket, self.key, &request, &limits).await {
+        let found = self.place.find(store).await?;
+        let object = found.object(0);
+        match store
+            .get_sample_value(found.bucket(), object, &request, &limits)
+            .await
+        {
             Ok(value) => value.decode(&limits),
             Err(error) if error.kind() == ErrorKind::NotAGateway && self.split == Split::Full => {
-                self.local(store, pipeline, limits).await
+                self.local(store, object, pipeline, limits).await
             }
             Err(error) => Err(error),
         }
@@ -141,18 +198,20 @@ impl Request<'_> {
     async fn local(
         self,
         store: &Endpoint,
+        object: Object<'_>,
         pipeline: &Pipeline,
         limits: Limits,
     ) -> pushdown_client::Result<Sample> {
-        let object = store.get(self.bucket, self.key, &limits).await?;
+        let stored = store.get_sample(self.place.bucket, object, &limits).await?;
+        let id = draw_id(object);
         let context = Context {
             seed: self.seed,
             epoch: Some(self.epoch),
             limits,
-            ..Context::new(self.key.as_bytes())
+            ..Context::new(&id)
         };
         // Whoever asked waits, and nothing else runs on this runtime.
-        Ok(pipeline.run(0..pipeline.len(), Sample::Bytes(object), &context)?)
+        Ok(pipeline.run(0..pipeline.len(), Sample::Bytes(stored), &context)?)
     }
 
     async fn table(
@@ -161,7 +220,7 @@ impl Request<'_> {
         pipeline: &Pipeline,
         limits: &Limits,
     ) -> pushdown_client::Result<pushdown::Table> {
-        let table = store.table(self.bucket, self.key, limits);
+        let table = store.table(self.place.bucket, self.place.key, limits);
         let mut rows = table.rows(pipeline, self.seed, self.epoch).await?;
         let mut batches = Vec::new();
         while let Some(batch) = rows.next().await? {

@@ -10,10 +10,10 @@ use pyo3_arrow::PyTable;
 use crate::{
     batch::Batch,
     column::column,
-    error::native,
     live::Live,
     objects::Objects,
     reader::stats_json,
+    runtime::wait_detached,
     settings::{self, Keys, reader_spec},
     tensor::Tensor,
 };
@@ -209,8 +209,7 @@ impl TableReader {
     /// The values of a batch that `each` computed in a column, as the samples of a batch. The index of a sample is the number of its row
     /// in the data set.
     fn samples(&self, py: Python<'_>, batch: &TableBatch, column: &str) -> PyResult<Batch> {
-        let samples = py.detach(|| self.monitor.samples(&batch.0, column));
-        Ok(samples.map_err(|error| native(&error))?.into())
+        wait_detached(py, || self.monitor.samples(&batch.0, column)).map(Batch::from)
     }
 
     /// Rows of this rank that are left in the epoch.

@@ -1,4 +1,4 @@
-//! `pushdown read --index`: members of shards as samples.
+//! Members of shards as samples: `pushdown read --index` and `pushdown get --member`.
 
 use std::process::Output;
 
@@ -106,4 +106,50 @@ fn shards_without_an_index_are_refused_with_a_command() {
     }
     let output = run_command(&world, &["read", "s3://photos/", "-p", SHORT, "--columns", "cls"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
+fn get_reads_one_member() {
+    let world = world();
+    let photo = photos().unwrap().into_values().nth(1).unwrap();
+    world.put("loose.jpg", &photo).unwrap();
+    let list = world.folder().join("list.parquet");
+    let list = list.to_str().unwrap();
+    let shard = "s3://photos/train-000000.tar";
+    run_command(&world, &["index", shard, "-o", list]);
+    let get = |object: &str, pipeline: &str, more: &[&str]| {
+        let arguments = ["get", object, "-p", pipeline, "--accept", "raw", "--seed", "7"];
+        let output = run_command(&world, &[&arguments[..], more].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), output.stdout, stderr)
+    };
+    let member = ["--member", "01.jpg"];
+    let ways = [&[][..], &["--index", list], &["--plain"]];
+    let values = |pipeline: &str| {
+        ways.map(|more| {
+            let (code, value, stderr) = get(shard, pipeline, &[&member[..], more].concat());
+            assert_eq!(code, Some(0), "{more:?}: {stderr}");
+            value
+        })
+    };
+    let (_, loose, _) = get("s3://photos/loose.jpg", SHORT, &[]);
+    assert_eq!(loose.len(), 32 * 32 * 3);
+    assert!(values(SHORT).iter().all(|value| *value == loose));
+    let random = values("decode | resize(64, 64) | random_crop(32)");
+    assert!(random.iter().all(|value| *value == random[0]));
+
+    for (more, expected) in [
+        (
+            &["--member", "no.jpg"][..],
+            "found no member `no.jpg` of s3://photos/train-000000.tar: ",
+        ),
+        (&["--index", list], "--member <NAME>"),
+    ] {
+        let (code, _, stderr) = get(shard, SHORT, more);
+        assert_eq!(code, Some(2), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+    let (code, _, stderr) = get(shard, "select(limit=1)", &member);
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("--member is not for tables"), "{stderr}");
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_array::{Array as _, LargeStringArray, UInt32Array, UInt64Array};
 use pushdown::shard::{MemberRange, check_name};
 
-use super::Objects;
+use super::{Object, Objects};
+use crate::error::Error;
 
 /// A member of a shard: a file in a tar or zip object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,22 @@ impl Objects {
     /// If there is no sample or no column with this index.
     pub fn column_member(&self, index: usize, column: usize) -> Option<MemberRef<'_>> {
         self.0.members.as_ref()?.columns[column].get(index)
+    }
+
+    /// The member with this name in a shard, as a list of one sample.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind) if there is none in this list.
+    pub fn find_member(&self, bucket: &str, key: &str, name: &str) -> Result<Self, Error> {
+        let is_named =
+            |object: Object<'_>| object.key == key && object.member.is_some_and(|member| member.name == name);
+        let found = self.iter().position(is_named);
+        match found.filter(|_| self.bucket() == bucket) {
+            Some(index) => Ok(self.select([index])),
+            None => Err(Error::config(format!(
+                "found no member `{name}` of s3://{bucket}/{key}: `pushdown ls --members` lists the members of a shard"
+            ))),
+        }
     }
 
     /// The number of a sample's shard. Samples of the same version of a shard have the same number; the numbers begin with 0, in the order

@@ -62,6 +62,27 @@ fn refused(index: &ShardIndex, selection: &ColumnSelection) -> String {
 }
 
 #[test]
+fn a_member_is_found_by_its_name() {
+    let index = photos();
+    let found = index
+        .members()
+        .find_member("photos", "train-1.tar", "a/1.cls")
+        .unwrap();
+    assert_eq!(shown(&found), ["train-1.tar: a/1.cls"]);
+    assert_eq!(found.object(0), index.members().object(6));
+    for (bucket, key, name) in [
+        ("other", "train-1.tar", "a/1.cls"),
+        ("photos", "train-2.tar", "a/1.cls"),
+        ("photos", "train-1.tar", "a/1.jpg"),
+    ] {
+        let error = index.members().find_member(bucket, key, name).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        let start = format!("found no member `{name}` of s3://{bucket}/{key}: ");
+        assert!(error.to_string().starts_with(&start), "{error}");
+    }
+}
+
+#[test]
 fn groups_with_an_image_are_samples() {
     let samples = photos().samples(&ColumnSelection::default()).unwrap();
     assert_eq!(

@@ -88,8 +88,11 @@ impl Store {
         self.get_sample_value(bucket, object, request, limits).await
     }
 
-    /// The same of a sample: a whole object, or a member of a shard at a gateway that reads them.
-    pub(crate) async fn get_sample_value(
+    /// The same of a sample: a whole object, or a member of a shard.
+    ///
+    /// # Errors
+    /// As [`get_value`](Self::get_value); for a member also [`ErrorKind::NotAGateway`] if the gateway does not read members.
+    pub async fn get_sample_value(
         &self,
         bucket: &str,
         object: Object<'_>,
@@ -101,6 +104,9 @@ impl Store {
         headers.extend(member_headers(object)?);
         let max_bytes = limits.max_value_bytes.max(limits.max_object_bytes);
         let about = format!("s3://{bucket}/{name}");
+        if object.member.is_some() {
+            self.check_reads_members(&about).await?;
+        }
         let (headers, body) = self.fetch(&path, &about, headers, max_bytes).await?;
         let (stage, content_type) = self.value_head(&headers)?;
         Ok(Value {
@@ -185,6 +191,20 @@ impl Store {
             tracing::warn!("{why}: values may differ from those computed on this host");
         }
         Ok((stage, content_type))
+    }
+
+    /// Checks that the endpoint is a gateway that reads members. Any other one would answer with the whole shard.
+    async fn check_reads_members(&self, about: &str) -> Result<()> {
+        let ask = || async { self.transport().known_features().await.map_err(Failure::from) };
+        let features = self.with_retries(about, ask).await?;
+        if features.is_some_and(|features| features.has(wire::Features::MEMBERS)) {
+            return Ok(());
+        }
+        let text = format!(
+            "{} does not read members of shards: its answers do not list the feature `members`; use plain mode",
+            self.endpoint()
+        );
+        Err(Error::new(ErrorKind::NotAGateway, text))
     }
 
     async fn fetch(

@@ -102,12 +102,7 @@ impl Store {
     ///
     /// # Errors
     /// If the store refuses it, the retries are exhausted, or the shard is not the one of the list.
-    pub(crate) async fn get_sample(
-        &self,
-        bucket: &str,
-        object: Object<'_>,
-        limits: &Limits,
-    ) -> Result<Bytes> {
+    pub async fn get_sample(&self, bucket: &str, object: Object<'_>, limits: &Limits) -> Result<Bytes> {
         let Some(member) = object.member else {
             return self.get(bucket, object.key, limits).await;
         };

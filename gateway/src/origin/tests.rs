@@ -1,4 +1,7 @@
+use http::Uri;
+
 use super::*;
+use crate::config::Limits;
 
 /// No store listens at this address.
 fn origin(requires_signing: bool) -> Origin {

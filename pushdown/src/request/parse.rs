@@ -50,60 +50,55 @@ impl BatchRequest {
         }
         let unparsed: UnparsedRequest<'_> = serde_json::from_slice(json)
             .map_err(|error| Error::wire(format!("invalid batch request: {error}")))?;
-        let UnparsedRequest {
-            pipeline,
-            split,
-            seed,
-            epoch,
-            on_error,
-            order,
-            compression,
-            table,
-            cache,
-            columns,
-            presign,
-            samples,
-        } = unparsed;
-        let pipeline = parse_pipeline(pipeline, models)?;
+        let request = Self {
+            pipeline: parse_pipeline(unparsed.pipeline, models)?,
+            split: unparsed.split,
+            seed: unparsed.seed,
+            epoch: unparsed.epoch,
+            on_error: unparsed.on_error,
+            order: unparsed.order,
+            compression: unparsed.compression,
+            table: unparsed.table,
+            cache: unparsed.cache,
+            columns: unparsed.columns,
+            presign: unparsed.presign,
+            samples: unparsed.samples,
+        };
+        request.check(max_samples)?;
+        Ok(request)
+    }
+
+    /// Checks the fields in their relation to each other and to the pipeline.
+    fn check(&self, max_samples: usize) -> Result<()> {
+        let Self {
+            pipeline, samples, ..
+        } = self;
         if samples.is_empty() || samples.len() > max_samples {
             return Err(Error::wire(format!(
                 "invalid batch request: expected 1 to {max_samples} samples, found {}",
                 samples.len()
             )));
         }
-        pipeline.check_split(split)?;
-        check_columns(&columns)?;
-        if table.is_some() {
-            checks::table(&pipeline, split, &samples, &columns)?;
+        pipeline.check_split(self.split)?;
+        check_columns(&self.columns)?;
+        if self.table.is_some() {
+            checks::table(pipeline, self.split, samples, &self.columns)?;
         }
-        presign.as_deref().map_or(Ok(()), check_presign)?;
+        self.presign.as_deref().map_or(Ok(()), check_presign)?;
         for (index, sample) in samples.iter().enumerate() {
             sample
                 .check()
-                .and_then(|()| checks::signature(sample, presign.is_some()))
-                .and_then(|()| checks::number_of_columns(sample, columns.len()))
+                .and_then(|()| checks::signature(sample, self.presign.is_some()))
+                .and_then(|()| checks::number_of_columns(sample, self.columns.len()))
                 .and_then(|()| sample.split.map_or(Ok(()), |split| pipeline.check_split(split)))
                 .and_then(|()| {
                     sample
                         .max_bytes
-                        .map_or(Ok(()), |_| checks::whole_object(&pipeline))
+                        .map_or(Ok(()), |_| checks::whole_object(pipeline))
                 })
                 .map_err(|error| Error::new(error.kind(), format!("sample {index}: {error}")))?;
         }
-        Ok(Self {
-            pipeline,
-            split,
-            seed,
-            epoch,
-            on_error,
-            order,
-            compression,
-            table,
-            cache,
-            columns,
-            presign,
-            samples,
-        })
+        Ok(())
     }
 }
 

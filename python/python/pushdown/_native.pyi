@@ -297,14 +297,14 @@ class Store:
         """
         Measures a pipeline on a few samples. Returns the costs of each split and the best plan, as JSON with a text for people.
         """
-    def get(self, /, bucket: str, key: str) -> bytes:
+    def get(self, /, bucket: str, key: str, member: str | None = None, index: Objects | None = None) -> bytes:
         """
-        An object as stored.
+        An object as stored, or a member of it, which is looked up in `index`, or in the shard itself.
         """
-    def get_value(self, /, bucket: str, key: str, pipeline: str, split: str = "full", seed: SupportsIndex | None = None, epoch: SupportsIndex | None = None) -> Any:
+    def get_value(self, /, bucket: str, key: str, pipeline: str, split: str = "full", seed: SupportsIndex | None = None, epoch: SupportsIndex | None = None, member: str | None = None, index: Objects | None = None) -> Any:
         """
-        What a pipeline computes from an object: at the gateway, or on this host if the endpoint is a plain store. Rows of tables are
-        computed where it is expected to be faster.
+        What a pipeline computes from an object, or from a member of it: at the gateway, or on this host if the endpoint is a plain
+        store. Rows of tables are computed where it is expected to be faster.
         """
 
 @final

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, Unpack
 
 from . import _native
-from ._native import Table, Tensor
+from ._native import Objects, Table, Tensor
 from ._onnx import provide_onnx_runtime
 from ._source import Index, Selection, Source, open_data_set
 from ._spec import Connection, check_least, split_text, store_of
@@ -17,6 +18,7 @@ from ._store import StoreReader
 from ._url import parse_url
 from .errors import ConfigError, native_errors
 from .pipeline import Pipeline, PipelineLike
+from .shards import ShardIndex
 
 __all__ = ["Check", "Explanation", "Value", "check", "explain", "get", "get_many"]
 
@@ -30,6 +32,8 @@ def get(
     url: str,
     pipeline: PipelineLike | None = None,
     *,
+    member: str | None = None,
+    index: Index | None = None,
     seed: int | None = None,
     epoch: int | None = None,
     split: int | str = "full",
@@ -40,10 +44,17 @@ def get(
     The value is a `Tensor`, `bytes` or a `Table`, or what the last function of `Pipeline.then` returns. `split` is the number of
     steps that run at the gateway, "full" or "smallest"; the rest run here. Random steps need `seed` and `epoch`.
 
+    `member`: read the file with this name in the tar or zip at the URL, instead of the whole object. It is looked up in `index`, a
+    `ShardIndex` or the path of a saved one, or else in the shard itself.
+
     Its threads have ended when it returns: for many objects use `get_many` or a `Reader`. Raises `PipelineError`, `RefusedError`
     and other errors of reading.
     """
-    return _get_all([url], pipeline, (split_text(split), seed, epoch), connection)[0]
+    if index is not None and member is None:
+        raise ConfigError("invalid index: expected none without a member")
+    shards = ShardIndex.load(index) if isinstance(index, (str, os.PathLike)) else index
+    place = (member, None if shards is None else shards.members)
+    return _get_all([url], pipeline, (split_text(split), seed, epoch), connection, place)[0]
 
 
 def get_many(
@@ -67,6 +78,7 @@ def _get_all(
     pipeline: PipelineLike | None,
     options: tuple[str, int | None, int | None],
     connection: Connection,
+    place: tuple[str | None, Objects | None] = (None, None),
 ) -> list[Any]:
     store, credentials = store_of(connection)
     parsed = None if pipeline is None else Pipeline.of(pipeline)
@@ -77,8 +89,8 @@ def _get_all(
     def value(native: _native.Store, url: str) -> Any:
         bucket, key = parse_url(url)
         if text is None:
-            return native.get(bucket, key)
-        return native.get_value(bucket, key, text, *options)
+            return native.get(bucket, key, *place)
+        return native.get_value(bucket, key, text, *options, *place)
 
     reader = StoreReader(store, credentials)
     try:

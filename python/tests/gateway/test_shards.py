@@ -89,6 +89,24 @@ def test_members_have_the_values_of_loose_objects(
     assert found == loose
 
 
+def test_get_reads_one_member(
+    world: Any, index: Path, files: dict[str, bytes], loose: dict[str, bytes]
+) -> None:
+    """Through the gateway, and from the plain store."""
+    objects = pushdown.ShardIndex.load(index).members
+    places = {objects.member(number): objects.key(number) for number in range(len(objects))}
+    name = next(iter(loose))
+    url = f"s3://{BUCKET}/{places[name]}"
+    lookups: list[dict[str, Any]] = [{}, {"index": index}]
+    for endpoint in (world.endpoint, world.upstream):
+        for lookup in lookups:
+            settings = {"member": name, "endpoint": endpoint, **lookup}
+            assert np.asarray(pushdown.get(url, RESIZED, **settings)).tobytes() == loose[name]
+            assert pushdown.get(url, **settings) == files[name]
+        with pytest.raises(pushdown.ConfigError, match="found no member `no.jpg`"):
+            pushdown.get(url, member="no.jpg", endpoint=endpoint)
+
+
 def test_columns_are_the_members_of_a_base_name(
     settings: dict[str, Any], pattern: str, files: dict[str, bytes]
 ) -> None:

@@ -69,21 +69,35 @@ class Store(Live):
     def __init__(self, store_json: str, credentials: object) -> None:
         super().__init__()
 
-    def get(self, bucket: str, key: str) -> bytes:
+    def get(self, bucket: str, key: str, member: str | None = None, index: Objects | None = None) -> bytes:
         if "bad" in key:
             raise NativeError("refused", f"cannot read {key}: NoSuchKey", None)
-        return key.encode()
+        return _name(key, member, index).encode()
 
     def get_value(
-        self, bucket: str, key: str, pipeline: str, split: str, seed: int | None, epoch: int | None
+        self,
+        bucket: str,
+        key: str,
+        pipeline: str,
+        split: str,
+        seed: int | None,
+        epoch: int | None,
+        member: str | None = None,
+        index: Objects | None = None,
     ) -> bytes:
-        return f"{pipeline}({key})".encode()
+        return f"{pipeline}({_name(key, member, index)})".encode()
 
     def check_json(self, pipeline: str, size: object, nbytes: object) -> str:
         return check_json(pipeline, size, nbytes)
 
     def explain_json(self, objects: Objects, pipeline: str, options_json: str) -> str:
         return json.dumps({"text": f"{len(objects)} objects", "options": json.loads(options_json)})
+
+
+def _name(key: str, member: str | None, index: Objects | None) -> str:
+    """The key of an object, followed by the name of a member, and by the number of members of the index that it is looked up in."""
+    name = key if member is None else f"{key} {member}"
+    return name if index is None else f"{name} of {len(index)}"
 
 
 def parse_pipeline(text: str) -> str:

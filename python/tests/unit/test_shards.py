@@ -61,6 +61,16 @@ def test_an_index_is_saved_and_loaded(path: Path) -> None:
     ]
 
 
+def test_get_of_a_member_passes_the_index(path: Path) -> None:
+    url = "s3://photos/train-0.tar"
+    assert pushdown.get(url, member="a.jpg") == b"train-0.tar a.jpg"
+    for index in (path, str(path), ShardIndex.load(path)):
+        assert pushdown.get(url, member="a.jpg", index=index) == b"train-0.tar a.jpg of 36"
+        assert pushdown.get(url, "decode", member="a.jpg", index=index) == b"decode(train-0.tar a.jpg of 36)"
+    with pytest.raises(ConfigError, match="invalid index: expected none without a member"):
+        pushdown.get(url, index=path)
+
+
 def test_an_index_of_some_shards(path: Path) -> None:
     index = ShardIndex.load(path)
     assert index.select("s3://photos/train-{1..2}.tar").shards == ["train-1.tar", "train-2.tar"]

@@ -1,0 +1,76 @@
+//! What bounds a walker: the end of the tar, its limits, and the bytes that it skips.
+
+use pushdown_shard::{ShardError, ShardLimits, TarWalker};
+
+use super::{good, with_end};
+use crate::{
+    read::{walk, walk_in_pieces},
+    write::{pax, tar_entry},
+};
+
+#[test]
+fn truncated_tars_are_refused_at_every_byte() {
+    let shard = with_end(&[
+        tar_entry("folder", b'5', b""),
+        pax(b'x', &[("path", "a.jpg")]),
+        tar_entry("short", b'0', &[1; 600]),
+        tar_entry("long", b'L', b"b.jpg\0"),
+        good(),
+        tar_entry("empty", b'0', b""),
+    ]);
+    assert_eq!(walk(&shard).unwrap().len(), 3);
+    for length in 0..shard.len() {
+        let error = walk(&shard[..length]).unwrap_err();
+        match &error {
+            ShardError::Truncated { position, .. } => assert_eq!(*position, length as u64),
+            ShardError::BeyondEnd { object_bytes, .. } => assert_eq!(*object_bytes, length as u64),
+            other => panic!("at byte {length}: {other}"),
+        }
+        assert_eq!(walk_in_pieces(&shard[..length], &[0, 512]).unwrap_err(), error);
+    }
+}
+
+#[test]
+fn limits_bound_members_and_names() {
+    let shard = with_end(&[tar_entry("a", b'0', b""), tar_entry("b", b'0', b""), good()]);
+    let walk = |max_members, max_total_name_bytes| {
+        let mut walker = TarWalker::new(ShardLimits {
+            max_members,
+            max_total_name_bytes,
+        });
+        walker.push(&shard).map_err(|error| error.to_string())
+    };
+    assert_eq!(walk(3, 10), Ok(()));
+    assert_eq!(
+        walk(2, 10),
+        Err("too large: expected at most 2 members, found more at byte 1024".to_owned())
+    );
+    assert_eq!(
+        walk(3, 9),
+        Err("too large: expected at most 9 bytes of names, found more at byte 1024".to_owned())
+    );
+}
+
+#[test]
+fn a_walker_counts_the_bytes_that_it_skips() {
+    let shard = with_end(&[tar_entry("a", b'0', &[1; 1000]), good()]);
+    let mut walker = TarWalker::new(ShardLimits::default());
+    assert_eq!(walker.skippable(), 0);
+    walker.push(&shard[..700]).unwrap();
+    assert_eq!((walker.position(), walker.skippable()), (700, 836));
+    assert_eq!(
+        walker.skip(837),
+        Err(ShardError::WrongLength {
+            expected: 836,
+            found: 837
+        })
+    );
+    walker.skip(800).unwrap();
+    walker.skip(36).unwrap();
+    assert_eq!((walker.position(), walker.skippable()), (1536, 0));
+    walker.push(&shard[1536..]).unwrap();
+    assert!(walker.is_at_end());
+    // What follows the end is of no interest.
+    walker.skip(walker.skippable()).unwrap();
+    assert_eq!(walker.finish(shard.len() as u64).unwrap().len(), 2);
+}

@@ -109,7 +109,8 @@ def _open(
         if selection is not None and is_shard_pattern(source):
             raise ConfigError(
                 f"found the shards {source} without an index of their members, by which samples are shuffled and read: run "
-                f"`pushdown index '{source}' -o list.parquet`, and pass index=\"list.parquet\""
+                f"`pushdown index '{source}' -o list.parquet`, and pass index=\"list.parquet\"; or read whole tars in shard order, also "
+                "compressed ones, by pushdown.ShardReader"
             )
         return DataSet(list_store(store, credentials, source), parse_url(source).key)
     if isinstance(source, Manifest):

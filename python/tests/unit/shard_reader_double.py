@@ -18,7 +18,9 @@ class ShardsRead:
 
     def __init__(self, spec: Any, objects: Objects) -> None:
         self.place = {name: spec[name] for name in _PLACE}
-        everything = [[shard, n] for shard, key in enumerate(objects.keys()) for n in range(_count(key, spec))]
+        everything = [
+            [shard, n] for shard, key in enumerate(objects.paths()) for n in range(_count(key, spec))
+        ]
         self.begin, self.read = everything, 0
         states: list[Any] = spec["shards_read"]
         own = [state for state in states if state["place"] == self.place]
@@ -29,12 +31,14 @@ class ShardsRead:
             if len(states) < readers:
                 raise NativeError("config", f"a state of {readers} readers is missing", None)
             self.begin = sorted(
-                sample for state in states for sample in _dealt(state["begin"], state["place"])[state["read"] :]
+                sample
+                for state in states
+                for sample in _dealt(state["begin"], state["place"])[state["read"] :]
             )
 
     @staticmethod
     def initial(spec_json: str, objects: Objects) -> ShardsRead:
-        for key in objects.keys():
+        for key in objects.paths():
             if not key.endswith((".tar", ".tar.gz")):
                 raise NativeError("config", f"cannot stream {key}", None)
         return ShardsRead(json.loads(spec_json), objects)
@@ -107,7 +111,9 @@ def _of_shard(key: str, spec: Any) -> Objects:
     present = {member.rpartition(".")[2] for member in shards[key]}
     further = [name for name in columns["further"] if name in present]
     samples = ShardIndex("photos", rows).samples(columns["value"], further)
-    absent: dict[str, Any] = {name: [None] * len(samples) for name in columns["further"] if name not in present}
+    absent: dict[str, Any] = {
+        name: [None] * len(samples) for name in columns["further"] if name not in present
+    }
     return Objects("photos", samples.keys(), samples.paths(), samples._columns | absent)
 
 

@@ -110,9 +110,10 @@ class IndexedIterator(DatasetIterator):
 class ShardIterator(DatasetIterator):
     """Of shards without an index: each worker has shards and a state of its own."""
 
-    def __init__(self, reader: ShardReader, workers: int, turn: int) -> None:
+    def __init__(self, reader: ShardReader, workers: int, turn: int, *, is_worker: bool) -> None:
         super().__init__(workers, turn)
         self._reader = reader
+        self._is_worker = is_worker
         self._epoch = reader.epoch
 
     @property
@@ -123,17 +124,20 @@ class ShardIterator(DatasetIterator):
         return self._reader.iterate(every=self._workers, turn=self._turn)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of the reader in this process: of a worker, if there are workers."""
-        if self._batches is None and self._workers > 1:
+        """The state of the reader in this process. In a worker it stays in the epoch of the iteration, also at its end."""
+        if self._batches is None and self._is_worker:
             # The reader learns its turn when it begins.
             self._batches = self._open()
-        return self._reader.state_dict()
+        state = self._reader.state_dict()
+        if self._is_worker and state["epoch"] > self._epoch:
+            # A loader that resumes while other workers are in this epoch asks this one, too: it has nothing left.
+            state |= {"epoch": self._epoch, "shards_read": state.pop("ended")}
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.close()
         self._reader.load_state_dict(state_dict)
-        # After the end of an epoch the state is the beginning of the next one.
-        self._epoch = self._reader.epoch - ("ended" in state_dict)
+        self._epoch = self._reader.epoch
 
     def dataset_state(self) -> dict[str, Any]:
         return self.state_dict()
@@ -143,6 +147,7 @@ def worker_iterator(
     reader: Reader | ShardReader, workers: int | None = None, turn: int = 0
 ) -> DatasetIterator:
     """The iterator of one of `workers` workers, or without workers."""
+    is_worker = workers is not None
     if isinstance(reader, ShardReader):
-        return ShardIterator(reader, workers or 1, turn)
-    return IndexedIterator(reader, workers or 1, turn, is_worker=workers is not None)
+        return ShardIterator(reader, workers or 1, turn, is_worker=is_worker)
+    return IndexedIterator(reader, workers or 1, turn, is_worker=is_worker)

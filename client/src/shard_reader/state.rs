@@ -87,8 +87,8 @@ impl ShardsRead {
         }
     }
 
-    /// The state of a reader that goes on from these states of an epoch of this number of shards, before its first batch. Its place is its
-    /// rank and world, and its turn among the readers of the rank after their number.
+    /// The state of a reader that goes on from these states of an epoch of this number of shards, before its first batch. `stride` is the
+    /// number of readers of its rank, and its turn among them.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) for states that are invalid, of different worlds, or not those of all readers.

@@ -96,7 +96,8 @@ class ShardReader(ReaderBase[ShardIteration]):
                 f"invalid labels of a ShardReader: expected a pushdown.Column, found {labels!r}; other labels need an index of the shards"
             )
         self._kinds = kinds
-        self._further = tuple(dict.fromkeys([*kinds, *([] if labels is None else [labels.name])]))
+        further = [*kinds] if labels is None else [*kinds, labels.name]
+        self._further = tuple(dict.fromkeys(further))
         spec = reader_spec(
             parsed,
             endpoint=endpoint,

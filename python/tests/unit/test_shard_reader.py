@@ -87,7 +87,7 @@ def test_nobody_knows_the_number_of_samples() -> None:
 
 def test_an_indexed_reader_names_the_other_one() -> None:
     with pytest.raises(ConfigError, match=r"pass index=.* by pushdown\.ShardReader"):
-        Reader(PATTERN, "decode", order="shards")
+        Reader(PATTERN, "decode", order="shards", labels=Column("cls"))
     with pytest.raises(ConfigError, match=r'expected "global" .* by pushdown\.ShardReader'):
         Reader(["s3://photos/train-0.tar"], "decode", order="shards")
 

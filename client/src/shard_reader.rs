@@ -106,16 +106,13 @@ impl ShardMonitor {
 // === impl ShardReader ===
 
 impl ShardReader {
-    /// A reader that goes on from these states.
-    pub(crate) fn new(
-        session: ShardSession,
-        plan: ReadPlan,
-        buffer: usize,
-        states: &[ShardsRead],
-    ) -> Result<Self> {
-        let shard = plan.shard;
-        let place = ReaderPlace::new((shard.rank(), shard.world()), plan.stride)?;
-        let shards = u32::try_from(session.shards.len()).unwrap_or(u32::MAX);
+    /// A reader that goes on from its state.
+    pub(crate) fn new(session: ShardSession, plan: ReadPlan, state: ShardsRead) -> Self {
+        let ShardsRead {
+            place,
+            buffer,
+            checkpoint,
+        } = state;
         if session.shards.len() < place.readers() {
             tracing::warn!(
                 "{} shards are dealt out to {} readers, of which some have none",
@@ -123,10 +120,8 @@ impl ShardReader {
                 place.readers()
             );
         }
-        // Without a seed nothing is shuffled.
-        let buffer = if plan.shuffle_seed.is_some() { buffer } else { 1 };
-        Ok(Self {
-            checkpoint: Checkpoint::resume(states, place, buffer, shards)?,
+        Self {
+            checkpoint,
             session: Arc::new(session),
             plan,
             place,
@@ -134,7 +129,7 @@ impl ShardReader {
             runtime: Handle::current(),
             state: State::Idle,
             waiting_since: None,
-        })
+        }
     }
 
     /// The shards of the data set, over all ranks.

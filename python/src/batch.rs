@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arrow_buffer::MutableBuffer;
 use pushdown::{Layout, Sample};
-use pushdown_client::{RowError, StackLayout};
+use pushdown_client::{Row, RowError, StackLayout};
 use pyo3::{prelude::*, types::PyBytes};
 
 use crate::{
     error::{config, native},
+    shard_reader::ShardsRead,
     table::Table,
     tensor::{ElementType, Tensor, write_to},
 };
@@ -16,11 +17,40 @@ use crate::{
 /// Samples that are consecutive in the order of the epoch.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct Batch(Arc<pushdown_client::Batch>);
+pub(crate) struct Batch {
+    batch: Arc<pushdown_client::Batch>,
+    /// Of a reader of shards: its state after the batch.
+    shards_read: Option<Arc<pushdown_client::ShardsRead>>,
+}
 
 impl From<pushdown_client::Batch> for Batch {
     fn from(batch: pushdown_client::Batch) -> Self {
-        Self(Arc::new(batch))
+        Self {
+            batch: Arc::new(batch),
+            shards_read: None,
+        }
+    }
+}
+
+impl Batch {
+    /// A batch of a reader of shards, and the state after it.
+    pub(crate) fn of_shards(batch: pushdown_client::Batch, shards_read: pushdown_client::ShardsRead) -> Self {
+        Self {
+            batch: Arc::new(batch),
+            shards_read: Some(Arc::new(shards_read)),
+        }
+    }
+
+    fn rows(&self) -> &[Row] {
+        self.batch.rows()
+    }
+
+    /// Other rows of the same batch.
+    fn with_rows(&self, batch: pushdown_client::Batch) -> Self {
+        Self {
+            batch: Arc::new(batch),
+            shards_read: self.shards_read.clone(),
+        }
     }
 }
 
@@ -29,34 +59,34 @@ impl Batch {
     /// Number of the batch within this reader's share, from 0.
     #[getter]
     fn number(&self) -> usize {
-        self.0.number()
+        self.batch.number()
     }
 
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.batch.len()
     }
 
     /// Key of each row's object, or of its shard.
     #[getter]
     fn keys(&self) -> Vec<&str> {
-        self.0.rows().iter().map(|row| row.key.as_ref()).collect()
+        self.rows().iter().map(|row| row.key.as_ref()).collect()
     }
 
     /// Name of the member that each row is; `None` for a whole object.
     #[getter]
     fn members(&self) -> Vec<Option<&str>> {
-        self.0.rows().iter().map(|row| row.member.as_deref()).collect()
+        self.rows().iter().map(|row| row.member.as_deref()).collect()
     }
 
     /// Name of each row's sample: the key, or the key of the shard and the name of the member.
     #[getter]
     fn names(&self) -> Vec<String> {
-        self.0.rows().iter().map(|row| row.name().to_string()).collect()
+        self.rows().iter().map(|row| row.name().to_string()).collect()
     }
 
     /// Contents of a further column, by its index in the columns of the data set; `None` where a row has none.
     fn column<'py>(&self, py: Python<'py>, index: usize) -> Vec<Option<Bound<'py, PyBytes>>> {
-        let contents = self.0.rows().iter().map(|row| row.columns.get(index)?.as_ref());
+        let contents = self.rows().iter().map(|row| row.columns.get(index)?.as_ref());
         contents
             .map(|content| content.map(|content| PyBytes::new(py, content)))
             .collect()
@@ -66,7 +96,6 @@ impl Batch {
     #[getter]
     fn index(&self) -> PyResult<Tensor> {
         let indices = self
-            .0
             .rows()
             .iter()
             .map(|row| i64::try_from(row.index).unwrap_or(i64::MAX));
@@ -77,7 +106,6 @@ impl Batch {
     #[getter]
     fn position(&self) -> PyResult<Tensor> {
         let positions = self
-            .0
             .rows()
             .iter()
             .map(|row| i64::try_from(row.position).unwrap_or(i64::MAX));
@@ -87,18 +115,13 @@ impl Batch {
     /// Whether each row has a value and is no padding, `bool [n]`.
     #[getter]
     fn valid(&self) -> PyResult<Tensor> {
-        Tensor::from_bools(
-            self.0
-                .rows()
-                .iter()
-                .map(|row| row.value.is_ok() && !row.is_padding),
-        )
+        Tensor::from_bools(self.rows().iter().map(|row| row.value.is_ok() && !row.is_padding))
     }
 
     /// Row, code and message of each error.
     #[getter]
     fn errors(&self) -> Vec<(usize, &str, &str)> {
-        let rows = self.0.rows().iter().enumerate();
+        let rows = self.rows().iter().enumerate();
         rows.filter_map(|(index, row)| {
             let error = row.value.as_ref().err()?;
             Some((index, error.code.as_str(), error.message.as_str()))
@@ -106,33 +129,39 @@ impl Batch {
         .collect()
     }
 
+    /// What its reader has read of the epoch with this batch; `None` but for readers of shards.
+    #[getter]
+    fn shards_read(&self) -> Option<ShardsRead> {
+        self.shards_read.clone().map(ShardsRead::from)
+    }
+
     /// The batch in which these rows have an error, by row, code and message, instead of a value.
     fn with_errors(&self, errors: Vec<(usize, String, String)>) -> Self {
         let errors = errors
             .into_iter()
             .map(|(row, code, message)| (row, RowError::new(code, message)));
-        Self(Arc::new(self.0.with_errors(errors)))
+        self.with_rows(self.batch.with_errors(errors))
     }
 
     /// The rows that have a value.
     fn without_errors(&self) -> Self {
-        Self(Arc::new(self.0.without_errors()))
+        self.with_rows(self.batch.without_errors())
     }
 
     /// The dtype and the shape of `stack`; `None` if no row has a value.
     fn stacked_shape(&self) -> PyResult<Option<(&'static str, Vec<usize>)>> {
-        let layout = self.0.row_layout().map_err(|error| native(&error))?;
+        let layout = self.batch.row_layout().map_err(|error| native(&error))?;
         Ok(layout.map(|layout| (layout.dtype.name(), layout.shape)))
     }
 
     /// The values as one array `[n, ...]`, with zeros where a row has none; `None` if no row has a value.
     fn stack(&self, py: Python<'_>) -> PyResult<Option<Tensor>> {
         let stacked = py.detach(|| {
-            let Some(layout) = self.0.row_layout()? else {
+            let Some(layout) = self.batch.row_layout()? else {
                 return Ok(None);
             };
             let mut memory = MutableBuffer::from_len_zeroed(layout.bytes);
-            self.0.stack_rows_into(memory.as_slice_mut())?;
+            self.batch.stack_rows_into(memory.as_slice_mut())?;
             Ok(Some((layout, memory)))
         });
         let stacked = stacked.map_err(|error| native(&error))?;
@@ -143,7 +172,7 @@ impl Batch {
 
     /// Copies the values, with zeros where a row has none, into a writable buffer of bytes.
     fn stack_into(&self, py: Python<'_>, buffer: &Bound<'_, PyAny>) -> PyResult<()> {
-        let written = write_to(py, buffer, |bytes| self.0.stack_rows_into(bytes))?;
+        let written = write_to(py, buffer, |bytes| self.batch.stack_rows_into(bytes))?;
         match written.map_err(|error| native(&error))? {
             Some(_) => Ok(()),
             None => Err(config("cannot stack: no row has a value")),
@@ -152,7 +181,7 @@ impl Batch {
 
     /// The value of each row, `None` where it has none.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
-        let values = self.0.rows().iter().map(|row| row.value.as_ref().ok());
+        let values = self.rows().iter().map(|row| row.value.as_ref().ok());
         values
             .map(|value| value.map(|value| value_object(py, value.clone())).transpose())
             .collect()

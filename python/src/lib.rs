@@ -15,6 +15,7 @@ mod pipeline;
 mod reader;
 mod runtime;
 mod settings;
+mod shard_reader;
 mod shards;
 mod steps;
 mod store;
@@ -34,6 +35,7 @@ mod _native {
         objects::Objects,
         pipeline::{check_json, parse_pipeline},
         reader::{Observations, Reader},
+        shard_reader::{ShardReader, ShardsRead},
         shards::{ShardIndex, expand_braces, is_shard},
         steps::steps_json,
         store::Store,

@@ -1,9 +1,7 @@
 //! A live reader of objects.
 
 use futures::{FutureExt as _, StreamExt as _};
-use pushdown_client::{
-    Mode, OnError, PushdownReader, PushdownReaderBuilder, ReaderMonitor, Stats, TailCounts,
-};
+use pushdown_client::{Mode, OnError, PushdownReader, ReaderMonitor, Stats, TailCounts};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -11,7 +9,7 @@ use crate::{
     batch::Batch,
     live::Live,
     objects::Objects,
-    settings::{self, Keys, reader_spec},
+    settings::{self, Keys},
 };
 
 /// A reader whose threads live until `close`, or until it is dropped.
@@ -42,14 +40,10 @@ impl Reader {
         objects: &Objects,
         observations: Option<&Observations>,
     ) -> PyResult<Self> {
-        let mut builder = PushdownReaderBuilder::from(reader_spec(spec_json)?)
-            .on_error(OnError::SkipAndReport)
-            .objects(objects.shared());
+        let builder = settings::reader(spec_json, credentials, objects)?;
+        let mut builder = builder.on_error(OnError::SkipAndReport);
         if let Some(known) = observations {
             builder = builder.observations(known.0.clone());
-        }
-        if let Some(keys) = credentials {
-            builder = builder.credentials(settings::credentials(keys));
         }
         let live = Live::start(py, || builder.build())?;
         let facts = live.read(py, |reader| {

@@ -1,9 +1,9 @@
 //! Settings from Python.
 
-use pushdown_client::{Credentials, ReaderSpec, StoreBuilder, StoreSpec};
+use pushdown_client::{Credentials, PushdownReaderBuilder, ReaderSpec, StoreBuilder, StoreSpec};
 use pyo3::PyResult;
 
-use crate::error::config;
+use crate::{error::config, objects::Objects};
 
 /// Access key, secret key and session token.
 pub(crate) type Keys = (String, String, Option<String>);
@@ -17,9 +17,15 @@ pub(crate) fn credentials((access_key, secret_key, token): Keys) -> Credentials 
     }
 }
 
-/// Parses the settings of a reader.
-pub(crate) fn reader_spec(json: &str) -> PyResult<ReaderSpec> {
-    serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))
+/// The settings of a reader of these objects.
+pub(crate) fn reader(json: &str, keys: Option<Keys>, objects: &Objects) -> PyResult<PushdownReaderBuilder> {
+    let spec: ReaderSpec =
+        serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))?;
+    let builder = PushdownReaderBuilder::from(spec).objects(objects.shared());
+    Ok(match keys {
+        Some(keys) => builder.credentials(credentials(keys)),
+        None => builder,
+    })
 }
 
 /// Parses the settings of a store.

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::{FutureExt as _, StreamExt as _};
-use pushdown_client::{PushdownReaderBuilder, TableMonitor, TableReader as Rows};
+use pushdown_client::{TableMonitor, TableReader as Rows};
 use pyo3::{prelude::*, types::PyCapsule};
 use pyo3_arrow::PyTable;
 
@@ -14,7 +14,7 @@ use crate::{
     objects::Objects,
     reader::stats_json,
     runtime::wait_detached,
-    settings::{self, Keys, reader_spec},
+    settings::{self, Keys},
     tensor::Tensor,
 };
 
@@ -174,10 +174,7 @@ impl TableReader {
     /// Starts threads, reads footers, and evaluates the condition.
     #[new]
     fn new(py: Python<'_>, spec_json: &str, credentials: Option<Keys>, objects: &Objects) -> PyResult<Self> {
-        let mut builder = PushdownReaderBuilder::from(reader_spec(spec_json)?).objects(objects.shared());
-        if let Some(keys) = credentials {
-            builder = builder.credentials(settings::credentials(keys));
-        }
+        let builder = settings::reader(spec_json, credentials, objects)?;
         let live = Live::start(py, || builder.build_table())?;
         let facts = live.read(py, |reader| {
             let fields = reader.schema().fields().iter();

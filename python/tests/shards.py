@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import importlib
 import io
 import json
 import tarfile
@@ -49,6 +51,25 @@ def files_of(s3: Any, folder: str) -> dict[str, bytes]:
         files[f"{base}.cls"] = f"{CLASSES.index(kind)}\n".encode()
         files[f"{base}.json"] = json.dumps(document).encode()
     return files
+
+
+def put_compressed(s3: Any, bucket: str, pattern: str, suffix: str) -> str:
+    """Stores compressed copies of the tars of a pattern of `put_shards`, as `.gz` or `.zst`. Returns their pattern."""
+    folder, _, _ = pattern.removeprefix(f"s3://{bucket}/").partition("{")
+    for entry in s3.list_objects_v2(Bucket=bucket, Prefix=folder)["Contents"]:
+        if entry["Key"].endswith(".tar"):
+            body = s3.get_object(Bucket=bucket, Key=entry["Key"])["Body"].read()
+            s3.put_object(Bucket=bucket, Key=f"{entry['Key']}{suffix}", Body=compress(body, suffix))
+    return f"{pattern}{suffix}"
+
+
+def compress(body: bytes, suffix: str) -> bytes:
+    """The body in the format of this suffix."""
+    if suffix == ".gz":
+        return gzip.compress(body)
+    arrow: Any = importlib.import_module("pyarrow")
+    compressed: bytes = arrow.compress(body, codec="zstd", asbytes=True)
+    return compressed
 
 
 def put_shards(s3: Any, bucket: str, prefix: str, files: dict[str, bytes], format: str, count: int) -> str:

@@ -24,10 +24,10 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardsRead {
-    place: ReaderPlace,
+    pub(super) place: ReaderPlace,
     /// The most samples in the shuffle buffer.
-    buffer: usize,
-    checkpoint: Checkpoint,
+    pub(super) buffer: usize,
+    pub(super) checkpoint: Checkpoint,
 }
 
 /// Where a reader is in an epoch.
@@ -85,6 +85,24 @@ impl ShardsRead {
             buffer,
             checkpoint,
         }
+    }
+
+    /// The state of a reader that goes on from these states of an epoch of this number of shards, before its first batch. `stride` is the
+    /// number of readers of its rank, and its turn among them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind) for states that are invalid, of different worlds, or not those of all readers.
+    pub(crate) fn resume(
+        states: &[Self],
+        rank_and_world: (usize, usize),
+        stride: (usize, usize),
+        buffer: usize,
+        shards: usize,
+    ) -> Result<Self> {
+        let place = ReaderPlace::new(rank_and_world, stride)?;
+        let shards = u32::try_from(shards).unwrap_or(u32::MAX);
+        let checkpoint = Checkpoint::resume(states, place, buffer, shards)?;
+        Ok(Self::new(place, buffer, checkpoint))
     }
 
     /// Checks that this can be the state of a reader of this number of shards.

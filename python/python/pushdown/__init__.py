@@ -50,6 +50,7 @@ from .parquet import Parquet
 from .pipeline import Pipeline
 from .reader import Reader, ReaderIterator
 from .rows import RowIterator, RowReader
+from .shard_reader import ShardReader
 from .shards import ShardIndex
 from .stats import Stats
 from .table import TableBatch, TableIterator, TableReader, read_table
@@ -81,6 +82,7 @@ __all__ = [
     "RowReader",
     "SampleError",
     "ShardIndex",
+    "ShardReader",
     "Sidecar",
     "StateError",
     "Stats",

@@ -1,4 +1,4 @@
-"""What readers of objects and readers of tables share: source, settings, epoch, rank, and how they pickle."""
+"""What readers of objects, tables and shards share: source, settings, epoch, rank, and how they pickle."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ReaderBase(ABC, Generic[Pass]):
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Where the consumer is in the epoch: JSON values, the same on every rank."""
+        """Where the consumer is in the epoch: JSON values."""
 
     @abstractmethod
     def load_state_dict(self, state_dict: Mapping[str, Any], *, strict: bool = True) -> None:
@@ -143,6 +143,10 @@ class ReaderBase(ABC, Generic[Pass]):
         if self._last is not None:
             self._last.close()
         self._current = None
+
+    def _keep_place(self) -> None:
+        """Ends the running iteration. The next one goes on where its consumer is."""
+        self.load_state_dict(self.state_dict())
 
     def _finish(self, iteration: Pass) -> None:
         """Goes to the next epoch after a complete pass."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from . import _native
@@ -15,7 +16,7 @@ from .stats import Stats
 
 __all__ = ["Iteration"]
 
-Native = TypeVar("Native", _native.Reader, _native.TableReader)
+Native = TypeVar("Native", _native.Reader, _native.TableReader, _native.ShardReader)
 
 
 _CLOSED = "the iterator is closed: iterate over the reader again"
@@ -34,6 +35,7 @@ class Iteration(Generic[Native]):
         "epoch",
         "has_ended",
         "pool",
+        "refused",
     )
 
     def __init__(self, epoch: int) -> None:
@@ -42,6 +44,8 @@ class Iteration(Generic[Native]):
         """Batches that the consumer has."""
         self.has_ended = False
         """Whether the consumer has seen the end of the epoch."""
+        self.refused = 0
+        """Samples that arrived with a value and an invalid column or label."""
         self.pool: FunctionPool | None = None
         self._handle: Handle[Native] | None = None
         self._others: tuple[Callable[[], None], ...] = ()
@@ -108,4 +112,5 @@ class Iteration(Generic[Native]):
             if isinstance(native, _native.Reader):
                 plan, mode = native.plan(), native.mode
             stats = Stats.from_json(native.stats_json(), time.perf_counter() - self._started, plan)
-        return stats, plan, mode
+        counted = replace(stats, samples=stats.samples - self.refused, errors=stats.errors + self.refused)
+        return counted, plan, mode

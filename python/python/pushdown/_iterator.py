@@ -5,24 +5,21 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from . import _native
-from ._fork import Handle
-from ._iteration import Iteration
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
 from ._sample_columns import ColumnReader, ColumnValues
-from ._share import Share
+from ._sample_iteration import SampleIteration
 from ._then import FunctionPool
 from .batch import Batch, make_batch
 from .errors import Error, native_errors
-from .stats import Stats
 
-__all__ = ["ObjectIteration", "ReaderIterator", "Recipe"]
+__all__ = ["ReaderIterator", "Recipe"]
 
 Result = TypeVar("Result")
 
@@ -30,53 +27,11 @@ Result = TypeVar("Result")
 _LOOK_AHEAD = 2
 
 
-class ObjectIteration(Iteration[_native.Reader]):
-    """A pass over the objects of an epoch, or over the batches of one of `every` readers that take turns."""
-
-    __slots__ = ("_next_batch", "every", "observations", "refused", "share", "start_batch", "turn")
-
-    def __init__(self, epoch: int, share: Share, every: int, turn: int, start_batch: int) -> None:
-        super().__init__(epoch)
-        self.share, self.every, self.turn, self.start_batch = share, every, turn, start_batch
-        self._next_batch = start_batch
-        self.observations: _native.Observations | None = None
-        """What the planner knew when the iteration was closed."""
-        self.refused = 0
-        """Samples that arrived with a value and an invalid column or label."""
-
-    def deliver(self, batch: Batch) -> None:
-        """Counts a batch that the consumer receives."""
-        self.batches += 1
-        self._next_batch = batch.number + self.every
-
-    def _keep(self, native: _native.Reader) -> None:
-        with native_errors():
-            self.observations = native.observations()
-
-    def _report(self, handle: Handle[_native.Reader]) -> tuple[Stats, str | None, str | None]:
-        stats, plan, mode = super()._report(handle)
-        counted = replace(stats, samples=stats.samples - self.refused, errors=stats.errors + self.refused)
-        return counted, plan, mode
-
-    @property
-    def position(self) -> int:
-        """Position of the consumer in the order of the epoch, the same on every rank."""
-        if self.every > 1 or self._next_batch == 0:
-            return self.share.start
-        return self.share.position(self._next_batch)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the consumer has every batch, even if it did not ask for one more."""
-        # With `tail="short"` other ranks may have one batch more, and until they have it the state is that of all ranks.
-        return self.has_ended or (self.batches > 0 and self._next_batch >= self.share.most_batches)
-
-
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How a reader's iterators make batches."""
 
-    open: Callable[[], _native.Reader]
+    open: Callable[[], _native.Reader | _native.ShardReader]
     pool: Callable[[], FunctionPool | None]
     labels: LabelSet
     columns: ColumnReader
@@ -92,7 +47,7 @@ class ReaderIterator(Iterator[Batch]):
     Its threads end with the last batch, with an error, with `close`, with the `with` block, or when it is garbage.
     """
 
-    def __init__(self, iteration: ObjectIteration, recipe: Recipe) -> None:
+    def __init__(self, iteration: SampleIteration[Any], recipe: Recipe) -> None:
         self._iteration = iteration
         self._recipe = recipe
         self._pending: deque[Callable[[], Batch]] = deque()
@@ -157,7 +112,7 @@ class ReaderIterator(Iterator[Batch]):
                 self._is_drained = True
                 self._pending.append(partial(_raise, error))
 
-    def _pull(self, native: _native.Reader) -> None:
+    def _pull(self, native: _native.Reader | _native.ShardReader) -> None:
         with native_errors(self._recipe.pipeline):
             batch = native.next()
         if batch is None:
@@ -167,6 +122,8 @@ class ReaderIterator(Iterator[Batch]):
         batch, columns = self._recipe.columns.read(batch)
         self._iteration.refused += len(batch.errors) - arrived
         batch, columns = self._recipe.policy.apply(batch, columns)
+        if len(batch) == 0:
+            return
         pool = self._iteration.pool
         values = None if pool is None else pool.submit(batch)
         # Refers to no method of this iterator, which would keep it alive until the garbage collector runs.

@@ -58,6 +58,11 @@ class Batch:
         """
         Position of each row in the order of the epoch over all ranks, `i64 [n]`.
         """
+    @property
+    def shards_read(self, /) -> ShardsRead | None:
+        """
+        What its reader has read of the epoch with this batch; `None` but for readers of shards.
+        """
     def stack(self, /) -> Tensor | None:
         """
         The values as one array `[n, ...]`, with zeros where a row has none; `None` if no row has a value.
@@ -277,6 +282,43 @@ class ShardIndex:
     def shards(self, /) -> list[str]:
         """
         Keys of the shards that have members, in order.
+        """
+
+@final
+class ShardReader:
+    """
+    A reader of the samples in tar shards without an index, whose threads live until `close`, or until it is dropped.
+    """
+    def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects) -> ShardReader:
+        """
+        Starts threads. The objects are the shards; rows without a value are always reported.
+        """
+    def close(self, /) -> None:
+        """
+        Cancels everything in flight, and waits until all threads have ended.
+        """
+    def next(self, /) -> Batch | None:
+        """
+        The next batch; `None` after the last one.
+        """
+    def stats_json(self, /) -> str:
+        """
+        Counts so far, as JSON.
+        """
+
+@final
+class ShardsRead:
+    """
+    What one reader has read of an epoch's shards.
+    """
+    @staticmethod
+    def initial(spec_json: str, objects: Objects) -> ShardsRead:
+        """
+        The state of a reader before its first batch. The objects are the shards. It checks the settings, and starts no threads.
+        """
+    def to_json(self, /) -> str:
+        """
+        As the settings of a reader have it in `shards_read`.
         """
 
 @final

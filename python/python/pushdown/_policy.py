@@ -13,12 +13,17 @@ __all__ = ["ErrorPolicy", "sample_errors"]
 
 
 class ErrorPolicy:
-    """Applies `on_error` to the batches of one iteration, and counts its errors. Raises `ConfigError`."""
+    """Applies `on_error` to the batches of one iteration, and counts its errors. Raises `ConfigError`.
 
-    __slots__ = ("_count", "_limit", "_on_error")
+    `samples`: their number in the iteration; `None` if it is unknown. Then ranks have different numbers of batches anyway, and "skip" may
+    leave a batch without rows.
+    """
 
-    def __init__(self, on_error: str, max_errors: int | float | None, samples: int) -> None:
+    __slots__ = ("_count", "_is_counted", "_limit", "_on_error")
+
+    def __init__(self, on_error: str, max_errors: int | float | None, samples: int | None) -> None:
         choice("on_error", on_error, get_args(OnError))
+        self._is_counted = samples is not None
         self._on_error = on_error
         self._limit = _limit(on_error, max_errors, samples)
         self._count = 0
@@ -39,7 +44,7 @@ class ErrorPolicy:
             raise error
         if self._on_error == "report":
             return batch, columns
-        if len(errors) == len(batch):
+        if len(errors) == len(batch) and self._is_counted:
             # Without this batch, this rank would have fewer batches than the others.
             errors[0].add_note(
                 f'all {len(batch)} samples of batch {batch.number} failed: on_error="skip" has none left'
@@ -60,7 +65,7 @@ def sample_errors(batch: _native.Batch) -> list[SampleError]:
     ]
 
 
-def _limit(on_error: str, max_errors: int | float | None, samples: int) -> int | None:
+def _limit(on_error: str, max_errors: int | float | None, samples: int | None) -> int | None:
     if max_errors is None:
         return None
     if on_error == "raise":
@@ -74,5 +79,9 @@ def _limit(on_error: str, max_errors: int | float | None, samples: int) -> int |
     if max_errors > 1:
         raise ConfigError(
             f"invalid max_errors: expected a fraction from 0.0 to 1.0 or a whole number, found {max_errors!r}"
+        )
+    if samples is None:
+        raise ConfigError(
+            f"invalid max_errors: expected a whole number, since the number of samples is unknown, found {max_errors!r}"
         )
     return int(max_errors * samples)

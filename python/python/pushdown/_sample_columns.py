@@ -89,12 +89,16 @@ NO_COLUMNS = ColumnValues({}, ())
 
 
 class ColumnReader:
-    """Makes values of the contents in further columns, and the labels. Raises `ConfigError` for a column that the samples lack."""
+    """Makes values of the contents in further columns, and the labels. Raises `ConfigError` for a column that the samples lack.
+
+    `columns`: names of the further columns that batches have, in order.
+    """
 
     __slots__ = ("_kinds", "_label", "_objects", "_places")
 
-    def __init__(self, objects: Objects, kinds: Mapping[str, str], label: Column | None) -> None:
-        columns = objects.columns
+    def __init__(
+        self, objects: Objects, columns: Sequence[str], kinds: Mapping[str, str], label: Column | None
+    ) -> None:
         for name in (*kinds, *(() if label is None else (label.name,))):
             if name not in columns:
                 raise ConfigError(
@@ -146,10 +150,18 @@ class ColumnReader:
         return values
 
     def _message(self, batch: _native.Batch, row: int, name: str, data: bytes | None, error: _Invalid) -> str:
-        member = self._objects.column_member(memoryview(batch.index)[row], name)
+        member = self._member(batch, row, name)
         if data is None or member is None:
             return f"expected {error.expected} in the column `{name}`, found no member"
         return invalid_content(error.expected, member, data)
+
+    def _member(self, batch: _native.Batch, row: int, name: str) -> str | None:
+        """Name of the member of a column."""
+        if self._objects.has_members:
+            return self._objects.column_member(memoryview(batch.index)[row], name)
+        # Without an index only the name of the value is known, which has the same base name.
+        folder, slash, file = (batch.members[row] or "").rpartition("/")
+        return f"{folder}{slash}{file.partition('.')[0]}.{name}"
 
 
 class _LabelParser:

@@ -104,13 +104,14 @@ def _open(
             raise ConfigError("invalid column: expected none for a list, whose samples are selected already")
         return _of_objects(source)
     if selection is not None:
-        selection.check_objects()
-    if isinstance(source, str):
-        if selection is not None and is_shard_pattern(source):
+        if isinstance(source, str) and is_shard_pattern(source):
             raise ConfigError(
                 f"found the shards {source} without an index of their members, by which samples are shuffled and read: run "
-                f"`pushdown index '{source}' -o list.parquet`, and pass index=\"list.parquet\""
+                f"`pushdown index '{source}' -o list.parquet`, and pass index=\"list.parquet\"; or read whole tars in shard order, also "
+                "compressed ones, by pushdown.ShardReader"
             )
+        selection.check_objects()
+    if isinstance(source, str):
         return DataSet(list_store(store, credentials, source), parse_url(source).key)
     if isinstance(source, Manifest):
         reader = StoreReader(store, credentials)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
@@ -146,6 +147,10 @@ class ReaderSpec:
     max_expand: float = 1.0
     rows_read: tuple[tuple[int, int], ...] | None = None
     """For tables: (world, rows read by each rank), in order. `start_position`, `every` and `turn` do not apply then."""
+    columns: Mapping[str, Any] | None = None
+    """For shards without an index: `value`, the extension for the pipeline or `None`, and `further`, those of further columns."""
+    shards_read: tuple[Mapping[str, Any], ...] | None = None
+    """For shards without an index: what readers have read of the epoch. `start_position` does not apply then."""
 
     def __post_init__(self) -> None:
         for name, least in (

@@ -12,7 +12,7 @@ from ._spec import Connection, Credentials, StoreSpec, store_of
 from .errors import ConfigError, native_errors
 from .objects import Objects, list_store
 from .progress import Progress
-from .shards import ShardIndex, is_prefix, parse_shards
+from .shards import ShardIndex, list_shards
 
 __all__ = ["index_shards", "list_objects"]
 
@@ -80,18 +80,8 @@ def index_shards(
 
 
 def _index(store: StoreSpec, credentials: Credentials | None, shards: str | Sequence[str]) -> ShardIndex:
-    bucket, patterns = parse_shards(shards)
-    keys: list[str] = []
-    for key in patterns:
-        keys += _list_shards(store, credentials, f"s3://{bucket}/{key}") if is_prefix(key) else [key]
+    bucket, keys = list_shards(store, credentials, shards)
     what = f"indexing {shards if isinstance(shards, str) else f's3://{bucket}'}"
     with Progress(what, f"{{:,}} of {len(keys):,} shards, {{:,}} members") as progress, native_errors():
         native = _native.ShardIndex.read_shards(store.to_json(), credentials, bucket, keys, progress)
     return ShardIndex(native)
-
-
-def _list_shards(store: StoreSpec, credentials: Credentials | None, url: str) -> list[str]:
-    keys = list(filter(_native.is_shard, list_store(store, credentials, url).keys()))
-    if not keys:
-        raise ConfigError(f"no shards under {url}: expected keys that end in .tar or .zip")
-    return keys

@@ -10,11 +10,12 @@ from typing import Any
 
 from . import _native
 from ._base import ReaderBase, reader_spec
-from ._iterator import ObjectIteration, ReaderIterator, Recipe
+from ._iterator import ReaderIterator, Recipe
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
 from ._rank import Rank
 from ._sample_columns import ColumnReader, Columns, split_columns
+from ._sample_iteration import ObjectIteration
 from ._share import Share, TailCounts
 from ._source import Index, Selection, Source, without_suffix
 from ._spec import Compression, Credentials, Mode, OnError, Order, Retry, Tail, Timeouts
@@ -160,7 +161,10 @@ class Reader(ReaderBase[ObjectIteration]):
         if is_selected and columns is None:
             kinds = dict.fromkeys(self.objects.columns, "bytes")
         if order == "shards" and not self.objects.has_members:
-            raise ConfigError('invalid order: expected "global" for whole objects, found "shards"')
+            raise ConfigError(
+                'invalid order: expected "global" for whole objects, found "shards"; tar shards without an index are read by '
+                "pushdown.ShardReader"
+            )
         if isinstance(labels, Sidecar) and isinstance(source, str) and not self.objects.has_members:
             self._data_set = without_suffix(self._data_set, labels.suffix)
         self._kinds = kinds
@@ -314,7 +318,7 @@ class Reader(ReaderBase[ObjectIteration]):
         self._epoch, self._position = epoch, 0
 
     def _column_reader(self) -> ColumnReader:
-        return ColumnReader(self.objects, self._kinds, self._labels.column)
+        return ColumnReader(self.objects, self.objects.columns, self._kinds, self._labels.column)
 
     def _epochs_left(self) -> int:
         """Epochs that are still to be read, including the current one; at least 1."""

@@ -8,10 +8,12 @@ from typing import Any, Self
 
 from . import _native
 from ._native import Objects
+from ._spec import Credentials, StoreSpec
 from ._url import parse_urls
 from .errors import ConfigError, native_errors
+from .objects import list_store
 
-__all__ = ["ShardIndex", "is_prefix", "parse_shards"]
+__all__ = ["ShardIndex", "is_prefix", "list_shards", "parse_shards"]
 
 
 class ShardIndex:
@@ -100,6 +102,24 @@ def parse_shards(shards: str | Sequence[str]) -> tuple[str, list[str]]:
     bucket, patterns = parse_urls([shards] if isinstance(shards, str) else shards)
     with native_errors():
         return bucket, [key for pattern in patterns for key in _native.expand_braces(pattern)]
+
+
+def list_shards(
+    store: StoreSpec, credentials: Credentials | None, shards: str | Sequence[str]
+) -> tuple[str, list[str]]:
+    """As `parse_shards`, with the shards under prefixes. Its threads have ended when it returns."""
+    bucket, patterns = parse_shards(shards)
+    keys: list[str] = []
+    for key in patterns:
+        keys += _under(store, credentials, f"s3://{bucket}/{key}") if is_prefix(key) else [key]
+    return bucket, keys
+
+
+def _under(store: StoreSpec, credentials: Credentials | None, url: str) -> list[str]:
+    keys = list(filter(_native.is_shard, list_store(store, credentials, url).keys()))
+    if not keys:
+        raise ConfigError(f"no shards under {url}: expected keys that end in .tar or .zip")
+    return keys
 
 
 def is_prefix(key: str) -> bool:

@@ -72,16 +72,23 @@ def check_members(state: Mapping[str, Any], numbers: tuple[str, ...]) -> None:
 
 
 def check_origin(
-    state: Mapping[str, Any], *, seed: int | None, objects: str, pipeline: str, order: str | None = None
+    state: Mapping[str, Any],
+    *,
+    seed: int | None,
+    objects: str,
+    pipeline: str,
+    order: str | None = None,
+    columns: str | None = None,
 ) -> None:
-    """Raises `StateError`, which names both, if a state belongs to another data set, pipeline, seed or order."""
+    """Raises `StateError`, which names both, if a state belongs to another data set, pipeline, seed or order, or to other columns."""
     for what, name, expected, advice in (
         ("the data set", "objects", objects, "objects were added, removed or renamed since"),
         ("the pipeline", "pipeline", pipeline, "the pipeline has changed since"),
         ("the seed", "seed", seed, "another seed is another order"),
         ("the order", "order", order or "global", "`order` or `buffer` has changed since"),
+        ("the columns", "columns", columns, "other members are other samples"),
     ):
-        found = state.get(name, "global") if name == "order" else state[name]
+        found = state.get(name, "global" if name == "order" else None)
         if found != expected:
             raise StateError(
                 what, expected, found, f"{advice}; `strict=False` continues at the same position"

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 
 import pushdown
 import pushdown.torch as pt
-from shards import CLASSES, files_of, put_shards
+from shards import CLASSES, files_of, put_compressed, put_shards
 from torch_samples import ABOUT_WORKERS, PIPELINE, samples, samples_of
 
 pytestmark = pytest.mark.filterwarnings("error", *ABOUT_WORKERS)
@@ -101,3 +101,89 @@ def test_a_map_data_set_has_samples_by_index(shards, shard_options):
         dataset.close()
     members = [member for batch in batches for member in batch.members]
     assert members == dataset.objects.paths()
+
+
+@pytest.fixture(scope="module")
+def whole_options(world):
+    """Of shards without an index."""
+    return {
+        "endpoint": world.endpoint,
+        "batch_size": 4,
+        "labels": LABELS[0],
+        "seed": 7,
+        "order": "shards",
+        "buffer": 6,
+    }
+
+
+def without_places(read):
+    return sorted(sample._replace(position=0, index=0) for sample in read)
+
+
+def test_a_loader_without_an_index_reads_the_same(shards, shard_options, whole_options):
+    with pt.Loader(shards, PIPELINE, **shard_options, order="shards", buffer=6, tail="short") as loader:
+        indexed = [sample._replace(index=0) for sample in samples(loader)]
+    with pt.Loader(shards, PIPELINE, **whole_options, columns={"json": "json"}) as loader:
+        batches = list(loader)
+        assert loader.epoch == 1
+        with pytest.raises(TypeError, match="no len"):
+            len(loader)
+    assert [sample._replace(index=0) for sample in samples(batches)] == indexed
+    for batch in batches:
+        assert [document["label"] for document in batch.columns["json"]] == [CLASSES[n] for n in batch.y]
+
+
+def test_a_loader_without_an_index_resumes_in_another_world(shards, whole_options):
+    with pt.Loader(shards, PIPELINE, **whole_options) as loader:
+        whole = samples(loader)
+    seen, states = [], []
+    for rank in range(2):
+        with pt.Loader(shards, PIPELINE, **whole_options, rank=rank, world=2) as loader:
+            seen += samples(itertools.islice(loader, 1))
+            states.append(json.loads(json.dumps(loader.state_dict())))
+    with pt.Loader(shards, PIPELINE, **whole_options) as loader:
+        loader.load_state_dict(states)
+        assert without_places(seen + samples(loader)) == without_places(whole)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_data_set_reads_compressed_shards(world, shards, whole_options, suffix):
+    source = put_compressed(world.s3, "torch-shards", shards, suffix)
+    with pt.Loader(source, PIPELINE, **whole_options) as loader:
+        whole = samples(loader)
+    for workers in (0, 2, 4):
+        dataset = pt.Dataset(source, PIPELINE, **whole_options)
+        read = samples(DataLoader(dataset, batch_size=None, num_workers=workers))
+        assert without_places(read) == without_places(whole)
+        if workers == 0:
+            assert read == whole
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("batches", [0, 1, 3, 100])
+def test_a_stateful_data_loader_resumes_shards_without_an_index(shards, whole_options, workers, batches):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader", reason="torchdata is not installed")
+
+    def make():
+        return stateful.StatefulDataLoader(
+            pt.Dataset(shards, PIPELINE, **whole_options), batch_size=None, num_workers=workers
+        )
+
+    whole = list(make())
+    batches = min(batches, len(whole))
+    loader = make()
+    iterator = iter(loader)
+    seen = [next(iterator) for _ in range(batches)]
+    state = loader.state_dict()
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert samples(seen) + samples(resumed) == samples(whole)
+
+
+def test_options_that_need_an_index_are_refused(shards, whole_options):
+    with pytest.raises(pushdown.ConfigError, match="invalid option tail, mode: it applies to readers with"):
+        pt.Loader(shards, PIPELINE, **whole_options, tail="even", mode="plain")
+    with pytest.raises(pushdown.ConfigError, match=r"expected a pushdown\.Column"):
+        pt.Dataset(shards, PIPELINE, **{**whole_options, "labels": "dir"})
+    with pytest.raises(pushdown.ConfigError, match=r"by pushdown\.ShardReader"):
+        pt.MapDataset(shards, PIPELINE, **whole_options)

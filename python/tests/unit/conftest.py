@@ -16,11 +16,13 @@ UNIT = Path(__file__).parent
 sys.path[:0] = [str(UNIT), str(UNIT.parents[1] / "python")]
 import reader_double
 import shard_double
+import shard_reader_double
 import store_double
 
 NAMES = {
     **dict.fromkeys(("Batch", "NativeError", "Objects", "Reader", "Tensor"), reader_double),
     **dict.fromkeys(("Store", "Table", "TableBatch", "TableReader", "__version__"), store_double),
+    **dict.fromkeys(("ShardReader", "ShardsRead"), shard_reader_double),
     **dict.fromkeys(("ShardIndex", "expand_braces", "is_shard"), shard_double),
     **dict.fromkeys(("check_json", "parse_pipeline", "run_command", "steps_json"), store_double),
 }

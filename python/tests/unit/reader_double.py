@@ -153,6 +153,7 @@ class Batch:
         errors: dict[int, tuple[str, str]] | None = None,
     ) -> None:
         self.number, self._objects, self._rows = number, objects, rows
+        self.shards_read: Any = None
         missing = {row: ("NoSuchKey", "it is not there") for row, key in enumerate(self.keys) if "bad" in key}
         self._errors = missing if errors is None else errors
 

@@ -10,8 +10,8 @@ use crate::{
     error::{Error, Result},
     models::preload,
     objects::Objects,
-    order::{SampleOrder, Tail},
-    shard_reader::{ShardReader, ShardSession},
+    order::{SampleOrder, Shard, Tail},
+    shard_reader::{ShardReader, ShardSession, ShardsRead},
     shards::{ColumnMatcher, ColumnSelection, check_distinct},
     stats::Counters,
 };
@@ -33,7 +33,7 @@ impl PushdownReaderBuilder {
     /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for these settings, keys that are no tar shards or repeated, and
     /// an invalid [`shards_read`](Self::shards_read).
     pub async fn build_shards(mut self) -> Result<ShardReader> {
-        let buffer = self.check_for_shards()?;
+        self.check_for_shards()?;
         let columns = ColumnMatcher::new(&self.spec.columns)?;
         let is_listed = matches!(self.keys, DataSetKeys::Prefix(_));
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
@@ -44,6 +44,7 @@ impl PushdownReaderBuilder {
             objects,
         } = self.open().await?;
         let shards = tar_shards(objects, is_listed)?;
+        let state = self.resumed_shards(plan.shard, shards.len())?;
         preload(pipeline.steps());
         let session = ShardSession {
             store,
@@ -56,7 +57,29 @@ impl PushdownReaderBuilder {
             cpu,
             counters: Counters::default(),
         };
-        ShardReader::new(session, plan, buffer, &self.spec.shards_read)
+        Ok(ShardReader::new(session, plan, state))
+    }
+
+    /// The state of a [reader of these shards](Self::build_shards) before its first batch: the beginning of the epoch, or what is left of
+    /// it after [`shards_read`](Self::shards_read). It checks the settings, and contacts no endpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind) as [`build_shards`](Self::build_shards).
+    pub fn initial_shards_read(&self, shards: &Objects) -> Result<ShardsRead> {
+        let rank = self.check()?;
+        ColumnMatcher::new(&self.spec.columns)?;
+        self.resumed_shards(rank, tar_shards(shards.clone(), false)?.len())
+    }
+
+    /// The state from which the reader of a rank goes on, of this number of shards.
+    fn resumed_shards(&self, rank: Shard, shards: usize) -> Result<ShardsRead> {
+        let spec = &self.spec;
+        let buffer = self.check_for_shards()?;
+        // Without a seed nothing is shuffled.
+        let is_shuffled = spec.seed.is_some() && spec.shuffle;
+        let buffer = if is_shuffled { buffer } else { 1 };
+        let (rank, stride) = ((rank.rank(), rank.world()), (spec.every, spec.turn));
+        ShardsRead::resume(&spec.shards_read, rank, stride, buffer, shards)
     }
 
     /// Refuses what does not apply to readers of shards. Returns the number of samples in the buffer.
@@ -185,6 +208,26 @@ mod tests {
             refused.contains("columns apply to readers of shards"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn the_first_state_needs_no_endpoint() {
+        let shards = Objects::from_keys("b", ["0.tar", "1.tar"]);
+        let rank = |rank| builder().shard((rank, 2));
+        let states = [0, 1].map(|number| rank(number).initial_shards_read(&shards).unwrap());
+        let own = rank(1).shards_read(vec![states[1].clone()]);
+        assert_eq!(own.initial_shards_read(&shards).unwrap(), states[1]);
+        let other = builder().shards_read(vec![states[1].clone()]);
+        let refused = other.initial_shards_read(&shards).unwrap_err().to_string();
+        assert!(
+            refused.contains("the state of rank 0 of 2 is missing"),
+            "{refused}"
+        );
+        let other = builder().shards_read(states.to_vec());
+        assert_ne!(other.initial_shards_read(&shards).unwrap(), states[0]);
+        let zip = Objects::from_keys("b", ["0.zip"]);
+        let refused = builder().initial_shards_read(&zip).unwrap_err().to_string();
+        assert!(refused.contains("cannot stream s3://b/0.zip"), "{refused}");
     }
 
     #[test]

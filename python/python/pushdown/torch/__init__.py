@@ -27,7 +27,8 @@ except ModuleNotFoundError as error:
 
 from ._convert import TorchBatch
 from ._options import ReaderOptions
-from .dataset import Dataset, DatasetIterator
+from ._worker import DatasetIterator
+from .dataset import Dataset
 from .loader import Loader, LoaderIterator
 from .map_dataset import MapDataset, Samples, collate
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ._convert import TorchBatch, to_torch
 from ._pinned import can_pin, to_pinned
@@ -32,7 +32,8 @@ class Loader:
 
     `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`. A source `pushdown.Parquet`, or
     a URL that ends in `.parquet`, such as `s3://photos/data/train-*.parquet`, is read by a
-    `pushdown.RowReader`: each row is a sample, and `labels` names a column. Values are owned by their
+    `pushdown.RowReader`: each row is a sample, and `labels` names a column. URLs of tar shards with
+    `order="shards"` and without an `index` are read by a `pushdown.ShardReader`. Values are owned by their
     tensors, writable, and never copied after they were stacked. `pin_memory`: stack them into pinned memory,
     for copies to a GPU that do not block (`batch.to("cuda", non_blocking=True)`); without CUDA it warns once
     and has no effect.
@@ -59,7 +60,7 @@ class Loader:
         return LoaderIterator(batches, self._conversion())
 
     def __len__(self) -> int:
-        """Batches of an epoch on this rank."""
+        """Batches of an epoch on this rank. Raises `TypeError` for shards without an index."""
         return len(self._reader)
 
     def take(self, indices: Sequence[int]) -> TorchBatch:
@@ -76,15 +77,21 @@ class Loader:
         return self._reader.epoch
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the consumer is in the epoch: JSON under 300 bytes, the same on every rank."""
+        """Where the consumer is in the epoch: JSON under 300 bytes, the same on every rank.
+
+        Of shards without an index it is the state of this rank, of about 12 bytes per sample in the buffer.
+        """
         return self._reader.state_dict()
 
-    def load_state_dict(self, state_dict: dict[str, Any], *, strict: bool = True) -> None:
+    def load_state_dict(
+        self, state_dict: dict[str, Any] | Sequence[dict[str, Any]], *, strict: bool = True
+    ) -> None:
         """Makes the next `iter()` go on from a state, of any world size, rank and batch size.
 
-        Raises `StateError` if another seed, data set or pipeline saved it, unless `strict` is False.
+        For shards without an index it is the state of this rank, or in another world a list of the states of
+        all ranks. Raises `StateError` if another seed, data set or pipeline saved it, unless `strict` is False.
         """
-        self._reader.load_state_dict(state_dict, strict=strict)
+        self._reader.load_state_dict(cast(Any, state_dict), strict=strict)
 
     def close(self) -> None:
         """Cancels what is in flight and joins all threads. It stays usable."""
@@ -110,7 +117,7 @@ class Loader:
 
     @property
     def samples(self) -> int:
-        """Samples of an epoch on this rank."""
+        """Samples of an epoch on this rank. Raises `TypeError` for shards without an index."""
         return self._reader.samples
 
     @property

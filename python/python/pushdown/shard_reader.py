@@ -1,0 +1,306 @@
+"""Readers of tar shards without an index: whole shards in, batches of samples out."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from . import _native
+from ._base import ReaderBase, reader_spec
+from ._iterator import ReaderIterator, Recipe
+from ._labels import LabelSet
+from ._policy import ErrorPolicy
+from ._sample_columns import ColumnReader, Columns, split_columns
+from ._sample_iteration import ShardIteration
+from ._shard_state import Place, ShardState, resume, shards_read
+from ._spec import Credentials, OnError, ReaderSpec, Retry, Timeouts
+from ._then import FunctionPool
+from .batch import Batch
+from .errors import ConfigError, StateError, native_errors
+from .labels import Column
+from .pipeline import Pipeline, PipelineLike
+from .shards import list_shards
+from .state import VERSION, check_origin
+
+__all__ = ["ShardReader"]
+
+_UNKNOWN = "the number of samples in shards without an index is unknown"
+
+
+class ShardReader(ReaderBase[ShardIteration]):
+    """Reads the samples of tar shards without an index, also of compressed ones, in shard order.
+
+        shards = pushdown.ShardReader(
+            "s3://photos/train-{000000..000999}.tar.gz",
+            "decode | random_resized_crop(224) | flip_h | to_float",
+            labels=pushdown.Column("cls"),
+            seed=7,
+        )
+
+    `source`: a pattern of shards, whose keys end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`, a URL that ends in `/` and means all shards
+    under it, or a list of these. `column`, `columns`, `batch_size`, `on_error` and the connection are as those of `Reader`.
+
+    - Each shard is read by one GET, and all steps run on this host. The members of a sample follow each other in the shard.
+    - `seed`: shuffles the shards, and their samples by a buffer of `buffer` samples: one reader has the order of a `Reader` with an index
+      and `order="shards"`. Without one, or with `shuffle=False`, samples are in the order of the shards.
+    - `rank`, `world`: shards are dealt out to ranks one by one, so that ranks have different numbers of batches. Have several times as
+      many shards as ranks.
+    - `labels`: a `Column`. `max_errors`: a whole number. "skip" may leave a batch out.
+    - `prefetch`: bytes of prefetched batches; a quarter of it is for samples that have arrived. The samples in the buffer come on top of
+      it. `requests`: shards that are read at a time.
+
+    It iterates, pickles and survives forks as a `Reader` does. `len()` raises `TypeError`: nobody knows how many samples there are.
+    `index` of a batch is the index of each row's shard in `objects`, and `position` the number of the sample among those of this
+    reader in the epoch. What is left of a shard that cannot be read further is one row, without a member, that fails.
+
+    A state is that of one reader: in the same world each loads its own, in another one all load a list of the states of all.
+
+    Raises `ConfigError`, `PipelineError`, and errors of listing a prefix.
+    """
+
+    def __init__(
+        self,
+        source: str | Sequence[str],
+        pipeline: PipelineLike | None = None,
+        *,
+        column: str | None = None,
+        columns: Columns | None = None,
+        endpoint: str | None = None,
+        region: str | None = None,
+        profile: str | None = None,
+        credentials: Credentials | None = None,
+        batch_size: int = 64,
+        seed: int | None = None,
+        shuffle: bool = True,
+        buffer: int = 1000,
+        epoch: int = 0,
+        rank: int | None = None,
+        world: int | None = None,
+        on_error: OnError = "raise",
+        max_errors: int | None = None,
+        labels: Column | None = None,
+        prefetch: int | str = "256 MiB",
+        requests: int = 4,
+        threads: int | None = None,
+        models: str | os.PathLike[str] | None = None,
+        timeouts: Timeouts | None = None,
+        retry: Retry | None = None,
+    ) -> None:
+        pipeline, column, kinds = split_columns(pipeline, column, columns)
+        parsed = Pipeline.of(pipeline)
+        if labels is not None and not isinstance(labels, Column):
+            raise ConfigError(
+                f"invalid labels of a ShardReader: expected a pushdown.Column, found {labels!r}; other labels need an index of the shards"
+            )
+        self._kinds = kinds
+        further = [*kinds] if labels is None else [*kinds, labels.name]
+        self._further = tuple(dict.fromkeys(further))
+        spec = reader_spec(
+            parsed,
+            endpoint=endpoint,
+            region=region,
+            profile=profile,
+            timeouts=timeouts,
+            retry=retry,
+            split="smallest",
+            prefetch=prefetch,
+            models=models,
+            batch_size=batch_size,
+            seed=seed,
+            shuffle=shuffle,
+            order="shards",
+            buffer=buffer,
+            epoch=epoch,
+            tail="short",
+            columns={"value": column, "further": list(self._further)},
+            requests=requests,
+            threads=threads,
+        )
+        self._columns_text = f"{column or 'images'} and {', '.join(self._further) or 'no others'}"
+        self._on_error, self._max_errors = on_error, max_errors
+        self._policy()
+        bucket, keys = list_shards(spec.store, credentials, source)
+        with native_errors():
+            objects = _native.Objects.from_keys(bucket, keys)
+        super().__init__(objects, parsed, spec, credentials, rank, world)
+        self._labels = LabelSet(labels, self._data_set, spec.store, credentials)
+        self._states: tuple[ShardState, ...] = ()
+        """Of this epoch, from which the next iteration goes on; none at the beginning."""
+        self._ended: Mapping[str, Any] | None = None
+        """What this reader has read of the epoch before, if it has seen its end."""
+        self._turns = 1, 0
+        # Settings and keys that are invalid are found now rather than at the first batch.
+        self._initial(self._next_spec())
+
+    def __iter__(self) -> ReaderIterator:
+        """Starts to read where this reader is in its epoch. Rank and world size are looked up now."""
+        return self.iterate()
+
+    def iterate(self, *, every: int = 1, turn: int = 0) -> ReaderIterator:
+        """As `iter()`, for one of `every` readers that share the shards of this rank, such as worker processes: the `turn`th, from 0.
+
+        The state is that of this reader alone, as that of a rank is.
+        """
+        self._end_previous()
+        self._turns = every, turn
+        spec = self._next_spec()
+        iteration = ShardIteration(spec.epoch, self._initial(spec))
+        self._epoch = spec.epoch
+        recipe = Recipe(
+            open=lambda: self._open_native(_native.ShardReader, spec),
+            pool=lambda: FunctionPool.make(self.pipeline.functions, spec.threads, spec.local_ranks),
+            labels=self._labels,
+            columns=ColumnReader(self.objects, self._further, self._kinds, self._labels.column),
+            policy=self._policy(),
+            pipeline=spec.pipeline,
+            finish=lambda: self._finish(iteration),
+        )
+        self._follow(iteration)
+        return ReaderIterator(iteration, recipe)
+
+    def __len__(self) -> int:
+        """Raises `TypeError`."""
+        raise TypeError(f"a ShardReader has no len(): {_UNKNOWN}")
+
+    @property
+    def samples(self) -> int:
+        """Raises `TypeError`."""
+        raise TypeError(f"a ShardReader has no number of samples: {_UNKNOWN}")
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes: label `i` is `classes[i]`. Empty if labels are no names of classes."""
+        return self._labels.get_classes()
+
+    @property
+    def plan(self) -> str | None:
+        """`None`: all steps run on this host."""
+        return None
+
+    def take(self, indices: Sequence[int]) -> Batch:
+        """Samples cannot be taken by index: raises `ConfigError`."""
+        raise ConfigError(
+            "shards without an index are read in batches only: expected an iteration, found `take`"
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the consumer of this reader is in the epoch: which of its shards are left, and the samples in the buffer.
+
+        JSON values, about 12 bytes for each sample in the buffer. It counts the batches that the consumer has received, not those that
+        are prefetched. After the end of an epoch it is the beginning of the next one. Call it between batches at any time.
+        """
+        current = self._current
+        if current is None:
+            spec = self._next_spec()
+            epoch, read = spec.epoch, self._initial(spec)
+        else:
+            epoch, read = current.epoch, current.shards_read
+        state = {
+            "version": VERSION,
+            "seed": self._spec.seed,
+            "epoch": epoch,
+            "objects": self.objects.digest,
+            "pipeline": self._pipeline_digest,
+            "columns": self._columns_text,
+            "shards_read": _members(read),
+        }
+        # Other readers may not have seen the end of the epoch before: in another world its states go together.
+        has_begun = current is not None and current.batches > 0
+        return state if has_begun or self._ended is None else {**state, "ended": self._ended}
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, strict: bool = True
+    ) -> None:
+        """Makes the next iteration go on from a state of this reader, or from a list of the states of all readers. Closes one that runs.
+
+        In the same world the reader goes on exactly where it was, and its own state is enough. In another world, or with another buffer,
+        all readers load the same list, of readers that may have stopped at different batches: what is left of the epoch is dealt out
+        anew, no sample twice, none lost. A state that is missing is a `ConfigError` when the iteration begins.
+
+        Raises `StateError` for a state of another data set, pipeline or seed, or of other columns; with `strict=False` it goes on
+        nevertheless.
+        """
+        found = [state_dict] if isinstance(state_dict, Mapping) else list(state_dict)
+        if not found:
+            raise StateError("states of", "at least one reader", "none", "load what the readers have saved")
+        states = tuple(map(ShardState.from_dict, found))
+        for state in found if strict else ():
+            check_origin(
+                state,
+                seed=self._spec.seed,
+                objects=self.objects.digest,
+                pipeline=self._pipeline_digest,
+                columns=self._columns_text,
+            )
+        self._stop()
+        self._states = states
+        own, self._epoch = resume(states, self._place())
+        self._ended = None if own is None else own.ended
+
+    def close(self) -> None:
+        """Cancels what is in flight and joins all threads. Can be called more than once; the reader stays usable."""
+        super().close()
+        self._labels.close()
+
+    def __repr__(self) -> str:
+        objects = self.objects
+        return f"ShardReader({len(objects):,} shards of s3://{objects.bucket}, {self.pipeline!r})"
+
+    def _place(self) -> Place:
+        rank, (every, turn) = self._rank(), self._turns
+        return Place(rank.world, rank.rank, every, turn)
+
+    def _next_spec(self) -> ReaderSpec:
+        """The settings of the native reader that goes on where this one is."""
+        place, local_ranks = self._place(), self._rank().local_ranks
+        epoch, read = shards_read(self._states, place) if self._states else (self._epoch, ())
+        return replace(
+            self._spec,
+            epoch=epoch,
+            shards_read=read,
+            rank=place.rank,
+            world=place.world,
+            every=place.every,
+            turn=place.turn,
+            local_ranks=local_ranks * place.every,
+        )
+
+    def _initial(self, spec: ReaderSpec) -> _native.ShardsRead:
+        """What the native reader with these settings has read before its first batch."""
+        with native_errors(spec.pipeline):
+            return _native.ShardsRead.initial(spec.to_json(), self.objects)
+
+    def _policy(self) -> ErrorPolicy:
+        return ErrorPolicy(self._on_error, self._max_errors, None)
+
+    def _finish(self, iteration: ShardIteration) -> None:
+        is_current = self._current is iteration
+        super()._finish(iteration)
+        if is_current:
+            self._ended = _members(iteration.shards_read)
+
+    def _restart(self, epoch: int) -> None:
+        self._epoch, self._states, self._ended = epoch, (), None
+
+    def _left(self) -> tuple[tuple[ShardState, ...], Mapping[str, Any] | None]:
+        """The states from which an iteration goes on where the consumer is, and what was read of the epoch before."""
+        if self._current is None or self._current.batches == 0:
+            return self._states, self._ended
+        return (ShardState.from_dict(self.state_dict()),), None
+
+    def _keep_place(self) -> None:
+        self._states, self._ended = self._left()
+        self._stop()
+
+    def __getstate__(self) -> dict[str, Any]:
+        states, ended = self._left()
+        return {**super().__getstate__(), "_states": states, "_ended": ended}
+
+
+def _members(state: _native.ShardsRead) -> dict[str, Any]:
+    with native_errors():
+        members: dict[str, Any] = json.loads(state.to_json())
+    return members

@@ -1,0 +1,88 @@
+//! A live reader of whole shards, and its state.
+
+use std::sync::Arc;
+
+use futures::{FutureExt as _, StreamExt as _};
+use pushdown_client::{OnError, ShardMonitor, ShardReader as Shards};
+use pyo3::prelude::*;
+
+use crate::{
+    batch::Batch,
+    error::{internal, native},
+    live::Live,
+    objects::Objects,
+    reader::stats_json,
+    settings::{self, Keys},
+};
+
+/// A reader of the samples in tar shards without an index, whose threads live until `close`, or until it is dropped.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct ShardReader {
+    live: Live<Shards>,
+    monitor: ShardMonitor,
+}
+
+/// What one reader has read of an epoch's shards.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct ShardsRead(Arc<pushdown_client::ShardsRead>);
+
+impl From<Arc<pushdown_client::ShardsRead>> for ShardsRead {
+    fn from(state: Arc<pushdown_client::ShardsRead>) -> Self {
+        Self(state)
+    }
+}
+
+#[pymethods]
+impl ShardReader {
+    /// Starts threads. The objects are the shards; rows without a value are always reported.
+    #[new]
+    fn new(py: Python<'_>, spec_json: &str, credentials: Option<Keys>, objects: &Objects) -> PyResult<Self> {
+        let builder = settings::reader(spec_json, credentials, objects)?.on_error(OnError::SkipAndReport);
+        let live = Live::start(py, || builder.build_shards())?;
+        let monitor = live.read(py, |reader| {
+            let monitor = reader.monitor();
+            async { Ok(monitor) }.boxed()
+        })?;
+        Ok(Self { live, monitor })
+    }
+
+    /// The next batch; `None` after the last one.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        self.live.read(py, |reader| {
+            async move {
+                let batch = reader.next().await.transpose();
+                batch.map(|batch| batch.map(|batch| Batch::of_shards(batch, reader.shards_read())))
+            }
+            .boxed()
+        })
+    }
+
+    /// Counts so far, as JSON.
+    fn stats_json(&self) -> String {
+        stats_json(&self.monitor.stats())
+    }
+
+    /// Cancels everything in flight, and waits until all threads have ended.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.live.close(py, Shards::close)
+    }
+}
+
+#[pymethods]
+impl ShardsRead {
+    /// The state of a reader before its first batch. The objects are the shards. It checks the settings, and starts no threads.
+    #[staticmethod]
+    fn initial(py: Python<'_>, spec_json: &str, objects: &Objects) -> PyResult<Self> {
+        let builder = settings::reader(spec_json, None, objects)?;
+        let state = py.detach(move || builder.initial_shards_read(objects.list_ref()));
+        Ok(Self(Arc::new(state.map_err(|error| native(&error))?)))
+    }
+
+    /// As the settings of a reader have it in `shards_read`.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&*self.0)
+            .map_err(|error| internal(format!("cannot write what was read of shards: {error}")))
+    }
+}

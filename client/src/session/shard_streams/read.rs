@@ -1,6 +1,6 @@
 //! The task that reads a stream.
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
@@ -57,21 +57,30 @@ impl StreamRead {
     async fn read(&self) -> Result<(), Failure> {
         let mut backoff = self.session.store.backoff();
         let mut measurement = Measurement::new(self.session.adapter.as_ref());
-        let mut body = None;
-        while let Some(next) = self.stream.next(|| measurement.pause()).await {
+        let (mut body, mut has_paused) = (None, false);
+        loop {
+            let on_pause = || {
+                measurement.pause();
+                has_paused = true;
+            };
+            let Some(next) = self.stream.next(on_pause).await else {
+                return Ok(());
+            };
             let content = loop {
                 match self.content(&mut body, &next.entry, &mut measurement).await {
                     Ok(content) => break content,
+                    // The other end need not wait until a pause is over.
+                    Err(Failure::Lost(_)) if mem::take(&mut has_paused) => measurement.pause(),
                     Err(failure) => {
                         measurement.pause();
                         self.pause(failure, &mut backoff).await?;
                     }
                 }
             };
+            has_paused = false;
             backoff.succeeded();
             self.stream.deliver(next, content);
         }
-        Ok(())
     }
 
     /// The content of an entry. A body that fails is not put back.

@@ -90,6 +90,11 @@ impl Objects {
         }
     }
 
+    /// Number of objects, or in a list with members of different shards.
+    pub(crate) fn shard_count(&self) -> usize {
+        self.0.keys.len()
+    }
+
     /// Whether there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -19,8 +19,8 @@ mod table_stage;
 #[cfg(feature = "tables")]
 pub(crate) use adapt::cpus;
 pub(crate) use adapt::{
-    Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, ProbeRequest, ReceivedValue,
-    SamplesLeft, stages_after_models,
+    Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, PendingRead, ProbeRequest,
+    ReceivedValue, SamplesLeft, stages_after_models,
 };
 pub use adapt::{Observations, PlanReport};
 #[cfg(feature = "tables")]

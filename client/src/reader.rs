@@ -6,6 +6,8 @@ mod monitor;
 mod spec;
 
 use std::{
+    iter::StepBy,
+    ops::Range,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -89,6 +91,20 @@ impl ReadPlan {
             batch_size: self.batch_size,
             tail: self.tail,
         }
+    }
+
+    /// In shard order, the number of samples in the shuffle buffer: 1 without a seed, since nothing is shuffled then.
+    pub(crate) fn shuffle_buffer(&self) -> Option<usize> {
+        match self.order {
+            SampleOrder::Global => None,
+            SampleOrder::Shards { buffer } => Some(if self.shuffle_seed.is_some() { buffer } else { 1 }),
+        }
+    }
+
+    /// The numbers of this reader's batches of an epoch with `samples` samples.
+    pub(crate) fn batches(&self, samples: usize) -> StepBy<Range<usize>> {
+        let (every, turn) = self.stride;
+        (self.start.saturating_add(turn)..samples.div_ceil(self.batch_size)).step_by(every)
     }
 
     /// Number of samples that are read of a data set of `total` samples.
@@ -203,6 +219,7 @@ impl PushdownReader {
             routes: self.session.routes(&samples),
             samples,
             charge: None,
+            shard_streams: None,
             progress: Arc::new(BatchProgress::new()),
         };
         self.session.hand_over(self.session.read(&job).await?)

@@ -11,6 +11,7 @@ mod members;
 mod plain;
 mod pushed;
 mod routes;
+mod shard_streams;
 mod steps;
 
 use std::{
@@ -45,7 +46,8 @@ pub(crate) use job::BatchJob;
 use members::check_members;
 use plain::PlainQueue;
 pub(crate) use plain::row_error;
-pub(crate) use routes::BatchRoutes;
+pub(crate) use routes::{BatchRoutes, has_routes_by_shard};
+pub(crate) use shard_streams::ShardStreams;
 
 /// Plain reads that a batch has in flight while nothing is known.
 const EXPLORATION_GETS: usize = 2;
@@ -82,6 +84,8 @@ pub(crate) struct Session {
     pub(crate) objects: Objects,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
+    /// In [`Mode::Auto`]: whether all members of a shard that have about the same size take the same route under a plan.
+    pub(crate) has_routes_by_shard: bool,
     /// The first usable stage in [`Mode::Auto`]: this host cannot run models after an earlier one.
     pub(crate) first_stage: usize,
     pub(crate) compression: Compression,
@@ -155,6 +159,9 @@ impl Session {
                 break;
             }
             self.fetch(job, &intake, slots).await?;
+        }
+        if let Some(streams) = &job.shard_streams {
+            streams.end_batch(job.number);
         }
         let finished = intake.finish().await;
         if let Some(adapter) = &self.adapter {

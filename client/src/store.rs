@@ -28,6 +28,7 @@ pub(crate) use get::Failure;
 pub use get::{Value, ValueRequest, ValueStream};
 pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
+pub(crate) use shard::ShardBody;
 pub use shard_index::IndexProgress;
 pub use spec::StoreSpec;
 pub(crate) use spec::seconds;

@@ -18,6 +18,7 @@
 //! - `members`: members of shards as samples: values, orders, further columns, requests
 //! - `members_faults`: replaced shards, lists that lie, broken answers
 //! - `shard_reader`: whole shards in their order, without an index
+//! - `shard_streams`: members in shard order, whose shards are streamed
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
 //! - `cache_hints`: hints for the gateway's result cache
@@ -67,6 +68,7 @@ mod it {
     mod rows;
     mod shard_index;
     mod shard_reader;
+    mod shard_streams;
     mod shards;
     mod signed_batches;
     mod splits;

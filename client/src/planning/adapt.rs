@@ -25,7 +25,7 @@ use tokio::{sync::watch, time::Instant};
 pub(crate) use assignment::Assignment;
 use event::Moment;
 pub(crate) use event::{Event, GatewayCpus, ReceivedValue, SamplesLeft};
-pub(crate) use in_flight::InFlight;
+pub(crate) use in_flight::{InFlight, PendingRead};
 use interval::IntervalStart;
 pub(crate) use model_support::stages_after_models;
 pub use observations::Observations;

@@ -203,12 +203,13 @@ impl PushdownReaderBuilder {
         on_listing(progress: impl Fn(usize) + Send + Sync + 'static) => |builder|
             builder.listing = Some(ListingCallback(Arc::new(progress)));
         /// Bytes of prefetched batches. Default: 256 MiB. In addition to the consumer's batch, at most this and one batch
-        /// are in memory.
+        /// are in memory. In shard order, members that arrived before their batches take up to four times as much, at most 1 GiB.
         prefetch_bytes(bytes: u64) => |builder| builder.spec.prefetch_bytes = bytes;
         /// Batches fetched concurrently. Default: 4. Each begins once half of the previous one has arrived, or earlier by
         /// the latency of an answer, so that it does not delay the batch that the consumer waits for.
         requests(requests: usize) => |builder| builder.spec.requests = requests;
-        /// Concurrent plain object reads, over all batches, the oldest batch first. Default: 32.
+        /// Concurrent plain object reads, over all batches, the oldest batch first, and in shard order the most shards that are
+        /// streamed beside them. Default: 32.
         gets(gets: usize) => |builder| builder.spec.gets = gets;
         /// Readers that share this host, such as one per accelerator: the default of [`threads`](Self::threads) is divided by
         /// it. Default: 1.

@@ -19,7 +19,7 @@ use crate::{
     error::{Error, Result},
     order::{EpochOrder, SampleOrder},
     planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
-    session::{BatchJob, Session},
+    session::{BatchJob, Session, ShardStreams},
     stats::add,
 };
 
@@ -76,7 +76,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         order,
         epoch,
         batch_size,
-        stride: (every, offset),
+        stride: (every, _),
         ..
     } = plan;
     let share = plan.share();
@@ -90,6 +90,8 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
             }
         })
         .await?;
+    let order = Arc::new(order);
+    let shard_streams = ShardStreams::of_epoch(&session, &plan, &order).await?;
     let samples = plan.limited(order.len());
     add(
         &session.counters.skipped,
@@ -98,7 +100,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
     let pacer = Arc::new(BatchPacer::default());
-    for number in (plan.start.saturating_add(offset)..samples.div_ceil(batch_size)).step_by(every) {
+    for number in plan.batches(samples) {
         if let Some(adapter) = &session.adapter
             && number >= plan.start + EXPLORATION_BATCHES * every
         {
@@ -123,6 +125,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
             epoch,
             routes,
             charge: Some(Arc::clone(&charge)),
+            shard_streams: shard_streams.clone(),
             progress: Arc::clone(&progress),
         };
         let (session, shared_pacer) = (Arc::clone(&session), Arc::clone(&pacer));

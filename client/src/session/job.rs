@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pushdown::plan::simulate::ReadAhead;
 
-use super::routes::BatchRoutes;
+use super::{routes::BatchRoutes, shard_streams::ShardStreams};
 use crate::{budget::Charge, order::SampleRef, planning::BatchProgress};
 
 /// A batch to read.
@@ -19,6 +19,8 @@ pub(crate) struct BatchJob {
     pub(crate) routes: BatchRoutes,
     /// `None` for samples that the consumer requested directly.
     pub(crate) charge: Option<Arc<Charge>>,
+    /// The streams of its shards, in shard order.
+    pub(crate) shard_streams: Option<Arc<ShardStreams>>,
     pub(crate) progress: Arc<BatchProgress>,
 }
 
@@ -52,6 +54,7 @@ mod tests {
                 samples_left: 0,
                 routes: BatchRoutes::default(),
                 charge: None,
+                shard_streams: None,
                 progress: Arc::new(BatchProgress::new()),
             };
             job.route_is_done(samples);

@@ -4,10 +4,11 @@ mod assembly;
 mod attempt;
 mod part;
 mod queue;
+mod streamed;
 
-use std::{collections::VecDeque, iter};
+use std::{collections::VecDeque, iter, sync::Arc};
 
-use futures::{FutureExt as _, StreamExt as _, stream};
+use futures::{FutureExt as _, StreamExt as _, stream, try_join};
 use pushdown::wire::RowError;
 
 use super::{
@@ -24,19 +25,37 @@ use crate::{
 };
 use assembly::Assembly;
 use attempt::attempt;
-use part::Part;
+pub(super) use part::{MAX_GAP_BYTES, Part};
 pub(super) use queue::PlainQueue;
+use streamed::StreamedParts;
 
-/// Reads the samples in the queue, by `concurrency` requests at a time. Samples may leave the queue concurrently.
+/// Reads the samples in the queue: members from the streams of their shards, and what these do not have by `concurrency` requests at a
+/// time. Samples may leave the queue concurrently.
 pub(super) async fn fetch(
-    session: &Session,
+    session: &Arc<Session>,
     job: &BatchJob,
     intake: &Intake<'_>,
     queue: &PlainQueue<'_>,
     concurrency: usize,
 ) -> Result<()> {
     let assembly = Assembly::new(&session.objects, intake);
-    let reads = stream::iter(iter::from_fn(|| queue.pop())).map(|parts| read(session, job, &assembly, parts));
+    let streamed = StreamedParts::request(session, job, &assembly, queue).await?;
+    let ranges = || read_queue(session, job, &assembly, queue, concurrency);
+    let (passed, ()) = try_join!(streamed.receive(job, &assembly), ranges())?;
+    // Their streams have ended meanwhile.
+    queue.put_back_parts(passed);
+    ranges().await
+}
+
+/// Reads what is in the queue, by `concurrency` requests at a time.
+async fn read_queue(
+    session: &Session,
+    job: &BatchJob,
+    assembly: &Assembly<'_>,
+    queue: &PlainQueue<'_>,
+    concurrency: usize,
+) -> Result<()> {
+    let reads = stream::iter(iter::from_fn(|| queue.pop())).map(|parts| read(session, job, assembly, parts));
     let mut reads = std::pin::pin!(reads.buffer_unordered(concurrency));
     while let Some(read) = reads.next().await {
         read?;
@@ -86,11 +105,7 @@ async fn read(
         if parts.len() < before {
             backoff.progressed();
         }
-        let (again, retry_after) = match &failure {
-            Failure::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
-            Failure::Lost(error) => (error.is_retryable(), None),
-            Failure::TooLarge(_) | Failure::Unusable(_) => (false, None),
-        };
+        let (again, retry_after) = failure.retry();
         let subject = || format!("s3://{}/{name}: {failure}", session.objects.bucket());
         if again && backoff.pause(&subject(), retry_after).await {
             add(&session.counters.retries, 1);

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use pushdown::wire::Split;
 use pushdown_exec::sync::Mutex;
 
-use super::{BatchJob, Session, intake::Intake};
+use super::{BatchJob, Mode, Session, intake::Intake};
 use crate::{
+    objects::Objects,
     order::SampleRef,
     planning::{Adapter, Assignment},
 };
@@ -56,6 +57,17 @@ impl BatchRoutes {
             .as_ref()
             .is_some_and(|assignment| assignment.is_unknown())
     }
+}
+
+/// Number of shards with samples in the shuffle buffer from which on a plan's shares are shares of shards: at any time the buffer then has
+/// shards of each route.
+const MIN_SHARDS_IN_BUFFER: usize = 8;
+
+/// Whether the members of a shard take the same route under a plan, in shard order with a buffer of this many samples. Otherwise each
+/// sample has a turn of its own.
+pub(crate) fn has_routes_by_shard(objects: &Objects, buffer: Option<usize>) -> bool {
+    let samples_of_shard = objects.len().div_ceil(objects.shard_count().max(1));
+    buffer.is_some_and(|buffer| buffer >= samples_of_shard.saturating_mul(MIN_SHARDS_IN_BUFFER))
 }
 
 impl Session {
@@ -117,11 +129,30 @@ impl Session {
         }
     }
 
+    /// Whether a sample is read plainly under this plan.
+    pub(super) fn is_plain(&self, sample: SampleRef, assignment: Option<&Assignment>) -> bool {
+        match self.mode() {
+            Mode::Plain => true,
+            Mode::Pushdown if !self.is_limited() => false,
+            Mode::Pushdown | Mode::Auto => self.route_of(sample, assignment).split == Split::At(0),
+        }
+    }
+
     fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
         let stored = self.objects.bytes(sample.index);
         let hash_fraction = || self.objects.hash_fraction(sample.index);
+        // Objects take their turns by number, and so do shards.
+        let turn = if self.has_routes_by_shard {
+            self.objects.shard_number(sample.index)
+        } else {
+            sample.index
+        };
+        let turn = SampleRef {
+            index: turn,
+            ..sample
+        };
         let split = assignment.map_or(self.split, |plan| {
-            Split::At(plan.stage(sample, stored, hash_fraction))
+            Split::At(plan.stage(turn, stored, hash_fraction))
         });
         let split = self.clamp_to_cached_stage(sample.index, split);
         let split = self.clamp_to_max_stage(split, |stage| {
@@ -139,5 +170,36 @@ fn max_bytes(assignment: Option<&Assignment>, split: Split, stored: Option<u64>)
     match split {
         Split::At(stage) => assignment.and_then(|plan| plan.max_value_bytes(stage, stored)),
         Split::Full | Split::Smallest => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pushdown::shard::MemberRange;
+
+    use super::*;
+    use crate::objects::{MemberRef, Object};
+
+    #[test]
+    fn shards_take_routes_as_a_whole_if_the_buffer_has_many_of_them() {
+        let keys: Vec<String> = (0..10).map(|shard| format!("{shard}.tar")).collect();
+        let objects = (0..40_usize).map(|index| Object {
+            key: &keys[index / 4],
+            bytes: None,
+            etag: Some("\"e\""),
+            member: Some(MemberRef {
+                name: "1.jpg",
+                range: MemberRange::new(index as u64 * 1024, 512, 5).unwrap(),
+            }),
+        });
+        let objects = Objects::from_objects("b", objects);
+        for (buffer, expected) in [
+            (None, false),
+            (Some(1), false),
+            (Some(31), false),
+            (Some(32), true),
+        ] {
+            assert_eq!(has_routes_by_shard(&objects, buffer), expected, "{buffer:?}");
+        }
     }
 }

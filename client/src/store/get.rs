@@ -1,6 +1,6 @@
 //! Reads one object: as stored, or the value that a pipeline computes from it.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header::ACCEPT};
@@ -282,8 +282,17 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
+    /// Whether another attempt may succeed, and the pause before it that the endpoint asks for.
+    pub(crate) fn retry(&self) -> (bool, Option<Duration>) {
+        match self {
+            Self::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
+            Self::Lost(error) => (error.is_retryable(), None),
+            Self::TooLarge(_) | Self::Unusable(_) => (false, None),
+        }
+    }
+
     /// Converts to an error about `subject`, and the pause that the endpoint asks for.
-    pub(super) fn into_error(self, subject: &str) -> (Error, Option<std::time::Duration>) {
+    pub(super) fn into_error(self, subject: &str) -> (Error, Option<Duration>) {
         match self {
             Self::Refused(refusal) => {
                 let retry_after = refusal.retry_after;

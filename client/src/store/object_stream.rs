@@ -91,11 +91,7 @@ impl ObjectStream {
 
     /// Waits before the next attempt. Returns the failure if no attempt is left.
     async fn pause(&mut self, failure: Failure, counters: &Counters) -> Result<(), Failure> {
-        let (again, retry_after) = match &failure {
-            Failure::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
-            Failure::Lost(error) => (error.is_retryable(), None),
-            Failure::TooLarge(_) | Failure::Unusable(_) => (false, None),
-        };
+        let (again, retry_after) = failure.retry();
         let subject = format!("{}: {failure}", self.name);
         if again && self.backoff.pause(&subject, retry_after).await {
             add(&counters.retries, 1);

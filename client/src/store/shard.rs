@@ -27,6 +27,8 @@ use crate::{
 pub(super) const SHARD_REPLACED: &str = "ShardReplaced";
 /// The code of a row whose entry is not that of the list.
 const INVALID_SHARD: &str = "InvalidShard";
+/// The most bytes of a body that the buffer has room for in advance.
+const MAX_CAPACITY: u64 = 8 << 20;
 
 /// The bytes of a shard from a position on, as they arrive.
 #[derive(Debug)]
@@ -89,7 +91,8 @@ impl Store {
         if answer.headers.get(ETAG) != Some(&etag) {
             return Err(Failure::Unusable(replaced()));
         }
-        let length = answer.length().unwrap_or_default().min(range.end - range.start);
+        let length = answer.length().unwrap_or_default();
+        let length = length.min(range.end - range.start).min(MAX_CAPACITY);
         Ok(ShardBody {
             answer,
             buffer: BytesMut::with_capacity(usize::try_from(length).unwrap_or_default()),

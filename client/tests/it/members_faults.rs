@@ -173,7 +173,7 @@ fn a_member_that_is_no_photo_fails_alone() {
 }
 
 /// A store that answers requests for shards by a script, and a reader of their photos.
-fn scripted(
+pub(super) fn scripted(
     shards: &[Shard],
     answer: impl Fn(&mut Exchange, &[u8]) -> io::Result<()> + Send + Sync + 'static,
 ) -> (ScriptedOrigin, PushdownReaderBuilder) {
@@ -251,7 +251,7 @@ fn an_answer_that_breaks_off_is_continued() {
 }
 
 /// The first and the last byte of the requested range.
-fn bounds(head: &str) -> Option<(usize, usize)> {
+pub(super) fn bounds(head: &str) -> Option<(usize, usize)> {
     let (_, range) = head.split_once("bytes=")?;
     let (first, last) = range.lines().next()?.split_once('-')?;
     Some((first.parse().ok()?, last.trim().parse().ok()?))

@@ -7,23 +7,27 @@ use pushdown::shard::MemberRange;
 use crate::objects::{MemberRef, Objects};
 
 /// The most bytes between two entries that one request reads. Sending them takes less time than another request.
-pub(super) const MAX_GAP_BYTES: u64 = 64 << 10;
+pub(in crate::session) const MAX_GAP_BYTES: u64 = 64 << 10;
 
 /// A whole object, or an entry of a shard: the value of a sample, or one of its further columns.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
-    pub(super) slot: usize,
+pub(in crate::session) struct Part {
+    pub(in crate::session) slot: usize,
     /// Index of the sample in the data set.
-    pub(super) index: usize,
+    pub(in crate::session) index: usize,
     /// Number of the further column; `None` for the value.
-    pub(super) column: Option<usize>,
+    pub(in crate::session) column: Option<usize>,
     /// Where it is in its shard; `None` for a whole object.
-    pub(super) range: Option<MemberRange>,
+    pub(in crate::session) range: Option<MemberRange>,
 }
 
 impl Part {
     /// All parts of the sample with this index.
-    pub(super) fn of_sample(objects: &Objects, slot: usize, index: usize) -> impl Iterator<Item = Self> {
+    pub(in crate::session) fn of_sample(
+        objects: &Objects,
+        slot: usize,
+        index: usize,
+    ) -> impl Iterator<Item = Self> {
         let part = move |column, range| Self {
             slot,
             index,
@@ -39,7 +43,7 @@ impl Part {
     }
 
     /// The member of the shard; `None` for a whole object.
-    pub(super) fn member<'a>(&self, objects: &'a Objects) -> Option<MemberRef<'a>> {
+    pub(in crate::session) fn member<'a>(&self, objects: &'a Objects) -> Option<MemberRef<'a>> {
         match self.column {
             None => objects.member(self.index),
             Some(column) => objects.column_member(self.index, column),
@@ -47,12 +51,12 @@ impl Part {
     }
 
     /// Where it begins in its object.
-    pub(super) fn offset(&self) -> u64 {
+    pub(in crate::session) fn offset(&self) -> u64 {
         self.range.map_or(0, |range| range.offset())
     }
 
     /// Whether it is so near after `last`, a part of the same object, that one request reads both.
-    pub(super) fn is_near(&self, last: &Self) -> bool {
+    pub(in crate::session) fn is_near(&self, last: &Self) -> bool {
         let (Some(range), Some(last)) = (self.range, last.range) else {
             return false;
         };
@@ -62,7 +66,7 @@ impl Part {
 }
 
 /// The bytes of a shard from the first to the last of these parts; `None` for a whole object.
-pub(super) fn joined_range(parts: &VecDeque<Part>) -> Option<Range<u64>> {
+pub(in crate::session) fn joined_range(parts: &VecDeque<Part>) -> Option<Range<u64>> {
     let (first, last) = (parts.front()?.range?, parts.back()?.range?);
     Some(first.offset()..last.entry().end)
 }

@@ -61,11 +61,20 @@ impl<'a> PlainQueue<'a> {
 
     /// Adds samples, such as those that cannot take the other route.
     pub(in crate::session) fn put_back(&self, slots: Vec<usize>) {
-        let objects = self.objects;
         let parts = slots
             .into_iter()
-            .flat_map(|slot| Part::of_sample(objects, slot, self.samples[slot].index));
-        let mut state = self.state.lock();
+            .flat_map(|slot| Part::of_sample(self.objects, slot, self.samples[slot].index));
+        self.put_back_parts(parts);
+    }
+
+    /// Removes all parts.
+    pub(super) fn take_parts(&self) -> VecDeque<Part> {
+        mem::take(&mut self.state.lock().parts)
+    }
+
+    /// Adds parts.
+    pub(super) fn put_back_parts(&self, parts: impl IntoIterator<Item = Part>) {
+        let (objects, mut state) = (self.objects, self.state.lock());
         state.parts.extend(parts);
         if objects.has_members() {
             let parts = state.parts.make_contiguous();

@@ -43,6 +43,7 @@ fn job(objects: &Objects) -> BatchJob {
         samples_left: 0,
         routes: BatchRoutes::default(),
         charge: None,
+        shard_streams: None,
         progress: Arc::new(BatchProgress::new()),
     }
 }

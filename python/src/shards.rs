@@ -94,7 +94,7 @@ impl ShardIndex {
 
     /// The index of the shards with these keys alone, in this order.
     fn select_shards(&self, py: Python<'_>, keys: Vec<String>) -> PyResult<Self> {
-        wait_detached(py, || self.0.select_shards(&keys)).map(Self)
+        wait_detached(py, move || self.0.select_shards(&keys)).map(Self)
     }
 
     /// The samples that members of one base name form. `column` is the extension of the value, by default that of an image; `columns` are

@@ -120,9 +120,7 @@ impl ArrivedMembers {
 mod tests {
     use super::{super::entries::tests::entry, *};
 
-    fn content(text: &'static str) -> Content {
-        Ok(Bytes::from_static(text.as_bytes()))
-    }
+    const CONTENT: Content = Ok(Bytes::from_static(b"x"));
 
     #[test]
     fn members_take_room_until_they_are_taken_or_their_batch_ends() {
@@ -134,18 +132,18 @@ mod tests {
         for entry in &entries[..2] {
             assert!(arrived.may_read_ahead());
             let room = arrived.reserve(entry).unwrap();
-            arrived.keep(entry, content("x"), room);
+            arrived.keep(entry, CONTENT, room);
         }
         assert!(!arrived.may_read_ahead() && arrived.reserve(&entries[2]).is_none());
         assert_eq!(arrived.take(1, entries[0].member()), None, "of another batch");
-        assert_eq!(arrived.take(0, entries[0].member()), Some(content("x")));
+        assert_eq!(arrived.take(0, entries[0].member()), Some(CONTENT));
         assert_eq!(arrived.take(0, entries[0].member()), None);
         drop(arrived.reserve(&entries[2]).unwrap());
         arrived.end_batch(1);
         assert_eq!(arrived.take(1, entries[1].member()), None);
         assert_eq!(arrived.room.available_permits(), 8);
         let room = arrived.reserve(&entries[1]).unwrap();
-        arrived.keep(&entries[1], content("late"), room);
+        arrived.keep(&entries[1], CONTENT, room);
         assert_eq!(
             (arrived.room.available_permits(), arrived.state.lock().count),
             (8, 0)

@@ -95,16 +95,15 @@ impl StreamRead {
         // All parts of a shard are members.
         let member = entry.part.member(objects);
         let member = member.ok_or_else(|| Error::internal("an entry of a stream is no member"))?;
-        let mut open = match body.take() {
-            Some(open) => open,
-            None => {
-                measurement.begin();
-                let range = entry.range.offset()..self.end;
-                let opened = store.open_shard(objects.bucket(), shard, &range, &self.session.limits);
-                let open = opened.await?;
-                measurement.on_headers(open.length());
-                open
-            }
+        let mut open = if let Some(open) = body.take() {
+            open
+        } else {
+            measurement.begin();
+            let range = entry.range.offset()..self.end;
+            let opened = store.open_shard(objects.bucket(), shard, &range, &self.session.limits);
+            let open = opened.await?;
+            measurement.on_headers(open.length());
+            open
         };
         let content = open.content(shard.key, member).await?;
         *body = Some(open);

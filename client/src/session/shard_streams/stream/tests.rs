@@ -16,8 +16,8 @@ fn stream(max_kib: usize, read_ahead: usize) -> (ShardStream, Vec<Entry>) {
     (ShardStream::new(entries.clone(), arrived), entries)
 }
 
-fn content(number: usize) -> Content {
-    Ok(Bytes::from(number.to_string()))
+fn content(number: usize) -> Bytes {
+    Bytes::from(number.to_string())
 }
 
 /// Reads on as far as the stream may, and returns the numbers of the entries read.
@@ -26,7 +26,7 @@ fn read(stream: &ShardStream) -> Vec<usize> {
     let numbers = std::iter::from_fn(|| {
         let next = next()?;
         let number = next.entry.part.index;
-        stream.deliver(next, content(number));
+        stream.deliver(next, Ok(content(number)));
         Some(number)
     });
     numbers.collect()
@@ -49,11 +49,11 @@ fn a_stream_reads_on_while_anybody_waits_and_a_little_ahead() {
     assert_eq!(read(&stream), [0, 1], "ahead");
     let mut fifth = awaited(&stream, &entries[5]);
     assert_eq!(read(&stream), [2, 3, 4, 5]);
-    assert_eq!(fifth.try_recv().unwrap(), content(5));
+    assert_eq!(fifth.try_recv().unwrap(), Ok(content(5)));
     for number in [3, 0, 4, 1] {
         let requested = stream.request(number, &entries[number].part);
         assert!(
-            matches!(&requested, Requested::Arrived(found) if *found == content(number)),
+            matches!(&requested, Requested::Arrived(Ok(found)) if *found == content(number)),
             "{number}: {requested:?}"
         );
     }
@@ -71,7 +71,7 @@ fn nobody_waits_for_room() {
     // It needs no room, since it is awaited.
     let mut third = awaited(&stream, &entries[3]);
     assert_eq!(read(&stream), [3]);
-    assert_eq!(third.try_recv().unwrap(), content(3));
+    assert_eq!(third.try_recv().unwrap(), Ok(content(3)));
     let mut fifth = awaited(&stream, &entries[5]);
     assert!(read(&stream).is_empty());
     assert!(is_ended(&stream), "there is no room for the one before");
@@ -107,11 +107,11 @@ fn those_who_wait_receive_the_error_and_others_do_not() {
 #[tokio::test]
 async fn a_stream_that_pauses_reads_on_for_those_who_ask() {
     let (stream, entries) = stream(100, 0);
-    let mut pauses = 0;
+    let (mut pauses, mut content) = (0, None);
     let asked = async {
         tokio::task::yield_now().await;
-        awaited(&stream, &entries[0])
+        content = Some(awaited(&stream, &entries[0]));
     };
-    let (next, _content) = tokio::join!(stream.next(|| pauses += 1), asked);
+    let (next, ()) = tokio::join!(stream.next(|| pauses += 1), asked);
     assert_eq!((next.unwrap().entry.part.index, pauses), (0, 1));
 }

@@ -103,7 +103,7 @@ def test_get_reads_one_member(
             settings = {"member": name, "endpoint": endpoint, **lookup}
             assert np.asarray(pushdown.get(url, RESIZED, **settings)).tobytes() == loose[name]
             assert pushdown.get(url, **settings) == files[name]
-        with pytest.raises(pushdown.ConfigError, match="found no member `no.jpg`"):
+        with pytest.raises(pushdown.ConfigError, match=r"found no member `no\.jpg`"):
             pushdown.get(url, member="no.jpg", endpoint=endpoint)
 
 

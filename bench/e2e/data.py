@@ -35,7 +35,7 @@ class StoredData:
         return self.upload_once(f"{slug(name)}-{count}", lambda: originals(name), count)
 
     def resized(self, name: str, count: int, short: int) -> str:
-        """The same photos re-encoded with that short side: another layout at rest."""
+        """The same photos re-encoded with that short side."""
         return self.upload_once(f"{slug(name)}-{short}-{count}", lambda: resized_photos(name, short), count)
 
     def upload_once(self, prefix: str, files: Callable[[], list[Path]], count: int) -> str:
@@ -87,7 +87,7 @@ class StoredData:
             self.uploaded.add("labelled")
 
     def shards(self, name: str, count: int) -> str:
-        """The same photos as tar shards: another layout at rest."""
+        """The same photos as tar shards."""
         return self.upload_shards(f"{slug(name)}-shards-{count}/", name, count)
 
     def upload_shards(self, prefix: str, name: str, count: int, *options: object) -> str:

@@ -1,4 +1,4 @@
-"""What each layout at rest costs beside loose objects: rates of `auto`, and what the trainer's CPU delivers."""
+"""What each layout in the store costs beside loose objects: rates of `auto`, and what the trainer's CPU delivers."""
 
 from collections.abc import Sequence
 

@@ -11,7 +11,7 @@ KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "
 # Kinds that require a pipeline, and kinds that require arms.
 PIPELINE_KINDS = ("read", "layouts", "tenants", "growth", "sharing", "second-epoch")
 ARM_KINDS = ("read", "layouts", "tenants", "table", "sharing", "second-epoch")
-# Layouts at rest of the kind `layouts`, with their names in cells.
+# Layouts of the kind `layouts`, with their names in cells.
 LAYOUTS = {"objects": "loose objects", "shards": "tar shards", "image-column": "image column"}
 OPEN = float("inf")
 LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>B|Mbit/s)|open")

@@ -3,6 +3,7 @@
 mod aws;
 mod batch;
 mod conditional;
+mod failure;
 mod get;
 mod list;
 mod multi_object;
@@ -14,6 +15,7 @@ mod shard_index;
 mod spec;
 mod table;
 mod upload;
+mod value;
 mod versioned_object;
 
 #[cfg(feature = "models")]
@@ -24,8 +26,7 @@ use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsP
 use pushdown_exec::sync::Mutex;
 
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
-pub(crate) use get::Failure;
-pub use get::{Value, ValueRequest, ValueStream};
+pub(crate) use failure::Failure;
 pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
 pub(crate) use shard::ShardBody;
@@ -34,6 +35,7 @@ pub use spec::StoreSpec;
 pub(crate) use spec::seconds;
 pub use table::StoredTable;
 pub use upload::Upload;
+pub use value::{Value, ValueRequest, ValueStream};
 
 use crate::{
     error::{Error, ErrorKind, Result},

@@ -1,4 +1,4 @@
-"""The same photos in several layouts at rest, read into tensors by data loaders of PyTorch: ours in each of its modes, and those of
+"""The same photos stored in several layouts, read into tensors by data loaders of PyTorch: ours in each of its modes, and those of
 others that the layouts are made for, as their documentation shows them.
 
 A loader is one warm process: it has imported its libraries, started its workers, and read an epoch over the link, in which `auto`

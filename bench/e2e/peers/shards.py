@@ -1,4 +1,4 @@
-"""Uploads a folder of photos as tar shards for `webdataset`: another layout at rest than one object each.
+"""Uploads a folder of photos as tar shards for `webdataset`: another layout than one object each.
 
 A shard is one PUT from memory, and its members have the names of the photos. With `--copies` each photo is stored several
 times, under `0/`, `1/` and so on; with `--classes` a member NAME.cls with the photo's number modulo the classes follows each photo.

@@ -1,4 +1,4 @@
-"""Layouts at rest: what is stored, which loaders run, and what is judged and shown."""
+"""Layouts: what is stored, which loaders run, and what is judged and shown."""
 
 import io
 import json

@@ -1,59 +1,21 @@
 //! Reads one object: as stored, or the value that a pipeline computes from it.
 
-use std::{fmt, time::Duration};
-
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header::ACCEPT};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use pushdown::{Engine, Limits, Pipeline, Sample, wire};
+use http::{HeaderMap, Method};
+use pushdown::{Engine, Limits, wire};
 
-use super::Store;
+use super::{
+    Failure, Store,
+    value::{Value, ValueRequest, ValueStream, member_headers},
+};
 use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},
-    objects::{MemberRef, Object},
+    objects::Object,
     sample_name::SampleName,
     sign::object_path,
     transport::Answer,
 };
-
-/// A request for a value.
-#[derive(Debug, Clone)]
-pub struct ValueRequest<'a> {
-    /// The pipeline to run.
-    pub pipeline: &'a Pipeline,
-    /// The stage to stop at.
-    pub split: wire::Split,
-    /// Seed of random steps without their own seed.
-    pub seed: Option<u64>,
-    /// Epoch for the random steps.
-    pub epoch: Option<u32>,
-    /// The `Accept` header; `None` for the gateway's default.
-    pub accept: Option<&'a str>,
-}
-
-/// The gateway's answer as a stream, such as the rows of a table.
-#[derive(Debug)]
-pub struct ValueStream {
-    /// Number of steps already applied to the value.
-    pub stage: usize,
-    /// `Content-Type`.
-    pub content_type: String,
-    answer: Answer,
-}
-
-/// The gateway's whole answer.
-#[derive(Debug, Clone)]
-pub struct Value {
-    /// Number of steps already applied to the value.
-    pub stage: usize,
-    /// `Content-Type`.
-    pub content_type: String,
-    /// The answer's headers.
-    pub headers: HeaderMap,
-    /// The value in the requested form.
-    pub body: Bytes,
-}
 
 impl Store {
     /// Reads an object as stored.
@@ -248,154 +210,5 @@ impl Store {
         } else {
             Err(Failure::Refused(answer.refusal().await))
         }
-    }
-}
-
-/// Why an attempt to read an object failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The endpoint answered with an error.
-    Refused(crate::transport::Refusal),
-    /// No complete answer arrived.
-    Lost(Error),
-    /// The answer exceeds this limit in bytes.
-    TooLarge(u64),
-    /// The shard is not the one of the list.
-    Unusable(wire::RowError),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::Lost(error) => error.fmt(f),
-            Self::TooLarge(limit) => write!(f, "too large: expected at most {limit} bytes"),
-            Self::Unusable(error) => error.fmt(f),
-        }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Self::Lost(error)
-    }
-}
-
-impl Failure {
-    /// Whether another attempt may succeed, and the pause before it that the endpoint asks for.
-    pub(crate) fn retry(&self) -> (bool, Option<Duration>) {
-        match self {
-            Self::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
-            Self::Lost(error) => (error.is_retryable(), None),
-            Self::TooLarge(_) | Self::Unusable(_) => (false, None),
-        }
-    }
-
-    /// Converts to an error about `subject`, and the pause that the endpoint asks for.
-    pub(super) fn into_error(self, subject: &str) -> (Error, Option<Duration>) {
-        match self {
-            Self::Refused(refusal) => {
-                let retry_after = refusal.retry_after;
-                (refusal.into_error(subject), retry_after)
-            }
-            Self::Lost(error) => (error, None),
-            Self::TooLarge(limit) => (
-                Error::new(
-                    ErrorKind::Sample,
-                    format!("{subject} is too large: expected at most {limit} bytes"),
-                ),
-                None,
-            ),
-            Self::Unusable(error) => (Error::new(ErrorKind::Sample, format!("{subject}: {error}")), None),
-        }
-    }
-}
-
-impl ValueRequest<'_> {
-    fn headers(&self) -> Result<HeaderMap> {
-        let mut headers = HeaderMap::new();
-        let mut insert = |name: &'static str, value: String| {
-            let value = HeaderValue::try_from(value).map_err(|error| {
-                Error::config(format!("{name} is not a valid header value")).with_source(error)
-            })?;
-            headers.insert(HeaderName::from_static(name), value);
-            Ok::<_, Error>(())
-        };
-        insert(wire::header::PIPELINE, self.pipeline.to_string())?;
-        insert(wire::header::SPLIT, self.split.to_string())?;
-        if let Some(seed) = self.seed {
-            insert(wire::header::SEED, seed.to_string())?;
-        }
-        if let Some(epoch) = self.epoch {
-            insert(wire::header::EPOCH, epoch.to_string())?;
-        }
-        headers.extend(self.accept_header()?);
-        Ok(headers)
-    }
-
-    /// The `Accept` header, if set.
-    pub(super) fn accept_header(&self) -> Result<HeaderMap> {
-        let accept = self.accept.map(|accept| {
-            HeaderValue::try_from(accept)
-                .map_err(|error| Error::config("accept is not a valid header value").with_source(error))
-        });
-        Ok(accept
-            .transpose()?
-            .map(|accept| (ACCEPT, accept))
-            .into_iter()
-            .collect())
-    }
-}
-
-/// The headers that name the member of a shard; none for a whole object.
-fn member_headers(object: Object<'_>) -> Result<HeaderMap> {
-    let Some(MemberRef { name, range }) = object.member else {
-        return Ok(HeaderMap::new());
-    };
-    let headers = [
-        (
-            wire::header::MEMBER,
-            utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
-        ),
-        (wire::header::OFFSET, range.offset().to_string()),
-        (wire::header::SIZE, range.size().to_string()),
-        (wire::header::HEADER_SIZE, range.header_bytes().to_string()),
-        (
-            wire::header::SHARD_ETAG,
-            object.etag.unwrap_or_default().to_owned(),
-        ),
-    ];
-    let header = |(name, value): (&'static str, String)| {
-        let value = HeaderValue::try_from(value).map_err(|error| {
-            Error::config(format!("{name} is not a valid header value")).with_source(error)
-        })?;
-        Ok::<_, Error>((HeaderName::from_static(name), value))
-    };
-    headers.into_iter().map(header).collect()
-}
-
-impl ValueStream {
-    /// The next piece; `None` at the end of a complete value.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Interrupted`] or [`ErrorKind::Timeout`] if the answer breaks off.
-    pub async fn next(&mut self) -> Result<Option<Bytes>> {
-        self.answer.chunk().await
-    }
-}
-
-impl Value {
-    /// Decodes the value.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Protocol`] if the body does not match its headers.
-    pub fn decode(&self, limits: &Limits) -> Result<Sample> {
-        let header = |name: &str| self.headers.get(name).and_then(|value| value.to_str().ok());
-        Ok(wire::decode(
-            &self.content_type,
-            header,
-            self.body.clone(),
-            limits,
-        )?)
     }
 }

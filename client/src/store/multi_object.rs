@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, stream};
 use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
-use super::{Store, StoredTable, ValueRequest, ValueStream, get::Failure};
+use super::{Failure, Store, StoredTable, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
     planning::Placement,

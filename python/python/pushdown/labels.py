@@ -163,7 +163,8 @@ def resolve(
         case Sidecar():
             if objects.has_members:
                 raise ConfigError(
-                    f"a Sidecar is an object of its own: for samples in shards use `labels=pushdown.Column({labels.suffix.lstrip('.')!r})`"
+                    "invalid `labels` of samples in shards: expected a Column, found a Sidecar, which names objects: "
+                    f"use `labels=pushdown.Column({labels.suffix.lstrip('.')!r})`"
                 )
             if read is None:
                 raise ConfigError(

@@ -53,7 +53,7 @@ def open_reader(
         return open_sample_reader(source, pipeline, options)
     _refuse(options, _OF_OBJECTS, f"readers of objects, and the samples of {source} are rows")
     if pipeline is None:
-        raise ConfigError(f"a pipeline is missing: the samples of {source} are rows")
+        raise ConfigError(f"invalid pipeline of {source}, whose samples are rows: expected a pipeline, found None")
     return RowReader(cast(Any, source), pipeline, **cast(Any, options))
 
 

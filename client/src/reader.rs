@@ -216,7 +216,7 @@ impl PushdownReader {
             number: 0,
             epoch: self.plan.epoch,
             samples_left: self.len(),
-            routes: self.session.routes(&samples),
+            routes: self.session.routes(&samples, |_| false),
             samples,
             charge: None,
             shard_streams: None,

@@ -46,7 +46,7 @@ pub(crate) use job::BatchJob;
 use members::check_members;
 use plain::PlainQueue;
 pub(crate) use plain::row_error;
-pub(crate) use routes::{BatchRoutes, has_routes_by_shard};
+pub(crate) use routes::BatchRoutes;
 pub(crate) use shard_streams::ShardStreams;
 
 /// Plain reads that a batch has in flight while nothing is known.
@@ -84,8 +84,6 @@ pub(crate) struct Session {
     pub(crate) objects: Objects,
     pub(crate) pipeline: Pipeline,
     pub(crate) split: Split,
-    /// In [`Mode::Auto`]: whether all members of a shard that have about the same size take the same route under a plan.
-    pub(crate) has_routes_by_shard: bool,
     /// The first usable stage in [`Mode::Auto`]: this host cannot run models after an earlier one.
     pub(crate) first_stage: usize,
     pub(crate) compression: Compression,

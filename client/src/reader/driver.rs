@@ -17,7 +17,7 @@ use crate::{
     batch::Batch,
     budget::{Budget, Charge},
     error::{Error, Result},
-    order::{EpochOrder, SampleOrder},
+    order::{EpochOrder, SampleOrder, SampleRef},
     planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
     session::{BatchJob, Session, ShardStreams},
     stats::add,
@@ -114,7 +114,12 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         let closed = |error| Error::internal("the permits of batches are closed").with_source(error);
         let request = Arc::clone(&requests).acquire_owned().await.map_err(closed)?;
         // Uses the plan that is in force after the wait.
-        let routes = session.routes(&batch_samples);
+        let has_arrived = |sample: &SampleRef| {
+            let have =
+                |streams: &Arc<ShardStreams>| streams.have_sample(&session.objects, number, sample.index);
+            shard_streams.as_ref().is_some_and(have)
+        };
+        let routes = session.routes(&batch_samples, has_arrived);
         let expected = session.expected_bytes(&batch_samples, &routes);
         let charge = Arc::new(budget.admit(number, expected).await);
         let progress = Arc::new(BatchProgress::new());

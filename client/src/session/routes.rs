@@ -8,7 +8,6 @@ use pushdown_exec::sync::Mutex;
 
 use super::{BatchJob, Mode, Session, intake::Intake};
 use crate::{
-    objects::Objects,
     order::SampleRef,
     planning::{Adapter, Assignment},
 };
@@ -21,6 +20,11 @@ pub(crate) struct SampleRoute {
     /// The most bytes of the value, if a plan limits them and its size is not known in advance.
     pub(crate) max_bytes: Option<u64>,
 }
+
+const PLAIN: SampleRoute = SampleRoute {
+    split: Split::At(0),
+    max_bytes: None,
+};
 
 /// The routes of a batch's samples, by slot.
 #[derive(Debug, Default)]
@@ -59,24 +63,19 @@ impl BatchRoutes {
     }
 }
 
-/// Number of shards with samples in the shuffle buffer from which on a plan's shares are shares of shards: at any time the buffer then has
-/// shards of each route.
-const MIN_SHARDS_IN_BUFFER: usize = 8;
-
-/// Whether the members of a shard take the same route under a plan, in shard order with a buffer of this many samples. Otherwise each
-/// sample has a turn of its own.
-pub(crate) fn has_routes_by_shard(objects: &Objects, buffer: Option<usize>) -> bool {
-    let samples_of_shard = objects.len().div_ceil(objects.shard_count().max(1));
-    buffer.is_some_and(|buffer| buffer >= samples_of_shard.saturating_mul(MIN_SHARDS_IN_BUFFER))
-}
-
 impl Session {
-    /// The routes of these samples under the plan that is in force.
-    pub(crate) fn routes(&self, samples: &[SampleRef]) -> BatchRoutes {
+    /// The routes of these samples under the plan that is in force. Those that have arrived already are read plainly.
+    pub(crate) fn routes(
+        &self,
+        samples: &[SampleRef],
+        has_arrived: impl Fn(&SampleRef) -> bool,
+    ) -> BatchRoutes {
         let assignment = self.adapter.as_ref().map(Adapter::assignment);
-        let routes = samples
-            .iter()
-            .map(|sample| self.route_of(*sample, assignment.as_deref()));
+        let route = |sample: &SampleRef| match self.route_of(*sample, assignment.as_deref()) {
+            route if route.split == PLAIN.split || !has_arrived(sample) => route,
+            _ => PLAIN,
+        };
+        let routes = samples.iter().map(route);
         BatchRoutes {
             by_slot: Mutex::new(routes.collect()),
             assignment,
@@ -141,18 +140,8 @@ impl Session {
     fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
         let stored = self.objects.bytes(sample.index);
         let hash_fraction = || self.objects.hash_fraction(sample.index);
-        // Objects take their turns by number, and so do shards.
-        let turn = if self.has_routes_by_shard {
-            self.objects.shard_number(sample.index)
-        } else {
-            sample.index
-        };
-        let turn = SampleRef {
-            index: turn,
-            ..sample
-        };
         let split = assignment.map_or(self.split, |plan| {
-            Split::At(plan.stage(turn, stored, hash_fraction))
+            Split::At(plan.stage(sample, stored, hash_fraction))
         });
         let split = self.clamp_to_cached_stage(sample.index, split);
         let split = self.clamp_to_max_stage(split, |stage| {
@@ -170,36 +159,5 @@ fn max_bytes(assignment: Option<&Assignment>, split: Split, stored: Option<u64>)
     match split {
         Split::At(stage) => assignment.and_then(|plan| plan.max_value_bytes(stage, stored)),
         Split::Full | Split::Smallest => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pushdown::shard::MemberRange;
-
-    use super::*;
-    use crate::objects::{MemberRef, Object};
-
-    #[test]
-    fn shards_take_routes_as_a_whole_if_the_buffer_has_many_of_them() {
-        let keys: Vec<String> = (0..10).map(|shard| format!("{shard}.tar")).collect();
-        let objects = (0..40_usize).map(|index| Object {
-            key: &keys[index / 4],
-            bytes: None,
-            etag: Some("\"e\""),
-            member: Some(MemberRef {
-                name: "1.jpg",
-                range: MemberRange::new(index as u64 * 1024, 512, 5).unwrap(),
-            }),
-        });
-        let objects = Objects::from_objects("b", objects);
-        for (buffer, expected) in [
-            (None, false),
-            (Some(1), false),
-            (Some(31), false),
-            (Some(32), true),
-        ] {
-            assert_eq!(has_routes_by_shard(&objects, buffer), expected, "{buffer:?}");
-        }
     }
 }

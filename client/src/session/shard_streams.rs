@@ -6,6 +6,9 @@
 //! No batch waits in vain. A stream reads on as long as anybody waits for an entry that it has not reached, whatever the prefetch budget is.
 //! If there is no room for what arrives until then, it ends. Whatever ends a stream, those who wait for it read their members by ranges.
 //! A stream that nobody waits for fills the room for members, and then pauses. It holds no permit for reads, so it blocks nobody.
+//!
+//! A plan may change while a stream reads. What has arrived is used whatever the plan is, and a stream ends whose next entries are no longer
+//! read plainly.
 
 mod arrived;
 mod entries;
@@ -20,12 +23,15 @@ use tokio::sync::{OnceCell, Semaphore, TryAcquireError};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::{
-    arrived::ArrivedMembers, entries::planned_entries, read::StreamRead, samples::ShardSamples,
+    arrived::ArrivedMembers,
+    entries::{member_id, planned_entries},
+    read::StreamRead,
+    samples::ShardSamples,
     stream::ShardStream,
 };
 pub(super) use self::{arrived::Content, stream::Requested};
 use super::{Session, plain::Part};
-use crate::{error::Result, order::EpochOrder, reader::ReadPlan};
+use crate::{error::Result, objects::Objects, order::EpochOrder, reader::ReadPlan};
 
 /// The most bytes of members that are kept for batches that have not asked for them, as a multiple of the prefetch budget.
 const MAX_ARRIVED_PER_BUDGET: u64 = 4;
@@ -86,6 +92,11 @@ impl ShardStreams {
             Ok(Some(open)) => open.stream.request(batch, part),
             Ok(None) | Err(_) => Requested::Passed,
         }
+    }
+
+    /// Whether all parts of a sample have arrived for a batch.
+    pub(crate) fn have_sample(&self, objects: &Objects, batch: usize, index: usize) -> bool {
+        Part::of_sample(objects, 0, index).all(|part| self.arrived.has(batch, member_id(&part)))
     }
 
     /// Records that a batch needs no other members, and drops those that are kept for it.

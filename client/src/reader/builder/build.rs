@@ -15,7 +15,7 @@ use crate::{
     error::Result,
     models::preload,
     planning::{Adapter, ProbeRequest, refined, stages_after_models},
-    session::{GetPermits, Mode, Session, has_routes_by_shard},
+    session::{GetPermits, Mode, Session},
     stats::Counters,
     value_cache::ValueCache,
 };
@@ -121,7 +121,6 @@ impl PushdownReaderBuilder {
         let runtime = available_engine(&pipeline.steps()[first_possible_host_step..])
             .runtime()
             .cloned();
-        let has_routes_by_shard = has_routes_by_shard(&objects, plan.shuffle_buffer());
         let session = Session {
             engine: Engine::new(Family::ALL, runtime),
             rounding_warning_logged: AtomicBool::new(false),
@@ -129,7 +128,6 @@ impl PushdownReaderBuilder {
             objects,
             pipeline,
             split: self.spec.split,
-            has_routes_by_shard,
             first_stage,
             compression: self.spec.compression,
             mode,

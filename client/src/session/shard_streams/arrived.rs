@@ -77,6 +77,15 @@ impl ArrivedMembers {
         state.count += usize::from(replaced.is_none());
     }
 
+    /// Whether a member has arrived for a batch.
+    pub(super) fn has(&self, batch: usize, member: MemberId) -> bool {
+        let state = self.state.lock();
+        state
+            .members
+            .get(&batch)
+            .is_some_and(|of_batch| of_batch.contains_key(&member))
+    }
+
     /// Removes a member that has arrived for a batch.
     pub(super) fn take(&self, batch: usize, member: MemberId) -> Option<Content> {
         let mut state = self.state.lock();
@@ -135,9 +144,11 @@ mod tests {
             arrived.keep(entry, CONTENT, room);
         }
         assert!(!arrived.may_read_ahead() && arrived.reserve(&entries[2]).is_none());
+        assert!(arrived.has(0, entries[0].member()) && !arrived.has(1, entries[0].member()));
         assert_eq!(arrived.take(1, entries[0].member()), None, "of another batch");
         assert_eq!(arrived.take(0, entries[0].member()), Some(CONTENT));
         assert_eq!(arrived.take(0, entries[0].member()), None);
+        assert!(!arrived.has(0, entries[0].member()));
         drop(arrived.reserve(&entries[2]).unwrap());
         arrived.end_batch(1);
         assert_eq!(arrived.take(1, entries[1].member()), None);

@@ -21,6 +21,7 @@ pub(super) type MemberId = (usize, Option<usize>);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) batch: usize,
+    pub(super) sample: SampleRef,
     pub(super) part: Part,
     pub(super) range: MemberRange,
 }
@@ -60,7 +61,12 @@ pub(super) fn planned_entries(
     let entries = plain.flat_map(|(batch, sample)| {
         Part::of_sample(&session.objects, 0, sample.index).filter_map(move |part| {
             let range = part.range.filter(|range| range.size() <= max_bytes)?;
-            Some(Entry { batch, part, range })
+            Some(Entry {
+                batch,
+                sample,
+                part,
+                range,
+            })
         })
     });
     let entries = in_sequence(entries.collect());
@@ -69,6 +75,16 @@ pub(super) fn planned_entries(
     } else {
         Vec::new()
     }
+}
+
+/// Whether a stream of these entries, the next ones of a shard, is better than ranges under a plan that reads some of them plainly.
+pub(super) fn are_worth_a_stream(entries: &[Entry], is_plain: impl Fn(SampleRef) -> bool) -> bool {
+    let plain: Vec<Entry> = entries
+        .iter()
+        .filter(|entry| is_plain(entry.sample))
+        .copied()
+        .collect();
+    entries.len() < 2 || is_worth_a_stream(&plain, true)
 }
 
 /// Entries in the order of their shard. Without those that overlap others before them, as in a list that lies.
@@ -118,7 +134,17 @@ pub(super) mod tests {
             column: None,
             range: Some(range),
         };
-        Entry { batch, part, range }
+        let sample = SampleRef {
+            index,
+            position: index as u64,
+            is_padding: false,
+        };
+        Entry {
+            batch,
+            sample,
+            part,
+            range,
+        }
     }
 
     #[test]
@@ -161,7 +187,14 @@ pub(super) mod tests {
         assert!(is_worth_a_stream(&entries(1000), true) && !is_worth_a_stream(&entries(1100), true));
         assert!(is_worth_a_stream(&entries(MAX_GAP_BYTES), false));
         assert!(!is_worth_a_stream(&entries(MAX_GAP_BYTES + 2048), false));
-        assert!(!is_worth_a_stream(&entries(0)[..1], false), "one GET in any case");
+        let next = entries(0);
+        for (every, expected) in [(1, true), (2, false), (64, false), (100, false)] {
+            let is_plain = |sample: SampleRef| (sample.index + 1).is_multiple_of(every);
+            assert_eq!(are_worth_a_stream(&next, is_plain), expected, "one in {every}");
+        }
+        assert!(are_worth_a_stream(&next, |sample| sample.index != 5 && sample.index != 50));
+        assert!(are_worth_a_stream(&next[..1], |_| false), "nothing is saved");
+        assert!(!is_worth_a_stream(&next[..1], false), "one GET in any case");
         assert!(!is_worth_a_stream(&[], false));
     }
 }

@@ -5,10 +5,14 @@ use std::{mem, sync::Arc};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{arrived::Content, entries::Entry, stream::ShardStream};
+use super::{
+    arrived::Content,
+    entries::{Entry, are_worth_a_stream},
+    stream::ShardStream,
+};
 use crate::{
     error::Error,
-    planning::{Adapter, PendingRead},
+    planning::{Adapter, Assignment, PendingRead},
     retry::Backoff,
     session::{Session, row_error},
     stats::add,
@@ -17,6 +21,8 @@ use crate::{
 
 /// After a pause, connection and kernel have bytes that arrived during it: they do not measure the link.
 const UNMEASURED_BYTES: u64 = 8 << 20;
+/// Number of the next entries that decide whether a stream goes on under another plan.
+const PLANNED_AHEAD: usize = 256;
 
 /// Reads a stream of a shard. An answer that breaks off is continued at the entry after the last one.
 #[derive(Debug)]
@@ -58,7 +64,8 @@ impl StreamRead {
         let mut backoff = self.session.store.backoff();
         let mut measurement = Measurement::new(self.session.adapter.as_ref());
         let (mut body, mut has_paused) = (None, false);
-        loop {
+        let mut plan = None;
+        while self.is_planned(&mut plan) {
             let on_pause = || {
                 measurement.pause();
                 has_paused = true;
@@ -81,6 +88,25 @@ impl StreamRead {
             backoff.succeeded();
             self.stream.deliver(next, content);
         }
+        Ok(())
+    }
+
+    /// Whether the next entries are to be streamed, if there is another plan than the last one checked.
+    fn is_planned(&self, checked: &mut Option<Arc<Assignment>>) -> bool {
+        let Some(adapter) = &self.session.adapter else {
+            return true;
+        };
+        let plan = adapter.assignment();
+        if checked
+            .as_ref()
+            .is_some_and(|checked| Arc::ptr_eq(checked, &plan))
+        {
+            return true;
+        }
+        let is_plain = |sample| self.session.is_plain(sample, Some(&plan));
+        let is_planned = are_worth_a_stream(&self.stream.ahead(PLANNED_AHEAD), is_plain);
+        *checked = Some(plan);
+        is_planned
     }
 
     /// The content of an entry. A body that fails is not put back.

@@ -87,6 +87,18 @@ impl ShardStream {
         Requested::Awaited(content)
     }
 
+    /// The next entries, at most this many.
+    pub(super) fn ahead(&self, count: usize) -> Vec<Entry> {
+        let state = self.state.lock();
+        state
+            .entries
+            .iter()
+            .skip(state.next)
+            .take(count)
+            .copied()
+            .collect()
+    }
+
     /// Waits until an entry is to be read, and returns it. `None` at the end. Calls `on_pause` before it waits.
     pub(super) async fn next(&self, mut on_pause: impl FnMut()) -> Option<NextEntry> {
         loop {

@@ -62,5 +62,5 @@ def image_files(name: str, count: int, data: StoredData, tiers: Tiers, _folder: 
 
 
 UPLOAD: dict[str, Callable[[str, int, StoredData, Tiers, Path], DataSet]] = {
-    "objects": objects, "shards": shards, "image-column": image_files,
+    "objects": objects, "shards": shards, "shard-order": shards, "image-column": image_files,
 }  # fmt: skip

@@ -12,7 +12,9 @@ KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "
 PIPELINE_KINDS = ("read", "layouts", "tenants", "growth", "sharing", "second-epoch")
 ARM_KINDS = ("read", "layouts", "tenants", "table", "sharing", "second-epoch")
 # Layouts of the kind `layouts`, with their names in cells.
-LAYOUTS = {"objects": "loose objects", "shards": "tar shards", "image-column": "image column"}
+LAYOUTS = {
+    "objects": "loose objects", "shards": "tar shards", "shard-order": "tar shards in shard order", "image-column": "image column",
+}  # fmt: skip
 OPEN = float("inf")
 LINK = re.compile(r"(?P<number>[0-9.]+) *(?P<unit>B|Mbit/s)|open")
 
@@ -71,6 +73,8 @@ class Scenario:
     arms: tuple[str, ...] = ()
     # Of the kind `layouts`: one cell each.
     layouts: tuple[str, ...] = ()
+    # Of the layout `shard-order`: number of samples in the shuffle buffer.
+    buffer: int = 1000
     links: tuple[str, ...] = ("open",)
     latency_ms: float = 0.0
     batch_size: int = 32
@@ -100,6 +104,7 @@ class Scenario:
             (self.kind in KINDS, f"kind: expected one of {', '.join(KINDS)}, found {self.kind!r}"),
             (self.samples > 0, "samples: expected more than 0"),
             (self.batch_size > 0, "batch_size: expected more than 0"),
+            (self.buffer > 0, "buffer: expected more than 0"),
             (self.epochs > 0, "epochs: expected more than 0"),
             (self.rounds > 0, "rounds: expected more than 0"),
             (self.store_cores > 0, "store_cores: expected more than 0"),

@@ -29,8 +29,10 @@ VENV = programs.ROOT / ".venv-e2e-torch"
 SCRIPT = arms.FOLDER / "tensors.py"
 # Our loader: the kind of each arm, and its mode.
 MODES = {"plain": ("plain", "plain"), "pushed": ("pushed", "pushdown"), "auto": ("auto", "auto")}
-# Loaders of others: the source of `tensors.py`, and the layout that it reads.
-PEERS = {"webdataset-pil": ("webdataset", "shards"), "datasets": ("datasets", "image-column")}
+# The order of a layout: shard by shard through a shuffle buffer. Others are read in a random order of all samples.
+SHARD_ORDER = "shard-order"
+# Loaders of others: the source of `tensors.py`, and the layouts that they read.
+PEERS = {"webdataset-pil": ("webdataset", ("shards", SHARD_ORDER)), "datasets": ("datasets", ("image-column",))}
 ARMS = (*MODES, *PEERS, "repeat", arms.REPEAT)
 # Decoders and resizers differ by single levels of 255; values are in deviations of 0.22 to 0.23.
 MAX_MEAN_DIFFERENCE = 0.03
@@ -61,9 +63,10 @@ def measure_cell(scenario: Scenario, context: RunContext, link: Link, layout: st
     stored = layout_data.UPLOAD[layout](scenario.data, scenario.samples, context.data, tiers, context.folder)
     measured = tiers.shape(link.bits(None), scenario.latency_ms)
     names = [name for name in scenario.arms if is_for(name, layout)]
+    buffer = scenario.buffer if layout == SHARD_ORDER else None
     with ExitStack() as stack:
         loaders = {
-            name: stack.enter_context(LoaderProcess(name, scenario, stored, tiers, context.folder)) for name in names
+            name: stack.enter_context(LoaderProcess(name, scenario, stored, tiers, context.folder, buffer)) for name in names
         }
         means = {}
         for name, loader in loaders.items():
@@ -91,7 +94,7 @@ def base_name(name: str) -> str:
 
 def is_for(name: str, layout: str) -> bool:
     """Whether an arm reads a layout: our loader reads all."""
-    return PEERS.get(base_name(name), ("", layout))[1] == layout
+    return layout in PEERS.get(base_name(name), ("", (layout,)))[1]
 
 
 def check_means(means: dict[str, float]) -> None:
@@ -101,8 +104,8 @@ def check_means(means: dict[str, float]) -> None:
         raise ArmError(f"expected the same values from all arms, found means of {shown}")
 
 
-def command(name: str, scenario: Scenario, stored: DataSet, tiers: Tiers) -> list:
-    """The command of a loader."""
+def command(name: str, scenario: Scenario, stored: DataSet, tiers: Tiers, buffer: int | None = None) -> list:
+    """The command of a loader. With a buffer of this many samples our loader reads in shard order."""
     work = arms.peer_work(scenario.pipeline).split(":")
     if len(work) != 3:
         raise ArmError(f"pipeline: expected resize(short=..) and center_crop(..) without a model, found {scenario.pipeline}")
@@ -116,13 +119,16 @@ def command(name: str, scenario: Scenario, stored: DataSet, tiers: Tiers) -> lis
         return [python, SCRIPT, source, stored.url, *options]
     options += ["--pipeline", scenario.pipeline, "--mode", mode, "--labels", json.dumps(stored.labels)]
     options += ["--index", stored.index] if stored.index else []
+    options += ["--buffer", buffer] if buffer else []
     return [programs.ROOT / "scripts/python.sh", python, SCRIPT, source, stored.url, *options]
 
 
 class LoaderProcess:
     """A warm process that reads an epoch per request."""
 
-    def __init__(self, name: str, scenario: Scenario, stored: DataSet, tiers: Tiers, folder: Path) -> None:
+    def __init__(
+        self, name: str, scenario: Scenario, stored: DataSet, tiers: Tiers, folder: Path, buffer: int | None = None
+    ) -> None:
         base = base_name(name)
         self.name, self.settings, self.samples = name, "", scenario.samples
         self.kind = "repeat" if base != name else MODES[base][0] if base in MODES else "peer"
@@ -133,7 +139,7 @@ class LoaderProcess:
         pinned = lambda: os.sched_setaffinity(0, tiers.host_cores)
         with self.log.open("wb") as errors:
             self.process = subprocess.Popen(
-                list(map(str, command(base, scenario, stored, tiers))),
+                list(map(str, command(base, scenario, stored, tiers, buffer))),
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment, preexec_fn=pinned,
             )  # fmt: skip
 

@@ -32,6 +32,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--pipeline", help="pushdown: the pipeline that yields these tensors")
     parser.add_argument("--mode", help="pushdown: plain, pushdown or auto")
     parser.add_argument("--index", help="pushdown: the saved index of the shards")
+    parser.add_argument("--buffer", type=int, help="pushdown: reads in shard order with a shuffle buffer of this many samples")
     parser.add_argument("--labels", type=json.loads, help="pushdown: the labels of objects, or the column that has them, as JSON")
     options = parser.parse_args()
     # One worker per core, as many as our loader has threads.

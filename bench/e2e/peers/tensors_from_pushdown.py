@@ -13,6 +13,8 @@ class Loader:
         layout = {"labels": options.labels}
         if options.index:
             layout = {"labels": pushdown.Column(options.labels), "index": options.index}
+        if options.buffer:
+            layout |= {"order": "shards", "buffer": options.buffer}
         self.loader = pt.Loader(
             options.url,
             options.pipeline,
@@ -23,10 +25,11 @@ class Loader:
             seed=SEED,
             **layout,
         )
-        self.settings = f'`pushdown.torch.Loader` {pushdown.__version__}, mode="{options.mode}", {options.workers} threads'
+        order = f', order="shards", buffer={options.buffer}' if options.buffer else ""
+        self.settings = f'`pushdown.torch.Loader` {pushdown.__version__}, mode="{options.mode}"{order}, {options.workers} threads'
 
     def epoch(self) -> Iterator[tuple]:
-        """Batches with each sample once, in a random order of all of them."""
+        """Batches with each sample once."""
         return iter(self.loader)
 
     def figures(self) -> dict:

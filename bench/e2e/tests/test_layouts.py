@@ -27,7 +27,7 @@ from .build import arm, results, trial  # noqa: E402
 
 PIPELINE = "decode | resize(short=48) | center_crop(32) | to_float | normalize(imagenet)"
 SCENARIO = Scenario(
-    "s", "", "layouts", False, pipeline=PIPELINE, samples=25, rounds=2, layouts=("objects", "shards", "image-column"),
+    "s", "", "layouts", False, pipeline=PIPELINE, samples=25, rounds=2, layouts=tuple(LAYOUTS),
     arms=("plain", "repeat", "pushed", "auto", "webdataset-pil", "datasets"),
 )  # fmt: skip
 LABELS = sum(number % layout_data.CLASSES for number in range(SCENARIO.samples))
@@ -91,6 +91,7 @@ def test_each_layout_is_read_by_our_loader_and_by_the_loader_made_for_it(tmp_pat
     assert {cell.name: list(cell.arms) for cell in found} == {
         "loose objects, open link": ours,
         "tar shards, open link": [*ours, "webdataset-pil"],
+        "tar shards in shard order, open link": [*ours, "webdataset-pil"],
         "image column, open link": [*ours, "datasets"],
     }
     kinds = {name: arm_.kind for cell in found for name, arm_ in cell.arms.items()}
@@ -98,6 +99,8 @@ def test_each_layout_is_read_by_our_loader_and_by_the_loader_made_for_it(tmp_pat
         "plain": "plain", "repeat": "repeat", "pushed": "pushed", "auto": "auto", "webdataset-pil": "peer", "datasets": "peer",
     }  # fmt: skip
     assert [name for name, *_ in started][:4] == ["plain", "plain", "pushed", "auto"]
+    buffers = {stored_buffer for *_, stored_buffer in started if stored_buffer}
+    assert buffers == {SCENARIO.buffer} and len([1 for *_, buffer in started if buffer]) == 5
     assert {arm_.settings for cell in found for arm_ in cell.arms.values()} == {"as documented"}
     assert {figures["request"] for figures in tiers.figures} == {"read"}, "the warm-up is no trial"
     assert all(len(arm_.trials) == 2 for cell in found for arm_ in cell.arms.values())
@@ -151,6 +154,9 @@ def test_only_pushed_and_auto_ask_the_gateway() -> None:
     }  # fmt: skip
     auto = command("auto", stored)
     assert (value(auto, "--index"), value(auto, "--mode"), value(auto, "--labels")) == ("/list.parquet", "auto", '"cls"')
+    assert "--buffer" not in auto
+    by_shards = kind.command("auto", SCENARIO, stored, SimpleNamespace(stack=FakeTiers().stack), 400)
+    assert value([*map(str, by_shards)], "--buffer") == "400"
     other = command("webdataset-pil", stored)
     assert "--mode" not in other and (value(other, "--short"), value(other, "--crop")) == ("48", "32")
     assert value(auto, "--pipeline") == PIPELINE
@@ -225,6 +231,7 @@ def test_layouts_are_stored_once_and_shards_are_indexed_next_to_the_store(photos
     assert value(upload, "--classes") == "10" and value(upload, "--samples") == "50"
     assert stored["shards"].url == "s3://samples/photos-classes-shards-220/{000000..000004}.tar"
     index = next(line for line in tiers.commands if "index" in line)
+    assert stored["shard-order"] == stored["shards"]
     assert stored["shards"].url in index and value(index, "--endpoint-url") == "http://store"
     assert value(index, "--output") == str(stored["shards"].index) and stored["shards"].labels == "cls"
 
@@ -284,14 +291,16 @@ def test_reports_and_the_page_have_the_table() -> None:
                            .scenarios[0].cells) == []
 
 
-def test_each_scenario_of_layouts_has_loose_objects_and_an_open_variant() -> None:
+def test_each_scenario_of_layouts_has_a_loader_of_others_and_an_open_variant() -> None:
     known = load_all()
     of_kind = {name: each for name, each in known.items() if each.kind == "layouts"}
-    assert set(of_kind) == {"shards", "shards-open", "image-column", "image-column-open"}
+    variants = {"shards": "shards-open", "shard-order": "shards-open", "image-column": "image-column-open"}
+    assert set(of_kind) == {*variants, *variants.values()}
     for name, each in of_kind.items():
-        assert each.layouts[0] == "objects" and any(kind.PEERS.get(arm_, ("", ""))[1] == each.layouts[1] for arm_ in each.arms)
+        assert each.layouts[0] == ("shards" if name == "shard-order" else "objects")
+        assert any(arm_ in kind.PEERS and kind.is_for(arm_, each.layouts[1]) for arm_ in each.arms)
         variant = open_link_variant(each, known)
-        assert (variant.name if variant else None) == (f"{name}-open" if needs_shaping(each) else None)
+        assert (variant.name if variant else None) == (variants[name] if needs_shaping(each) else None)
 
 
 @pytest.mark.parametrize(

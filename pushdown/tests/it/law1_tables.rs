@@ -4,6 +4,9 @@ mod objects;
 
 use std::{ops::Range, sync::Arc};
 
+use arrow_array::{RecordBatch, cast::AsArray as _};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take;
 use bytes::Bytes;
 use futures::{
     FutureExt as _, StreamExt as _,
@@ -62,17 +65,30 @@ fn encode(form: TableForm, table: &Table) -> Vec<u8> {
     parts.concat()
 }
 
-/// The bytes of the table, or the error.
-type Outcome = std::result::Result<Vec<u8>, pushdown::Error>;
+/// The schema of the table and the bytes of its rows, or the error.
+type Outcome = std::result::Result<(SchemaRef, Vec<u8>), pushdown::Error>;
 
 fn outcome(table: Result<Table>) -> Outcome {
-    table.map(|table| encode(TableForm::ArrowStream(Compression::None), &single_batch(&table)))
+    table.map(|table| {
+        let rows = encode(TableForm::ArrowStream(Compression::None), &single_batch(&table));
+        (Arc::clone(table.schema()), rows)
+    })
 }
 
-/// The table with its rows in one record batch.
+/// The table with its rows in one record batch. Columns with a dictionary have their values in its place: how a dictionary numbers them
+/// depends on where the batches of a table end.
 fn single_batch(table: &Table) -> Table {
     let batch = arrow_select::concat::concat_batches(table.schema(), table.batches()).unwrap();
-    Table::new(Arc::clone(table.schema()), vec![batch]).unwrap()
+    let columns = batch.schema_ref().fields().iter().zip(batch.columns());
+    let columns = columns.map(|(field, column)| {
+        let column = match column.as_any_dictionary_opt() {
+            Some(dictionary) => take(dictionary.values(), dictionary.keys(), None).unwrap(),
+            None => Arc::clone(column),
+        };
+        (field.name(), column, true)
+    });
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    Table::new(batch.schema(), vec![batch]).unwrap()
 }
 
 fn run(pipeline: &Pipeline, object: &Bytes, context: &Context<'_>, stretches: &[Range<usize>]) -> Outcome {

@@ -106,6 +106,9 @@ pub(crate) struct Session {
     /// The most steps that the gateway may run: `usize::MAX` at first, fewer than all once its engine turns out to differ from
     /// this host's, 0 if everything is to be read plainly. It only decreases.
     pub(crate) max_stage: AtomicUsize,
+    /// Whether the gateway had no time for a batch despite all retries, and has computed none since. Until it does, a plan that may read
+    /// plainly does not retry.
+    pub(crate) is_overloaded: AtomicBool,
     /// Whether the log has the warning that the gateway's models round differently.
     pub(crate) rounding_warning_logged: AtomicBool,
 }
@@ -200,8 +203,8 @@ impl Session {
         let (pushed_samples, plain_samples) = (pushed.len(), plain.len());
         let plain = PlainQueue::new(&self.objects, job, plain);
         let pushed_route = async {
-            pushed::fetch(self, job, intake, pushed).await?;
-            if job.routes.is_exploring() && pushed_samples > 0 {
+            let is_served = pushed::fetch(self, job, intake, pushed).await?;
+            if is_served && job.routes.is_exploring() && pushed_samples > 0 {
                 let rest = self.reroute(job, intake, plain.take_all());
                 plain.put_back(rest.plain);
                 pushed::fetch(self, job, intake, rest.pushed).await?;

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
 };
 
@@ -63,6 +63,20 @@ pub fn faulty_relay(
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;
         forward(exchange, &answer, action)
+    })
+}
+
+/// A relay in front of a gateway that has no time to compute anything while the flag is set. Plain requests pass.
+pub fn overloaded_relay(gateway: SocketAddr, is_overloaded: Arc<AtomicBool>) -> Result<ScriptedOrigin> {
+    ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        let is_named = |(name, _): &(String, String)| name.eq_ignore_ascii_case("x-pushdown-pipeline");
+        let computes = request.method == "POST" || request.headers.iter().any(is_named);
+        if computes && is_overloaded.load(SeqCst) {
+            return exchange.answer("503 Slow Down", "<Error><Code>SlowDown</Code></Error>");
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
     })
 }
 

@@ -6,7 +6,7 @@ mod request;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
@@ -51,20 +51,20 @@ struct RowFailures {
     left_to_host: BTreeSet<usize>,
 }
 
-/// Reads the values of these slots. Leaves those missing that are to be read plainly.
+/// Reads the values of these slots. Leaves those missing that are to be read plainly. Returns whether the gateway had time for the others.
 pub(super) async fn fetch(
     session: &Arc<Session>,
     job: &BatchJob,
     intake: &Intake<'_>,
     mut slots: Vec<usize>,
-) -> Result<()> {
+) -> Result<bool> {
     let mut backoff = session.store.backoff();
     loop {
         session.limit_routes(job, intake, &mut slots);
         let before = slots.len();
         let wanted = request_slots(session, job, &slots);
         if wanted.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         if let Some(charge) = &job.charge {
             charge.wait_for_room().await;
@@ -76,7 +76,10 @@ pub(super) async fn fetch(
                 backoff.succeeded();
                 continue;
             }
-            Attempt::Complete => None,
+            Attempt::Complete => {
+                session.is_overloaded.store(false, Relaxed);
+                None
+            }
             Attempt::Partial(error, retry_after) => Some((error, retry_after)),
         };
         let missing = intake.missing();
@@ -85,6 +88,9 @@ pub(super) async fn fetch(
             backoff.progressed();
         }
         let again = match (&failed, failures.transient.first_key_value()) {
+            (Some((error, _)), _) if is_overload(session, error) && session.is_overloaded.load(Relaxed) => {
+                false
+            }
             (Some((error, retry_after)), _) => backoff.pause(error, *retry_after).await,
             (None, Some((slot, error))) => {
                 let name = SampleName::from(session.objects.object(job.samples[*slot].index));
@@ -100,14 +106,26 @@ pub(super) async fn fetch(
             add(&session.counters.retries, 1);
             continue;
         }
-        if let Some((error, _)) = failed {
-            return Err(error);
+        match failed {
+            Some((error, _)) if is_overload(session, &error) => {
+                if !session.is_overloaded.swap(true, Relaxed) {
+                    tracing::warn!(%error, "batches are read plainly until the gateway has time for one");
+                }
+                return Ok(false);
+            }
+            Some((error, _)) => return Err(error),
+            None => {}
         }
         // The gateway works, but these samples fail: report them by name.
         slots.retain(|slot| !failures.transient.contains_key(slot));
         let mut transient = failures.transient.into_iter();
         transient.try_for_each(|(slot, error)| intake.failed(slot, error))?;
     }
+}
+
+/// Whether an error says that the gateway has no time, and a plan allows to read plainly.
+fn is_overload(session: &Session, error: &Error) -> bool {
+    session.adapter.is_some() && error.kind() == ErrorKind::Unavailable
 }
 
 /// Requests the samples of `slots` once and takes the rows of the answer.

@@ -24,9 +24,13 @@ use crate::{
     store::{Store, StoredTable, Value, ValueRequest},
 };
 
-/// Whether the gateway does not compute rows that this host may be able to compute.
+/// Whether the gateway does not compute rows that this host may be able to compute: it refuses, or had no time despite all retries.
 pub(super) fn is_refusal(error: &Error) -> bool {
-    !error.is_retryable() && error.kind() != ErrorKind::Sample
+    match error.kind() {
+        ErrorKind::Unavailable => true,
+        ErrorKind::Sample => false,
+        _ => !error.is_retryable(),
+    }
 }
 
 /// The objects of a reader of rows.

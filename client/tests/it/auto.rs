@@ -1,10 +1,20 @@
 //! Mode `auto`: plans that adapt to observations.
 
-use std::{net::SocketAddr, num::NonZeroUsize};
+use std::{
+    net::SocketAddr,
+    num::NonZeroUsize,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, Object, Objects as ObjectList, PushdownReaderBuilder};
-use pushdown_testkit::{Parquet, RelayAction, Throttle, faulty_relay};
+use pushdown_client::{
+    Batch, ErrorKind, Mode, Object, Objects as ObjectList, PushdownReaderBuilder, RetryPolicy,
+};
+use pushdown_testkit::{Parquet, RelayAction, Throttle, faulty_relay, overloaded_relay};
 
 use super::world::{BUCKET, Objects, World, assert_same_rows, into_rows, photos, read_rows, reader, run};
 
@@ -246,6 +256,57 @@ fn auto_reads_plainly_without_a_compatible_gateway() {
             assert_eq!(reader.stats().retries, 0);
         });
     }
+}
+
+/// A gateway that has no time delays a reader once, and is asked again by each batch.
+#[test]
+fn auto_reads_plainly_while_the_gateway_has_no_time() {
+    let world = World::with_objects(bitmap());
+    let expected = read_rows(world.reader(PIPELINE).keys([KEY; 320]).mode(Mode::Plain));
+    let is_overloaded = Arc::new(AtomicBool::new(true));
+    let relay = overloaded_relay(world.gateway.listen(), Arc::clone(&is_overloaded)).unwrap();
+    let retry = RetryPolicy {
+        attempts: 3,
+        base: Duration::from_millis(1),
+        cap: Duration::from_millis(1),
+    };
+    run(async {
+        let builder = reader_of_bitmaps(relay.address()).objects(listed_bitmaps(320));
+        let mut reader = builder.retry(retry).build().await.unwrap();
+        let mut batches: Vec<Batch> = Vec::new();
+        while let Some(batch) = reader.try_next().await.unwrap() {
+            assert!(batches.len() >= 4 || batch.rows().iter().all(|row| row.stage == 0));
+            batches.push(batch);
+            if batches.len() == 4 {
+                is_overloaded.store(false, SeqCst);
+            }
+        }
+        assert_eq!(reader.mode(), Mode::Auto);
+        assert!(reader.stats().retries <= 4, "{:?}", reader.stats());
+        let rows = into_rows(batches);
+        assert!(rows.iter().any(|row| row.stage > 0), "it computes again");
+        assert!(
+            rows.iter()
+                .map(|row| &row.value)
+                .eq(expected.iter().map(|row| &row.value))
+        );
+    });
+    // Without a plan it is an error.
+    is_overloaded.store(true, SeqCst);
+    let error = run(async {
+        let builder = reader_of_bitmaps(relay.address())
+            .mode(Mode::Pushdown)
+            .objects(listed_bitmaps(32));
+        builder
+            .retry(retry)
+            .build()
+            .await
+            .unwrap()
+            .try_next()
+            .await
+            .unwrap_err()
+    });
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
 /// Gateway and reader of the test share all CPUs unless a flag limits them: pushing down then saves bytes but no work.

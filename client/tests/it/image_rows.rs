@@ -1,12 +1,18 @@
 //! Image columns: rows equal the same bytes as loose objects, wherever the steps run, after a resume, and in any world.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use arrow_array::{Array as _, RecordBatch, cast::AsArray as _, types::Float32Type};
 use futures::TryStreamExt as _;
 use pushdown::{Context, Image, Pipeline, Sample};
-use pushdown_client::{Mode, PushdownReaderBuilder, RowId, RowsRead, Split, TableBatch};
-use pushdown_testkit::{Parquet, features_relay, other_engine_relay};
+use pushdown_client::{
+    ErrorKind, Mode, PushdownReaderBuilder, RetryPolicy, RowId, RowsRead, Split, TableBatch,
+};
+use pushdown_testkit::{Parquet, features_relay, other_engine_relay, overloaded_relay};
 
 use super::{
     rows::read_all,
@@ -223,6 +229,40 @@ fn auto_reads_rows_plainly_without_a_compatible_gateway() {
     assert_eq!(read(&format!("http://{store}")), loose);
     let relay = other_engine_relay(photos.world.gateway.listen()).unwrap();
     assert_eq!(read(&format!("http://{}", relay.address())), loose);
+}
+
+/// A gateway that has no time to compute rows still forwards them.
+#[test]
+fn auto_reads_rows_plainly_if_the_gateway_has_no_time() {
+    let photos = Photos::new();
+    let loose = photos.loose_values(DETERMINISTIC, Mode::Plain);
+    let pipeline = format!("select(columns=[image]) | each(image: {DETERMINISTIC})");
+    let is_overloaded = Arc::new(AtomicBool::new(true));
+    let relay = overloaded_relay(photos.world.gateway.listen(), is_overloaded).unwrap();
+    let builder = || {
+        let endpoint = format!("http://{}", relay.address());
+        let retry = RetryPolicy {
+            attempts: 2,
+            base: Duration::from_millis(1),
+            cap: Duration::from_millis(1),
+        };
+        reader(&endpoint, &pipeline)
+            .prefix("i/")
+            .batch_size(4)
+            .seed(3)
+            .retry(retry)
+    };
+    assert_eq!(read_values(builder().mode(Mode::Auto)), loose);
+    let error = run(async {
+        let reader = builder()
+            .mode(Mode::Pushdown)
+            .split(Split::Full)
+            .build_table()
+            .await
+            .unwrap();
+        reader.try_collect::<Vec<_>>().await.unwrap_err()
+    });
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
 }
 
 /// More rows than the prefetch budget holds, in row groups that are larger than it.

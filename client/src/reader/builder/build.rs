@@ -123,6 +123,7 @@ impl PushdownReaderBuilder {
             .cloned();
         let session = Session {
             engine: Engine::new(Family::ALL, runtime),
+            is_overloaded: AtomicBool::new(false),
             rounding_warning_logged: AtomicBool::new(false),
             store,
             objects,

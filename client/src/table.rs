@@ -4,9 +4,11 @@ mod arrived_rows;
 mod batches;
 mod build;
 mod compute;
+mod epoch;
 mod fallback;
 mod host_times;
 mod order;
+mod pacing;
 mod planner;
 mod read;
 mod row_groups;
@@ -17,8 +19,6 @@ mod source;
 mod splits;
 
 use std::{
-    collections::VecDeque,
-    iter::once,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -26,25 +26,18 @@ use std::{
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use futures::{
-    Stream, StreamExt as _,
-    stream::{self, BoxStream},
-};
+use futures::{Stream, StreamExt as _, stream::BoxStream};
 use pushdown::pipeline::RowStage;
 use tokio::time::Instant;
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    budget::Budget,
     error::Result,
     objects::Objects,
     order::TailCounts,
     reader::ReadPlan,
     stats::{Stats, add},
 };
-use batches::{BatchAssembler, RowGroupTask};
 pub(crate) use build::TableSettings;
-use order::{RowGroupSlice, RowOrder};
 use read::RowReader;
 use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
@@ -209,65 +202,6 @@ impl TableReader {
         self.left = RowsLeft::new(self.rows.samples.len(), &[]);
         self.state = State::Idle;
     }
-
-    fn start(&self) -> BoxStream<'static, Result<TableBatch>> {
-        let ReadPlan {
-            batch_size,
-            shuffle_seed,
-            epoch,
-            start: first,
-            prefetch_bytes,
-            requests,
-            ..
-        } = self.plan;
-        let order = RowOrder::new(shuffle_seed, epoch);
-        let mut stretch = self.left.stretch(&self.plan);
-        let passed = (first as u64).saturating_mul(batch_size as u64);
-        let skipped = stretch.start.saturating_add(passed).min(stretch.end);
-        add(&self.rows.source.counters.skipped, skipped - stretch.start);
-        stretch.start = skipped;
-        let positions = self.left.positions(once(stretch));
-        let slices = order.slices(&self.rows.samples, &positions);
-        let budget = Budget::new(prefetch_bytes);
-        let rows = Arc::clone(&self.rows);
-        let start = move |(number, slice): (usize, RowGroupSlice)| {
-            let (budget, rows) = (Arc::clone(&budget), Arc::clone(&rows));
-            async move {
-                let split = rows.split(number);
-                let charge = budget
-                    .admit(number, rows.expected_bytes(slice.group, split))
-                    .await;
-                let reading = async move { rows.read(&slice, split, order, epoch).await };
-                RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), number, charge)
-            }
-        };
-        let started = stream::iter(slices.into_iter().enumerate()).then(start);
-        let arrived = started.map(RowGroupTask::finish).buffered(requests);
-        let rows = Arc::clone(&self.rows);
-        let chunks = arrived.flat_map(move |arrived| {
-            let (chunks, error) = match arrived {
-                Ok(held) => (Some(rows.chunks(held)), None),
-                Err(error) => (None, Some(Err(error))),
-            };
-            stream::iter(chunks.into_iter().flatten().map(Ok).chain(error))
-        });
-        let rows = Arc::clone(&self.rows);
-        let in_flight = rows.chunks_in_flight(prefetch_bytes);
-        let computed = chunks.map(move |chunk| {
-            let rows = Arc::clone(&rows);
-            async move { rows.compute(chunk?, epoch).await }
-        });
-        let blocks = computed.buffered(in_flight).boxed();
-        let assembler = BatchAssembler {
-            blocks,
-            ready: VecDeque::new(),
-            positions: positions.into_iter().flatten(),
-            schema: SchemaRef::clone(&self.rows.schema),
-            size: batch_size,
-            number: first,
-        };
-        assembler.assemble()
-    }
 }
 
 impl Stream for TableReader {
@@ -276,7 +210,7 @@ impl Stream for TableReader {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         if matches!(this.state, State::Idle) {
-            this.state = State::Reading(this.start());
+            this.state = State::Reading(this.read_epoch());
         }
         let State::Reading(batches) = &mut this.state else {
             return Poll::Ready(None);

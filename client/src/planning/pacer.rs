@@ -21,30 +21,30 @@ pub(crate) struct BatchPacer(Mutex<Option<BatchTimes>>);
 struct BatchTimes {
     /// The shortest time until an answer began. Longer times include waiting for other batches.
     latency: Duration,
-    /// Time until half of the last batch had arrived.
-    half: Duration,
+    /// Time until enough of the last batch had arrived.
+    enough: Duration,
 }
 
 impl BatchPacer {
     /// Records a batch that was read.
     pub(crate) fn observe(&self, batch: &BatchProgress) {
-        let Some(ArrivalTimes { first_answer, half }) = batch.arrival_times() else {
+        let Some(ArrivalTimes { first_answer, enough }) = batch.arrival_times() else {
             return;
         };
         let mut times = self.0.lock();
         let latency = times.map_or(first_answer, |times| times.latency.min(first_answer));
-        *times = Some(BatchTimes { latency, half });
+        *times = Some(BatchTimes { latency, enough });
     }
 
     /// Waits until the batch after this one may begin.
     pub(crate) async fn wait_for_next(&self, batch: &BatchProgress) {
         let times = *self.0.lock();
         match times {
-            None => batch.wait_for_half().await,
-            Some(BatchTimes { latency, half }) => {
-                let early = batch.began() + half.saturating_sub(latency);
+            None => batch.until_next_is_allowed().await,
+            Some(BatchTimes { latency, enough }) => {
+                let early = batch.began() + enough.saturating_sub(latency);
                 // Both outcomes end the wait.
-                drop(timeout_at(early, batch.wait_for_half()).await);
+                drop(timeout_at(early, batch.until_next_is_allowed()).await);
             }
         }
     }
@@ -70,7 +70,7 @@ mod tests {
             sleep(seconds(answered)).await;
             arriving.mark_answered();
             sleep(seconds(half - answered)).await;
-            arriving.mark_half();
+            arriving.allow_next();
         });
         progress
     }

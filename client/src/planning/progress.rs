@@ -11,10 +11,10 @@ pub(crate) struct BatchProgress {
     began: Instant,
     /// Time until the first answer began.
     answered: OnceLock<Duration>,
-    /// Time until half of the samples had arrived.
-    half: OnceLock<Duration>,
-    /// Cancelled with `half`, or when the batch is no longer read.
-    past_half: CancellationToken,
+    /// Time until enough had arrived for the next batch to begin: half of the samples.
+    enough: OnceLock<Duration>,
+    /// Cancelled with `enough`, or when the batch is no longer read.
+    next_allowed: CancellationToken,
 }
 
 /// Times since a batch began.
@@ -22,8 +22,8 @@ pub(crate) struct BatchProgress {
 pub(crate) struct ArrivalTimes {
     /// Until the first answer began.
     pub(crate) first_answer: Duration,
-    /// Until half of the samples had arrived.
-    pub(crate) half: Duration,
+    /// Until enough had arrived for the next batch to begin.
+    pub(crate) enough: Duration,
 }
 
 impl BatchProgress {
@@ -32,8 +32,8 @@ impl BatchProgress {
         Self {
             began: Instant::now(),
             answered: OnceLock::new(),
-            half: OnceLock::new(),
-            past_half: CancellationToken::new(),
+            enough: OnceLock::new(),
+            next_allowed: CancellationToken::new(),
         }
     }
 
@@ -47,27 +47,27 @@ impl BatchProgress {
         self.answered.get_or_init(|| self.began.elapsed());
     }
 
-    /// Records that half of the samples have arrived, or that one of the two routes is done and idle.
-    pub(crate) fn mark_half(&self) {
-        self.half.get_or_init(|| self.began.elapsed());
-        self.past_half.cancel();
+    /// Lets the next batch begin: enough samples have arrived, or one of the two routes is done and idle.
+    pub(crate) fn allow_next(&self) {
+        self.enough.get_or_init(|| self.began.elapsed());
+        self.next_allowed.cancel();
     }
 
     /// The times of this batch, if both events have happened.
     pub(crate) fn arrival_times(&self) -> Option<ArrivalTimes> {
         Some(ArrivalTimes {
             first_answer: *self.answered.get()?,
-            half: *self.half.get()?,
+            enough: *self.enough.get()?,
         })
     }
 
-    /// Waits until half of the batch has arrived, or the batch is no longer read.
-    pub(crate) async fn wait_for_half(&self) {
-        self.past_half.cancelled().await;
+    /// Waits until enough of the batch has arrived, or the batch is no longer read.
+    pub(crate) async fn until_next_is_allowed(&self) {
+        self.next_allowed.cancelled().await;
     }
 
     /// A guard to hold while the batch is read.
     pub(crate) fn read_guard(&self) -> DropGuard {
-        self.past_half.clone().drop_guard()
+        self.next_allowed.clone().drop_guard()
     }
 }

@@ -108,7 +108,7 @@ impl Lookups {
     /// Waits until a value that another process fetches may have arrived or is nobody's, and returns these slots.
     async fn wait(&mut self, session: &Arc<Session>, job: &BatchJob) -> Result<Vec<usize>> {
         // The link is idle, so the next batch may begin.
-        job.progress.mark_half();
+        job.progress.allow_next();
         self.deadline.get_or_insert_with(|| Instant::now() + LEASE);
         loop {
             if !self.may_wait(job) {

@@ -188,7 +188,7 @@ impl<'a> Intake<'a> {
     fn arrived(&self, slot: usize, arrived: Slot) {
         self.slots.lock()[slot] = arrived;
         if 2 * (self.arrived.fetch_add(1, Ordering::Relaxed) + 1) >= self.job.samples.len() {
-            self.job.progress.mark_half();
+            self.job.progress.allow_next();
         }
         if let Some(in_flight) = &self.in_flight {
             in_flight.end(slot);

@@ -28,7 +28,7 @@ impl BatchJob {
     /// One of the two routes has delivered all its samples, of which there are `samples`.
     pub(super) fn route_is_done(&self, samples: usize) {
         if samples * ReadAhead::MIN_SHARE_DENOMINATOR >= self.samples.len() {
-            self.progress.mark_half();
+            self.progress.allow_next();
         }
     }
 }
@@ -58,8 +58,8 @@ mod tests {
                 progress: Arc::new(BatchProgress::new()),
             };
             job.route_is_done(samples);
-            let half = job.progress.wait_for_half().now_or_never();
-            assert_eq!(half.is_some(), begins, "{samples} of 32");
+            let allowed = job.progress.until_next_is_allowed().now_or_never();
+            assert_eq!(allowed.is_some(), begins, "{samples} of 32");
         }
     }
 }

@@ -26,7 +26,9 @@ use crate::{
     transport::{Answer, listed_features},
 };
 use features::{features, without_members};
-use refusals::{batch_refused, check_columns, fail_or_fall_back, is_limited_by_engine, not_a_gateway};
+use refusals::{
+    batch_refused, check_columns, fail_or_fall_back, is_limited_by_engine, is_overload, not_a_gateway,
+};
 use request::{batch_post, request_slots};
 
 /// Content type of the answer.
@@ -121,11 +123,6 @@ pub(super) async fn fetch(
         let mut transient = failures.transient.into_iter();
         transient.try_for_each(|(slot, error)| intake.failed(slot, error))?;
     }
-}
-
-/// Whether an error says that the gateway has no time, and a plan allows to read plainly.
-fn is_overload(session: &Session, error: &Error) -> bool {
-    session.adapter.is_some() && error.kind() == ErrorKind::Unavailable
 }
 
 /// Requests the samples of `slots` once and takes the rows of the answer.

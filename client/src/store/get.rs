@@ -25,7 +25,7 @@ impl Store {
     pub async fn get(&self, bucket: &str, key: &str, limits: &Limits) -> Result<Bytes> {
         let (path, about) = (object_path(bucket, key), format!("s3://{bucket}/{key}"));
         let answer = self
-            .fetch(&path, &about, HeaderMap::new(), limits.max_object_bytes)
+            .fetch(&path, &about, HeaderMap::new(), limits.max_object_bytes, &|_| ())
             .await?;
         Ok(answer.1)
     }
@@ -41,13 +41,26 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
+        self.get_value_observed(bucket, key, request, limits, &|_| ())
+            .await
+    }
+
+    /// The same. Calls `arrived` with the number of bytes of its form so far, after each part.
+    pub(crate) async fn get_value_observed(
+        &self,
+        bucket: &str,
+        key: &str,
+        request: &ValueRequest<'_>,
+        limits: &Limits,
+        arrived: &(dyn Fn(u64) + Sync),
+    ) -> Result<Value> {
         let object = Object {
             key,
             bytes: None,
             etag: None,
             member: None,
         };
-        self.get_sample_value(bucket, object, request, limits).await
+        self.value(bucket, object, request, limits, arrived).await
     }
 
     /// The same of a sample: a whole object, or a member of a shard.
@@ -61,6 +74,17 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
+        self.value(bucket, object, request, limits, &|_| ()).await
+    }
+
+    async fn value(
+        &self,
+        bucket: &str,
+        object: Object<'_>,
+        request: &ValueRequest<'_>,
+        limits: &Limits,
+        arrived: &(dyn Fn(u64) + Sync),
+    ) -> Result<Value> {
         let (path, name) = (object_path(bucket, object.key), SampleName::from(object));
         let mut headers = request.headers()?;
         headers.extend(member_headers(object)?);
@@ -69,7 +93,7 @@ impl Store {
         if object.member.is_some() {
             self.check_reads_members(&about).await?;
         }
-        let (headers, body) = self.fetch(&path, &about, headers, max_bytes).await?;
+        let (headers, body) = self.fetch(&path, &about, headers, max_bytes, arrived).await?;
         let (stage, content_type) = self.value_head(&headers)?;
         Ok(Value {
             stage,
@@ -175,8 +199,9 @@ impl Store {
         about: &str,
         headers: HeaderMap,
         limit: u64,
+        arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<(HeaderMap, Bytes)> {
-        self.with_retries(about, || self.attempt(path, headers.clone(), limit))
+        self.with_retries(about, || self.attempt(path, headers.clone(), limit, arrived))
             .await
     }
 
@@ -185,10 +210,11 @@ impl Store {
         path: &str,
         headers: HeaderMap,
         limit: u64,
+        arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<(HeaderMap, Bytes), Failure> {
         let mut answer = self.open(path, headers).await?;
         let headers = std::mem::take(&mut answer.headers);
-        let body = answer.collect(limit).await?;
+        let body = answer.collect_observed(limit, arrived).await?;
         body.map(|body| (headers, body)).ok_or(Failure::TooLarge(limit))
     }
 

@@ -168,10 +168,10 @@ impl TableSource {
         stage: usize,
         epoch: u32,
     ) -> Result<Vec<u64>> {
-        let (table, _) = match self.rows(object, condition, stage, epoch).await {
+        let (table, _) = match self.rows(object, condition, stage, epoch, &|_| ()).await {
             Err(error) if stage > 0 && self.engine.is_some() && is_refusal(&error) => {
                 tracing::warn!(%error, "the condition is evaluated on this host");
-                self.rows(object, condition, 0, epoch).await
+                self.rows(object, condition, 0, epoch, &|_| ()).await
             }
             read => read,
         }?;

@@ -10,6 +10,7 @@ use super::{
     arrived_rows::ArrivedRows,
     fallback::Fallback,
     order::{RowGroupSlice, RowOrder},
+    pacing::PacedRead,
     planner::RowPlanner,
     row_groups::SampleRows,
     source::{TableSource, is_refusal},
@@ -83,7 +84,7 @@ impl RowReader {
     }
 
     /// Reads the row group of a slice at a split, and returns the rows of the slice. Reads stored columns if the gateway refuses to
-    /// compute them or lacks memory for one of them, and the reader may choose.
+    /// compute them or lacks memory for one of them, and the reader may choose. `paced` is set for rows that the gateway computes.
     ///
     /// # Errors
     /// [`ErrorKind::Sample`](crate::ErrorKind) for an object replaced since its footer was read; errors of reading it.
@@ -93,8 +94,11 @@ impl RowReader {
         split: usize,
         order: RowOrder,
         epoch: u32,
+        paced: Option<PacedRead>,
     ) -> Result<ArrivedRows> {
-        let read = self.read_at(slice, split, order, epoch).await;
+        let arrived = |bytes| paced.iter().for_each(|paced| paced.arrived(bytes));
+        let read = self.read_at(slice, split, order, epoch, &arrived).await;
+        drop(paced);
         let Some(fallback) = self.fallback.as_ref().filter(|_| split > 0) else {
             return read;
         };
@@ -117,7 +121,7 @@ impl RowReader {
         }
         // The budget counts the rows of only one of both.
         drop(read);
-        self.read_at(slice, 0, order, epoch).await
+        self.read_at(slice, 0, order, epoch, &|_| ()).await
     }
 
     /// Whether the gateway had too little memory for a value.
@@ -135,11 +139,15 @@ impl RowReader {
         split: usize,
         order: RowOrder,
         epoch: u32,
+        arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<ArrivedRows> {
         let group = &self.samples.groups()[slice.group];
         let RowSplit { pipeline, steps, .. } = &self.splits[split];
         let over = over(pipeline, group.rows())?;
-        let (table, cost) = self.source.rows(group.object(), &over, *steps, epoch).await?;
+        let (table, cost) = self
+            .source
+            .rows(group.object(), &over, *steps, epoch, arrived)
+            .await?;
         if let Some(planner) = &self.planner {
             planner.observe_read(split, &table, &cost);
         }

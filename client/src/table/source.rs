@@ -51,18 +51,19 @@ pub(crate) struct TableSource {
 
 impl TableSource {
     /// The rows of an object after the first `steps` steps of a pipeline, which the gateway runs; after the first step, which reads
-    /// stored columns on this host, if there are none. Also what that cost.
+    /// stored columns on this host, if there are none. Also what that cost. Calls `arrived` with the bytes of an answer of the gateway so far.
     pub(super) async fn rows(
         &self,
         object: usize,
         pipeline: &Pipeline,
         steps: usize,
         epoch: u32,
+        arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<(Table, ReadCost)> {
         let (table, cost) = if steps == 0 {
             self.read_local(object, pipeline, epoch).await?
         } else {
-            self.read_remote(object, pipeline, steps, epoch).await?
+            self.read_remote(object, pipeline, steps, epoch, arrived).await?
         };
         add(&self.counters.value_bytes, table.bytes());
         Ok((table, cost))
@@ -74,6 +75,7 @@ impl TableSource {
         pipeline: &Pipeline,
         steps: usize,
         epoch: u32,
+        arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<(Table, ReadCost)> {
         let steps =
             u8::try_from(steps).map_err(|_| Error::internal("a stage is beyond the pipeline's end"))?;
@@ -88,7 +90,7 @@ impl TableSource {
         let key = self.objects.key(object);
         let value = self
             .store
-            .get_value(self.objects.bucket(), key, &request, &self.limits)
+            .get_value_observed(self.objects.bucket(), key, &request, &self.limits, arrived)
             .await?;
         if !self.tables[object].matches_etag(value.headers.get(SOURCE_ETAG)) {
             return Err(self.replaced(object, "found another ETag"));

@@ -77,7 +77,16 @@ impl Answer {
     }
 
     /// The whole body; `None` if it has more than `limit` bytes.
-    pub(crate) async fn collect(mut self, limit: u64) -> Result<Option<Bytes>> {
+    pub(crate) async fn collect(self, limit: u64) -> Result<Option<Bytes>> {
+        self.collect_observed(limit, &|_| ()).await
+    }
+
+    /// The same. Calls `arrived` with the number of bytes so far, after each part.
+    pub(crate) async fn collect_observed(
+        mut self,
+        limit: u64,
+        arrived: &(dyn Fn(u64) + Sync),
+    ) -> Result<Option<Bytes>> {
         let promised = self.length().unwrap_or_default();
         if promised > limit {
             return Ok(None);
@@ -91,6 +100,7 @@ impl Answer {
                 return Ok(None);
             }
             whole.extend_from_slice(&chunk);
+            arrived(whole.len() as u64);
         }
         Ok(Some(whole.freeze()))
     }

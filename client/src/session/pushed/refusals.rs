@@ -20,6 +20,11 @@ pub(super) fn fail_or_fall_back(session: &Session, refused: Result<Attempt>) -> 
     }
 }
 
+/// Whether an error says that the gateway has no time, and a plan allows to read plainly.
+pub(super) fn is_overload(session: &Session, error: &Error) -> bool {
+    session.adapter.is_some() && error.kind() == ErrorKind::Unavailable
+}
+
 /// Classifies an answer that is an error as a whole. `is_gateway` if the answer is certainly a gateway's.
 pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: bool) -> Result<Attempt> {
     let retry_after = refusal.retry_after;

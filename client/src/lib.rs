@@ -81,6 +81,6 @@ pub use store::{
     StoredTable, StoredTables, TableRows, TablesScan, Upload, Value, ValueRequest, ValueStream,
 };
 #[cfg(feature = "tables")]
-pub use table::{RowId, RowsRead, TableBatch, TableMonitor, TableReader};
+pub use table::{RowId, RowObservations, RowsRead, TableBatch, TableMonitor, TableReader};
 pub use transport::Timeouts;
 pub use value_cache::NotCached;

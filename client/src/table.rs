@@ -38,6 +38,7 @@ use crate::{
     stats::{Stats, add},
 };
 pub(crate) use build::TableSettings;
+pub use planner::RowObservations;
 use read::RowReader;
 use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
@@ -113,6 +114,12 @@ impl TableMonitor {
     pub fn stats(&self) -> Stats {
         let source = &self.0.source;
         source.counters.snapshot(source.store.traffic())
+    }
+
+    /// What the planner has observed, for [another reader](crate::PushdownReaderBuilder::row_observations) of the same data; `None`
+    /// before the first plan, and in other modes than [`Mode::Auto`](crate::Mode::Auto).
+    pub fn observations(&self) -> Option<RowObservations> {
+        self.0.planner.as_ref()?.observations()
     }
 }
 

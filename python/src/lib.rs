@@ -39,7 +39,7 @@ mod _native {
         shards::{ShardIndex, expand_braces, is_shard},
         steps::steps_json,
         store::Store,
-        table::{Table, TableBatch, TableReader},
+        table::{RowObservations, Table, TableBatch, TableReader},
         tensor::Tensor,
     };
 

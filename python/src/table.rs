@@ -169,12 +169,27 @@ pub(crate) struct TableReader {
     stage: usize,
 }
 
+/// What the planner of a reader of rows has observed.
+#[pyclass(frozen, module = "pushdown._native")]
+#[derive(Debug)]
+pub(crate) struct RowObservations(pushdown_client::RowObservations);
+
 #[pymethods]
 impl TableReader {
     /// Starts threads, reads footers, and evaluates the condition.
     #[new]
-    fn new(py: Python<'_>, spec_json: &str, credentials: Option<Keys>, objects: &Objects) -> PyResult<Self> {
-        let builder = settings::reader(spec_json, credentials, objects)?;
+    #[pyo3(signature = (spec_json, credentials, objects, observations = None))]
+    fn new(
+        py: Python<'_>,
+        spec_json: &str,
+        credentials: Option<Keys>,
+        objects: &Objects,
+        observations: Option<&RowObservations>,
+    ) -> PyResult<Self> {
+        let mut builder = settings::reader(spec_json, credentials, objects)?;
+        if let Some(known) = observations {
+            builder = builder.row_observations(known.0.clone());
+        }
         let live = Live::start(py, || builder.build_table())?;
         let facts = live.read(py, |reader| {
             let fields = reader.schema().fields().iter();
@@ -240,6 +255,11 @@ impl TableReader {
     /// Counts so far, as JSON.
     fn stats_json(&self) -> String {
         stats_json(&self.monitor.stats())
+    }
+
+    /// What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
+    fn observations(&self) -> Option<RowObservations> {
+        self.monitor.observations().map(RowObservations)
     }
 
     /// Cancels everything in flight, and waits until all threads have ended.

@@ -22,7 +22,7 @@ use pushdown::{
 
 use super::{PushdownReader, ReaderSpec, State};
 #[cfg(feature = "tables")]
-use crate::table::RowsRead;
+use crate::table::{RowObservations, RowsRead};
 use crate::{
     error::{Error, Result},
     objects::{Objects, key_column},
@@ -46,6 +46,8 @@ pub struct PushdownReaderBuilder {
     keys: DataSetKeys,
     listing: Option<ListingCallback>,
     observations: Option<Box<Observations>>,
+    #[cfg(feature = "tables")]
+    row_observations: Option<RowObservations>,
     limits: Limits,
 }
 
@@ -75,6 +77,8 @@ impl Default for PushdownReaderBuilder {
             keys: DataSetKeys::Prefix(String::new()),
             listing: None,
             observations: None,
+            #[cfg(feature = "tables")]
+            row_observations: None,
             limits: Limits::default(),
         }
     }

@@ -13,7 +13,7 @@ use pushdown::{
 use super::{
     RowsRead, State, TableReader,
     fallback::Fallback,
-    planner::{ReaderSize, RowPlanner},
+    planner::{ReaderSize, RowObservations, RowPlanner},
     read::{RowReader, over},
     row_groups::{RowGroup, SampleRows},
     rows_left::RowsLeft,
@@ -47,6 +47,8 @@ pub(crate) struct TableSettings {
     pub(crate) rows_read: Vec<RowsRead>,
     /// Objects opened concurrently before rows are read.
     pub(crate) gets: usize,
+    /// What the planner of an earlier reader has observed.
+    pub(crate) observations: Option<RowObservations>,
 }
 
 impl TableReader {
@@ -84,7 +86,10 @@ impl TableReader {
         let planner = || RowPlanner::new(&splits, is_possible, split, &bytes, size);
         let rows = RowReader {
             expansion_guard: is_chosen.then(|| ExpansionGuard::new(bytes.read_row_bytes)),
-            planner: falls_back.then(planner).flatten(),
+            planner: falls_back
+                .then(planner)
+                .flatten()
+                .map(|planner| planner.continuing(settings.observations)),
             fallback: falls_back.then(Fallback::default),
             samples: SampleRows::new(groups),
             first_rows: first_rows(&described),

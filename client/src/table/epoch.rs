@@ -44,12 +44,10 @@ impl TableReader {
             let (budget, pacer, rows) = (Arc::clone(&budget), Arc::clone(&pacer), Arc::clone(&rows));
             async move {
                 let expected_bytes = |split| rows.expected_bytes(slice.group, split);
-                let paced = match rows.split(number) {
-                    0 => None,
-                    split => Some(pacer.begin(expected_bytes(split)).await),
-                };
+                pacer.wait_for_next().await;
                 // Uses the plan that is in force after the wait.
                 let split = rows.split(number);
+                let paced = (split > 0).then(|| pacer.begin(expected_bytes(split)));
                 let charge = budget.admit(number, expected_bytes(split)).await;
                 let reading = async move { rows.read(&slice, split, order, epoch, paced).await };
                 RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), number, charge)

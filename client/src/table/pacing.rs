@@ -39,12 +39,16 @@ impl RowGroupPacer {
         }
     }
 
-    /// Waits until a row group of about this many bytes may be requested.
-    pub(super) async fn begin(self: &Arc<Self>, expected_bytes: u64) -> PacedRead {
+    /// Waits until the next row group may be requested.
+    pub(super) async fn wait_for_next(&self) {
         let last = self.last.lock().clone();
         if let Some(last) = last {
             self.pacer.wait_for_next(&last).await;
         }
+    }
+
+    /// Begins to read a row group of about this many bytes.
+    pub(super) fn begin(self: &Arc<Self>, expected_bytes: u64) -> PacedRead {
         let progress = Arc::new(BatchProgress::new());
         *self.last.lock() = Some(Arc::clone(&progress));
         PacedRead {
@@ -81,14 +85,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_row_group_begins_when_a_part_of_the_last_one_has_arrived_or_it_has_ended() {
         let pacer = Arc::new(RowGroupPacer::new(4));
-        let begin = || pacer.begin(100);
-        let first = begin().now_or_never().expect("nothing is read");
-        assert!(begin().now_or_never().is_none());
+        let may_begin = || pacer.wait_for_next().now_or_never().is_some();
+        assert!(may_begin());
+        let first = pacer.begin(100);
+        assert!(!may_begin());
         first.arrived(24);
-        assert!(begin().now_or_never().is_none());
+        assert!(!may_begin());
         first.arrived(25);
-        let second = begin().now_or_never().expect("a quarter of it has arrived");
+        assert!(may_begin(), "a quarter of it has arrived");
+        let second = pacer.begin(100);
+        assert!(!may_begin());
         drop(second);
-        begin().now_or_never().expect("it has ended");
+        assert!(may_begin(), "it has ended");
     }
 }

@@ -3,7 +3,10 @@
 mod spans;
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -43,6 +46,9 @@ pub(super) struct RowPlanner {
     first_step: &'static str,
     /// The stage with the fewest bytes.
     smallest: usize,
+    /// The text of the pipeline.
+    pipeline: String,
+    size: ReaderSize,
     /// Identifies the CPUs that run steps on this host.
     cpus: Option<String>,
     /// Ranks that share the gateway: each reads its rows at the same time.
@@ -52,8 +58,15 @@ pub(super) struct RowPlanner {
     replanner: Mutex<Replanner>,
 }
 
+/// What the planner of a reader of rows has observed, and the plan made from it.
+///
+/// A reader that [continues](crate::PushdownReaderBuilder::row_observations) with it begins with this plan, instead of trying plain reading
+/// again.
+#[derive(Debug, Clone)]
+pub struct RowObservations(Arc<RowPlanner>);
+
 /// What a reader of rows runs on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReaderSize {
     /// Threads that run steps on this host.
     pub(super) threads: usize,
@@ -104,11 +117,29 @@ impl RowPlanner {
             first_step: pipeline.steps().first().map_or("", Step::name),
             smallest: splits_of_stages.iter().position(|split| *split == smallest)?,
             splits: splits_of_stages,
+            pipeline: pipeline.to_string(),
+            size,
             cpus: cpus::name(threads),
             ranks: float(ranks.max(1) as u64),
             planned_groups: AtomicU64::new(0),
             replanner: Mutex::new(Replanner::new(&steps, &classes, float(threads as u64))),
         })
+    }
+
+    /// The planner of an earlier reader, if it plans the same, or this one.
+    pub(super) fn continuing(self, known: Option<RowObservations>) -> Arc<Self> {
+        let is_same = |known: &Arc<Self>| {
+            let steps = known.pipeline == self.pipeline && known.splits == self.splits;
+            steps && known.smallest == self.smallest && known.size == self.size
+        };
+        let known = known.map(|known| known.0).filter(is_same);
+        known.unwrap_or_else(|| Arc::new(self))
+    }
+
+    /// What is known so far; `None` before the first plan.
+    pub(super) fn observations(self: &Arc<Self>) -> Option<RowObservations> {
+        self.replanner.lock().decision()?;
+        Some(RowObservations(Arc::clone(self)))
     }
 
     /// The split of a row group, by its number in this epoch.

@@ -1,6 +1,6 @@
 //! Reads row groups up to the stage at which their rows are handed over.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use pushdown::{Pipeline, Step, step::TOO_MUCH_MEMORY};
@@ -33,7 +33,7 @@ pub(super) struct RowReader {
     /// Set if the split was chosen by estimated bytes.
     pub(super) expansion_guard: Option<ExpansionGuard>,
     /// Chooses the split of each row group, in place of `split`.
-    pub(super) planner: Option<RowPlanner>,
+    pub(super) planner: Option<Arc<RowPlanner>>,
     /// Set if rows that the gateway does not compute are computed on this host.
     pub(super) fallback: Option<Fallback>,
     pub(super) samples: SampleRows,
@@ -59,7 +59,7 @@ impl RowReader {
         if self.is_local() {
             return 0;
         }
-        let planned = self.planner.as_ref().map(RowPlanner::main_split);
+        let planned = self.planner.as_ref().map(|planner| planner.main_split());
         planned.unwrap_or(self.split)
     }
 

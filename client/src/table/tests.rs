@@ -1,10 +1,14 @@
 //! Every row once in any sequence of worlds, and row groups by few ranks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter::once,
+};
 
 use proptest::prelude::*;
 
 use super::{
+    order::{RowGroupSlice, RowOrder},
     row_groups::{RowGroup, SampleRows},
     *,
 };

@@ -57,12 +57,14 @@ class TableBatch:
 class TableIteration(Iteration[_native.TableReader]):
     """A pass over the rows of an epoch. `rows_read` is what was read of it before: (world, rows of each rank)."""
 
-    __slots__ = ("_batch_size", "_rows_read", "_total_batches", "_world")
+    __slots__ = ("_batch_size", "_rows_read", "_total_batches", "_world", "observations")
 
     def __init__(self, epoch: int, rows_read: Sequence[tuple[int, int]], world: int, batch_size: int) -> None:
         super().__init__(epoch)
         self._rows_read, self._world, self._batch_size = tuple(rows_read), world, batch_size
         self._total_batches: int | None = None
+        self.observations: _native.RowObservations | None = None
+        """What the planner knew when the iteration was closed."""
 
     @property
     def rows_read(self) -> tuple[tuple[int, int], ...]:
@@ -79,6 +81,10 @@ class TableIteration(Iteration[_native.TableReader]):
         """Begins to read. `pool` ends with the threads of `native`."""
         self.start(native, pool)
         self._total_batches = native.most_batches
+
+    def _keep(self, native: _native.TableReader) -> None:
+        with native_errors():
+            self.observations = native.observations()
 
     @property
     def is_complete(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 
 from . import _native
@@ -41,13 +42,15 @@ class RowReaderBase(ReaderBase[TableIteration]):
     def _iterate(self, pool: Callable[[], FunctionPool | None] = lambda: None) -> TableIterator:
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
         self._end_previous()
+        # Its planner has measured what the next one needs to know.
+        known = None if self._last is None else self._last.observations
         spec = self._rank_spec()
         iteration = TableIteration(self._epoch, self._rows_read, spec.world, spec.batch_size)
         spec = replace(spec, epoch=self._epoch, rows_read=self._rows_read)
         self._follow(iteration)
         return TableIterator(
             iteration,
-            lambda: self._open_native(_native.TableReader, spec),
+            lambda: self._open_native(partial(_native.TableReader, observations=known), spec),
             pool,
             lambda: self._finish(iteration),
         )

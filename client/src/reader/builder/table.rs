@@ -9,10 +9,17 @@ use crate::{
     order::{SampleOrder, Tail},
     session::Mode,
     stats::Counters,
-    table::{RowsRead, TableReader, TableSettings, TableSource},
+    table::{RowObservations, RowsRead, TableReader, TableSettings, TableSource},
 };
 
 impl PushdownReaderBuilder {
+    /// In [`Mode::Auto`]: what the planner of an earlier reader of rows [observed](crate::TableMonitor::observations), so that reading begins
+    /// with its plan. Without effect if the pipeline, the number of threads or the world size is another. Default: none.
+    pub fn row_observations(mut self, known: RowObservations) -> Self {
+        self.row_observations = Some(known);
+        self
+    }
+
     /// A reader whose samples are the rows of Parquet objects. Checks the settings, lists the prefix, reads footers, and
     /// evaluates the condition.
     ///
@@ -75,6 +82,7 @@ impl PushdownReaderBuilder {
             plan,
             rows_read,
             gets: self.spec.gets,
+            observations: self.row_observations,
         };
         TableReader::open(source, settings).await
     }

@@ -188,3 +188,23 @@ fn times_are_assigned_to_the_splits_around_them() {
     assert_eq!(seconds(whole.spans.of_rest(1, &times())), [(1..2, 41)]);
     assert!(whole.spans.of_rest(2, &[]).is_empty());
 }
+
+/// The next reader of the same rows tries nothing again. One whose plans would be others begins anew.
+#[test]
+fn a_reader_continues_with_what_an_earlier_one_has_observed() {
+    let first = planner(true).continuing(None);
+    assert!(first.observations().is_none(), "there is no plan");
+    for _ in 0..4 {
+        read_plainly(&first, 1e6);
+        read_at(&first, PIXELS, 8);
+    }
+    let known = first.observations().unwrap();
+    assert_eq!(planner(true).split(1), 0, "an exploration");
+    let second = planner(true).continuing(Some(known.clone()));
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(second.split(1), PIXELS);
+    let other_size = planner_of(true, ReaderSize { threads: 4, ranks: 1 });
+    for other in [planner(false), other_size] {
+        assert!(!Arc::ptr_eq(&first, &other.continuing(Some(known.clone()))));
+    }
+}

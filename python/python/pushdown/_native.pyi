@@ -239,6 +239,12 @@ class Reader:
         """
 
 @final
+class RowObservations:
+    """
+    What the planner of a reader of rows has observed.
+    """
+
+@final
 class ShardIndex:
     """
     All members of a set of shards, compact.
@@ -408,7 +414,7 @@ class TableReader:
         """
         Rows of this rank that are left in the epoch.
         """
-    def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects) -> TableReader:
+    def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects, observations: RowObservations | None = None) -> TableReader:
         """
         Starts threads, reads footers, and evaluates the condition.
         """
@@ -431,6 +437,10 @@ class TableReader:
     def next(self, /) -> TableBatch | None:
         """
         The next batch; `None` after the last one.
+        """
+    def observations(self, /) -> RowObservations | None:
+        """
+        What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
         """
     def samples(self, /, batch: TableBatch, column: str) -> Batch:
         """

@@ -15,8 +15,11 @@ __version__ = "0.0.0"
 class TableReader(Live):
     """Ten rows per object, all of rank 0's stretch."""
 
-    def __init__(self, spec_json: str, credentials: object, objects: Objects) -> None:
+    def __init__(
+        self, spec_json: str, credentials: object, objects: Objects, observations: object = None
+    ) -> None:
         super().__init__()
+        self.known = observations
         self.spec: Any = json.loads(spec_json)
         opened.append(self.spec)
         read = sum(entry["world"] * entry["rows_per_rank"] for entry in self.spec.get("rows_read", []))
@@ -44,6 +47,9 @@ class TableReader(Live):
 
     def stats_json(self) -> str:
         return "{}"
+
+    def observations(self) -> object:
+        return f"observed in epoch {self.spec['epoch']}"
 
 
 class Table:

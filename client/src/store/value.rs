@@ -76,7 +76,7 @@ impl ValueRequest<'_> {
 }
 
 /// # Errors
-/// If the value is none for a header.
+/// If HTTP does not allow the value in a header.
 fn header(name: HeaderName, value: String) -> Result<(HeaderName, HeaderValue)> {
     let value = HeaderValue::try_from(value)
         .map_err(|error| Error::config(format!("{name} is not a valid header value")).with_source(error))?;

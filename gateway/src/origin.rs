@@ -141,7 +141,7 @@ impl Origin {
 
     /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
     pub async fn get(&self, caller: &Parts, extra: HeaderMap) -> Result<OriginObject> {
-        let mut request = OriginRequest::from_caller(caller);
+        let mut request = OriginRequest::from_caller(caller)?;
         let mut name = None;
         for (next, value) in extra {
             name = next.or(name);

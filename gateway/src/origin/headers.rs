@@ -6,7 +6,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::s3::errors::REQUEST_ID;
-use crate::s3::sign::Signature;
+use crate::s3::sign::ClaimedHeaders;
 
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
@@ -45,8 +45,8 @@ pub fn strip_request(headers: &mut HeaderMap, query: Option<&str>) {
         return;
     }
     let original = headers.clone();
-    let signature = Signature::read(&original, query);
-    strip(headers, &original, |name| signature.has_signed(name));
+    let signed = ClaimedHeaders::read(&original, query);
+    strip(headers, &original, |name| signed.contains(name));
 }
 
 /// Drops from a request without a body every header that could make the store wait for a body or parse the connection

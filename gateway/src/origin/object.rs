@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::{ObjectId, ShardMember, Signing, headers::strip_framing, joined_reads::SharedTurn};
 use crate::access::Upstream;
 use crate::body::Body;
+use crate::error::Result;
 use crate::s3::sign::Signature;
 
 /// Headers that apply to the derived answer, and not to the stored object.
@@ -69,8 +70,11 @@ impl OriginRequest {
     /// The caller's GET or HEAD, with the same target byte for byte. Signed headers are forwarded, `x-pushdown-*` too.
     /// Unsigned headers are not forwarded if they are the gateway's or apply to the derived answer. Headers that describe a
     /// body or the connection are never forwarded, signed or not.
-    pub fn from_caller(caller: &Parts) -> Self {
-        let signature = Signature::from_parts(caller);
+    ///
+    /// # Errors
+    /// Those of [`Signature::from_parts`].
+    pub fn from_caller(caller: &Parts) -> Result<Self> {
+        let signature = Signature::from_parts(caller)?;
         let mut headers = HeaderMap::with_capacity(caller.headers.len());
         for (name, value) in &caller.headers {
             if signature.has_signed(name) || !is_for_gateway(name) {
@@ -78,14 +82,14 @@ impl OriginRequest {
             }
         }
         strip_framing(&mut headers);
-        Self {
+        Ok(Self {
             method: caller.method.clone(),
             target: caller.uri.clone(),
             headers,
             signing: caller.extensions.get().cloned(),
             member: None,
             turn: None,
-        }
+        })
     }
 
     /// The GET of a sample, which is presigned or part of a signed batch. Its only header is the host.

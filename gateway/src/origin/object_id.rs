@@ -2,13 +2,34 @@
 
 use http::{HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
-use pushdown::pipeline::Digest;
+use pushdown::{pipeline::Digest, wire::header};
+use pushdown_s3::presign;
 
 use super::ShardMember;
 use crate::s3::query;
 
-/// The address of an object: host, path and version of the request that reads it, percent-decoded. If the object is a shard, it can be
-/// that of a member.
+/// The parameter that selects a version.
+const VERSION_ID: &str = "versionId";
+
+/// Parameters on which the answer of a store does not depend, except that it can be a refusal: those of signatures, and the name of
+/// the operation that some SDKs send.
+const NEUTRAL_PARAMETERS: [&str; 12] = [
+    presign::ALGORITHM,
+    presign::CREDENTIAL,
+    presign::DATE,
+    presign::EXPIRES,
+    presign::SIGNED_HEADERS,
+    presign::SECURITY_TOKEN,
+    presign::CONTENT_SHA256,
+    presign::SIGNATURE,
+    "AWSAccessKeyId",
+    "Expires",
+    "Signature",
+    "x-id",
+];
+
+/// The address of an object: host, path and version of the request that reads it, percent-decoded, with all other parameters that a
+/// store could answer differently to. If the object is a shard, it can be that of a member.
 ///
 /// The host is part of it, because the path of a virtual-hosted address lacks the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,14 +46,17 @@ impl ObjectId {
     /// The object that a request to `host` with this target reads.
     pub fn new(host: Option<&HeaderValue>, target: &Uri) -> Self {
         let path = decoded_path(target);
-        let version = target
-            .query()
-            .and_then(|query| query::values(query, "versionId").next())
-            .unwrap_or_default();
+        let query = target.query().unwrap_or_default();
+        let version = query::values(query, VERSION_ID).next().unwrap_or_default();
         let version: Vec<u8> = percent_decode_str(version).collect();
         let host = host.map_or(&b""[..], HeaderValue::as_bytes).to_ascii_lowercase();
         let bucket = path.split(|byte| *byte == b'/').nth(1).unwrap_or_default();
-        let digest = Digest::from_parts([&host, &path, &version]);
+        let mut others: Vec<_> = query::decoded(query)
+            .filter(|(name, _)| !is_neutral(name) && name[..] != *VERSION_ID.as_bytes())
+            .collect();
+        others.sort_unstable();
+        let others = others.iter().flat_map(|(name, value)| [&name[..], &value[..]]);
+        let digest = Digest::from_parts([&host[..], &path, &version].into_iter().chain(others));
         let path_hash = Digest::new(&path).first_u64();
         Self {
             container: Digest::from_parts([&host[..], bucket]).first_u64(),
@@ -100,6 +124,14 @@ impl ObjectId {
     }
 }
 
+/// Whether a parameter is neutral, or for the gateway.
+fn is_neutral(name: &[u8]) -> bool {
+    name.starts_with(header::PREFIX.as_bytes())
+        || NEUTRAL_PARAMETERS
+            .iter()
+            .any(|neutral| neutral.as_bytes() == name)
+}
+
 fn decoded_path(target: &Uri) -> Vec<u8> {
     percent_decode_str(target.path()).collect()
 }
@@ -120,8 +152,17 @@ mod tests {
     #[test]
     fn equal_addresses_have_equal_ids() {
         let first = id("store:80", "/b/a%20b?X-Amz-Signature=1");
-        assert_eq!(first, id("STORE:80", "/b/%61%20b?x=y"));
+        assert_eq!(
+            first,
+            id("STORE:80", "/b/%61%20b?x-id=GetObject&x-pushdown-split=1")
+        );
+        assert_eq!(id("store:80", "/b/k?a=1&b=2"), id("store:80", "/b/k?%62=%32&a=1"));
         for other in [
+            id("store:80", "/b/a%20b?partNumber=1"),
+            id("store:80", "/b/a%20b?%70artNumber=1"),
+            id("store:80", "/b/a%20b?width=64"),
+            id("store:80", "/b/a%20b?response-content-disposition=inline"),
+            id("store:80", "/b/a%20b?X-AMZ-Signature=1"),
             id("other:80", "/b/a%20b"),
             id("store:80", "/b/a+b"),
             id("store:80", "/b/a%20b?versionId=1"),

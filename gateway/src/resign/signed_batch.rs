@@ -15,7 +15,8 @@ use crate::{
     s3::{
         action::Operation,
         address::RequestAddress,
-        auth::{AuthError, PayloadMode, Query, stream::StreamError},
+        auth::{AuthError, PayloadMode, stream::StreamError},
+        query::Query,
     },
     server::Connection,
 };

@@ -85,7 +85,7 @@ impl BatchRoute {
         })?;
         let request = ReservedRequest::read(&self.services, &parts, body).await?;
         let signed = parts.extensions.get();
-        let tenant = self.tenant(&request, signed);
+        let tenant = self.tenant(&request, signed)?;
         let batches = self.tenant_batches.clone();
         let batch = Batch::new(self.services.clone(), batches, request, host, tenant);
         let batch = batch.with_signature(signed.cloned());
@@ -130,19 +130,20 @@ impl BatchRoute {
         Ok(respond(StatusCode::OK, headers, body))
     }
 
-    /// The account of a batch: of the key that signed it, or else of the one that its presigned samples claim.
-    fn tenant(&self, request: &BatchRequest, signed: Option<&SignedBatch>) -> Tenant {
+    /// The account of a batch: of the key that signed it, or else of the one that its presigned samples claim, each of which the
+    /// store or the gateway has yet to verify.
+    fn tenant(&self, request: &BatchRequest, signed: Option<&SignedBatch>) -> Result<Tenant> {
         if let Some(signed) = signed {
-            return Tenant::from_access_key(Some(signed.tenant()));
+            return Ok(Tenant::from_access_key(Some(signed.tenant())));
         }
         let no_headers = HeaderMap::new();
-        let signature = Signature::read(&no_headers, request.presign.as_deref());
+        let signature = Signature::read(&no_headers, request.presign.as_deref())?;
         let claimed = signature.access_key();
         let account = match &self.services.resign {
             Some(resign) => claimed.and_then(|key| resign.claimed_tenant(key)),
             None => claimed.map(str::to_owned),
         };
-        Tenant::from_access_key(account.as_deref())
+        Ok(Tenant::from_access_key(account.as_deref()))
     }
 
     /// The tenant's share of the gateway, for the client's planner: its share of the cores, its number of batches, the CPU

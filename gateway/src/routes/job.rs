@@ -81,6 +81,7 @@ impl PipelineJob {
                 "invalid path for a pipeline: expected /bucket/key, found no key",
             ));
         };
+        let signature = Signature::from_parts(parts)?;
         let query = parts.uri.query().unwrap_or_default();
         if let Some(name) = SUB_RESOURCES
             .into_iter()
@@ -90,7 +91,7 @@ impl PipelineJob {
                 "invalid query for a pipeline: expected the object's content, found the sub-resource `{name}`"
             )));
         }
-        refuse_partial_reads(parts, query)?;
+        refuse_partial_reads(parts, query, &signature)?;
 
         let text =
             value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
@@ -101,7 +102,6 @@ impl PipelineJob {
             wire::header::SPLIT,
             "full, smallest or a stage number",
         )?;
-        let signature = Signature::from_parts(parts);
         let account = match parts.extensions.get::<Signing>() {
             Some(signing) => Some(signing.allowed().key().tenant()),
             None => signature.access_key(),
@@ -196,8 +196,7 @@ impl PipelineJob {
 
 /// Refuses requests for which the store would return only a part of the object: a part cannot be decoded, and a signed
 /// header cannot be removed.
-fn refuse_partial_reads(parts: &Parts, query: &str) -> Result<()> {
-    let signature = Signature::from_parts(parts);
+fn refuse_partial_reads(parts: &Parts, query: &str, signature: &Signature) -> Result<()> {
     if let Some(name) = PARTIAL_ANSWER_HEADERS
         .iter()
         .find(|name| parts.headers.contains_key(*name) && signature.has_signed(name))

@@ -46,13 +46,16 @@ impl PipelineRequest {
     }
 
     /// The request for the object, or for its head, with the caller's signature or with what signs it again.
-    pub(super) fn to_origin(&self) -> OriginRequest {
-        let request = OriginRequest::from_caller(&self.parts).with_member(self.job.member.clone());
-        if self.needs_value() {
+    ///
+    /// # Errors
+    /// Those of [`OriginRequest::from_caller`].
+    pub(super) fn to_origin(&self) -> Result<OriginRequest> {
+        let request = OriginRequest::from_caller(&self.parts)?.with_member(self.job.member.clone());
+        Ok(if self.needs_value() {
             request.into_get()
         } else {
             request
-        }
+        })
     }
 }
 

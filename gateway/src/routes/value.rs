@@ -74,7 +74,7 @@ impl ValueRoute {
                 return Ok(answer);
             }
             let hints = SampleHints::default();
-            let read = request.to_origin();
+            let read = request.to_origin()?;
             let opened = match FetchedSample::fetch(services, job, &read, &hints).await? {
                 FetchedSample::Opened(opened) => *opened,
                 FetchedSample::Refused(answer) => return Ok(answer.into_response()),
@@ -138,7 +138,7 @@ impl ValueRoute {
 
     /// Answers a HEAD from the store's headers alone.
     async fn head(&self, request: &PipelineRequest) -> Result<Response<Body>> {
-        let answer = self.services.origin.read(request.to_origin()).await?;
+        let answer = self.services.origin.read(request.to_origin()?).await?;
         if answer.status != StatusCode::OK {
             return Ok(answer.into_response());
         }

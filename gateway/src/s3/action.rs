@@ -11,7 +11,7 @@ mod parameters;
 use http::{HeaderMap, Method};
 
 use super::address::RequestAddress;
-use super::auth::Query;
+use super::query::Query;
 use crate::access::{Access, Action};
 use headers::HeaderEffect;
 use operations::{KnownOperation, Scope};

@@ -24,19 +24,20 @@ use pushdown_s3::presign;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-pub use self::canonical::Query;
+pub(super) use self::error::malformed;
 pub use self::error::{AuthError, Mismatch, Quoted};
 pub use self::payload::{ChunkSeed, PayloadMode};
 
 use self::canonical::CanonicalRequest;
-use self::carrier::{ALGORITHM, Claim};
+use self::carrier::Claim;
 use self::payload::Payload;
 use self::scope::Scope;
 use self::signed_headers::SignedHeaders;
 use self::signing_keys::SigningKeys;
 use super::address::RequestAddress;
 use super::escapes;
-use super::sign::Carrier;
+use super::query::Query;
+use super::sign::{ALGORITHM, Carrier};
 use crate::access::{Key, Keys, Secret};
 
 const SECURITY_TOKEN: &str = "x-amz-security-token";

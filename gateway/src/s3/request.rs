@@ -4,7 +4,7 @@ use http::header::{CONNECTION, HOST, UPGRADE};
 use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version};
 use pushdown::wire::header;
 
-use super::sign::Signature;
+use super::sign::ClaimedHeaders;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Refuses what must not be forwarded: destinations other than the store, other protocols, and headers that the next
@@ -36,8 +36,8 @@ pub fn check<B>(request: &Request<B>) -> Result<()> {
         (Some(_), Some(_)) => return Err(invalid("invalid Host header: expected one, found several")),
     }
     if headers.contains_key(CONNECTION) {
-        let signature = Signature::read(headers, target.query());
-        if let Some(name) = connection_names(headers).find(|name| signature.has_signed(name)) {
+        let signed = ClaimedHeaders::read(headers, target.query());
+        if let Some(name) = connection_names(headers).find(|name| signed.contains(name)) {
             return Err(invalid(format!(
                 "the header {name} is signed, but Connection names it as one to drop: expected one or the other"
             )));

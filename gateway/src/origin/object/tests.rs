@@ -18,7 +18,7 @@ fn signed_headers_are_forwarded_and_unsigned_gateway_headers_are_not() {
         .unwrap()
         .into_parts()
         .0;
-    let mut request = OriginRequest::from_caller(&caller);
+    let mut request = OriginRequest::from_caller(&caller).unwrap();
     request.add(RANGE, HeaderValue::from_static("bytes=9-"));
     request.add(IF_MATCH, HeaderValue::from_static("\"e\""));
     let request = request.into_request();

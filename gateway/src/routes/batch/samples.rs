@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::{HeaderValue, request::Parts, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, request::Parts, uri::PathAndQuery};
 use pushdown::{
     Pipeline,
     shard::MemberRange,
@@ -25,6 +25,7 @@ use crate::{
         job::PipelineJob,
         value::{SampleHints, cached_ratios},
     },
+    s3::sign::Signature,
 };
 
 /// A batch request that is being answered.
@@ -154,10 +155,12 @@ impl Batch {
                 format!("invalid path `{}`: {error}", sample.path),
             )
         })?;
-        let request = OriginRequest::for_sample(self.host.clone(), target);
         let Some(resign) = &self.services.resign else {
+            self.check_account(&target)?;
+            let request = OriginRequest::for_sample(self.host.clone(), target);
             return Ok(request.with_member(member));
         };
+        let request = OriginRequest::for_sample(self.host.clone(), target);
         let signed = self.signed.as_ref().filter(|_| sample.signature.is_none());
         let admit = |parts: Parts| -> Result<Parts> {
             if let Some(signed) = signed {
@@ -173,7 +176,18 @@ impl Batch {
             Some(audit) => audit.admit_sample(request.into_parts(), admit)?,
             None => admit(request.into_parts())?,
         };
-        Ok(OriginRequest::from_caller(&parts).with_member(member))
+        Ok(OriginRequest::from_caller(&parts)?.with_member(member))
+    }
+
+    /// In forward mode, checks that the store verifies the key whose account the batch claims: the address of a sample could have
+    /// parameters of its own.
+    fn check_account(&self, target: &PathAndQuery) -> Result<()> {
+        let signature = Signature::read(&HeaderMap::new(), target.query())?;
+        if signature.access_key() == self.tenant.access_key() {
+            return Ok(());
+        }
+        let message = "invalid path of a sample: expected no signature, which `presign` and `signature` are";
+        Err(Error::new(ErrorKind::InvalidRequest, message))
     }
 
     /// How much of the data set is cached, at each of `stages`: the set of the first sample that the store has authorized.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use pushdown::wire::header;
 
 use super::headers;
-use crate::s3::auth::Query;
 use crate::s3::escapes;
+use crate::s3::query::Query;
 
 /// The parameters of a query, each with one value.
 #[derive(Default)]

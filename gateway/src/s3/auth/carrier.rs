@@ -3,28 +3,19 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use pushdown_s3::presign;
 
-use super::canonical::Query;
 use super::clock;
 use super::error::{AuthError, malformed};
-use crate::s3::sign::Carrier;
-
-/// The only supported algorithm.
-pub(super) const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+use crate::s3::query::Query;
+use crate::s3::sign::{ALGORITHM, Carrier, HeaderFields, Mechanism};
 
 const DATE: &str = "x-amz-date";
 
-/// The access key of a presigned request of version 2.
-const VERSION_2_KEY: &str = "AWSAccessKeyId";
-
 const FORM: &[u8] = b"multipart/form-data";
-
-const MISSING_FIELDS: &str =
-    "the authorization header requires three components: Credential, SignedHeaders, and Signature.";
 
 const MISSING_PARAMETERS: &str = "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, \
      X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters.";
@@ -42,17 +33,6 @@ pub(super) struct Claim<'a> {
     pub(super) expires_seconds: Option<u64>,
 }
 
-/// What the `Authorization` header is.
-enum Authorization<'a> {
-    Absent,
-    /// A signature of version 4: its fields.
-    Version4(&'a str),
-    /// Another signature of AWS.
-    OtherVersion,
-    /// Another scheme, such as `Bearer`.
-    Foreign,
-}
-
 /// Refuses uploads by HTML forms: they are signed by a policy in their body.
 pub(super) fn refuse_form(parts: &Parts) -> Result<(), AuthError> {
     let is_form = parts.headers.get_all(CONTENT_TYPE).iter().any(|value| {
@@ -66,44 +46,21 @@ pub(super) fn refuse_form(parts: &Parts) -> Result<(), AuthError> {
 }
 
 impl<'a> Claim<'a> {
-    /// Finds the signature of a request. Another scheme beside a presigned query is ignored: clients send it to every server.
+    /// Finds the signature of a request.
     pub(super) fn from_request(headers: &'a HeaderMap, query: &Query) -> Result<Self, AuthError> {
         query.check_names()?;
-        let is_presigned = query.has_signature();
-        let is_version_2 = query.get(VERSION_2_KEY).is_some();
-        match (Authorization::read(headers)?, is_presigned, is_version_2) {
-            (Authorization::Version4(fields), false, false) => Self::from_header(fields, headers),
-            (Authorization::Absent | Authorization::Foreign, true, false) => Self::from_query(query),
-            (Authorization::Absent, false, false) => Err(AuthError::Anonymous),
-            (Authorization::Foreign, false, false) => Err(AuthError::UnknownScheme),
-            (Authorization::OtherVersion, false, false)
-            | (Authorization::Absent | Authorization::Foreign, false, true) => {
+        match Mechanism::find(headers, query)? {
+            Mechanism::Header(fields) => Self::from_header(HeaderFields::parse(fields)?, headers),
+            Mechanism::Query => Self::from_query(query),
+            Mechanism::None => Err(AuthError::Anonymous),
+            Mechanism::Foreign => Err(AuthError::UnknownScheme),
+            Mechanism::OtherHeader(_) | Mechanism::Version2Header(_) | Mechanism::Version2Query => {
                 Err(AuthError::UnsupportedVersion)
             }
-            _ => Err(AuthError::SeveralSignatures),
         }
     }
 
-    fn from_header(fields: &'a str, headers: &'a HeaderMap) -> Result<Self, AuthError> {
-        let missing = || malformed(Carrier::Header, MISSING_FIELDS);
-        let (mut credential, mut signed_headers, mut signature) = (None, None, None);
-        for field in fields.split(',') {
-            let (name, value) = field.trim().split_once('=').ok_or_else(missing)?;
-            let slot = match name {
-                "Credential" => &mut credential,
-                "SignedHeaders" => &mut signed_headers,
-                "Signature" => &mut signature,
-                _ => return Err(missing()),
-            };
-            if slot.replace(value).is_some() {
-                return Err(missing());
-            }
-        }
-        let (Some(credential), Some(signed_headers), Some(signature)) =
-            (credential, signed_headers, signature)
-        else {
-            return Err(missing());
-        };
+    fn from_header(fields: HeaderFields<'a>, headers: &'a HeaderMap) -> Result<Self, AuthError> {
         let mut dates = headers.get_all(DATE).iter();
         let (Some(date), None) = (dates.next(), dates.next()) else {
             return Err(AuthError::MissingDate);
@@ -111,9 +68,9 @@ impl<'a> Claim<'a> {
         let timestamp = date.to_str().map_err(|_| AuthError::MissingDate)?;
         Ok(Self {
             carrier: Carrier::Header,
-            credential: Cow::Borrowed(credential),
-            signed_headers: Cow::Borrowed(signed_headers),
-            signature: Cow::Borrowed(signature),
+            credential: Cow::Borrowed(fields.credential),
+            signed_headers: Cow::Borrowed(fields.signed_headers),
+            signature: Cow::Borrowed(fields.signature),
             timestamp: Cow::Borrowed(timestamp),
             time: clock::parse(timestamp).ok_or(AuthError::MissingDate)?,
             expires_seconds: None,
@@ -174,29 +131,6 @@ impl<'a> Claim<'a> {
             self.carrier,
             "the Signature is mal-formed; expecting 64 lower-case hexadecimal digits.",
         ))
-    }
-}
-
-impl<'a> Authorization<'a> {
-    fn read(headers: &'a HeaderMap) -> Result<Self, AuthError> {
-        let mut values = headers.get_all(AUTHORIZATION).iter();
-        let Some(value) = values.next() else {
-            return Ok(Self::Absent);
-        };
-        if values.next().is_some() {
-            return Err(AuthError::SeveralSignatures);
-        }
-        let Ok(value) = value.to_str() else {
-            return Ok(Self::Foreign);
-        };
-        let (scheme, fields) = value.split_once(' ').unwrap_or((value, ""));
-        Ok(match scheme {
-            "" => Self::Absent,
-            ALGORITHM => Self::Version4(fields),
-            "AWS" => Self::OtherVersion,
-            _ if scheme.starts_with("AWS4-") => Self::OtherVersion,
-            _ => Self::Foreign,
-        })
     }
 }
 

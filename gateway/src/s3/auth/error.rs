@@ -132,7 +132,7 @@ pub struct Quoted(String);
 // === impl AuthError ===
 
 /// A malformed signature. Reasons are complete sentences, as AWS words them.
-pub(super) fn malformed(carrier: Carrier, reason: impl Into<Cow<'static, str>>) -> AuthError {
+pub(in crate::s3) fn malformed(carrier: Carrier, reason: impl Into<Cow<'static, str>>) -> AuthError {
     AuthError::Malformed {
         carrier,
         reason: reason.into(),

@@ -6,9 +6,9 @@ use std::fmt;
 use http::HeaderMap;
 use pushdown_s3::presign;
 
-use super::canonical::Query;
 use super::error::AuthError;
 use super::signed_headers::SignedHeaders;
+use crate::s3::query::Query;
 use crate::s3::sign::Carrier;
 
 /// The header with the hash of the body, or a keyword.

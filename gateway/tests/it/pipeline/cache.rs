@@ -1,5 +1,6 @@
 //! The result cache and single flight: what is shared, and that it is shared only with whom the store authorizes.
 
+mod addresses;
 mod adversary;
 mod answers;
 mod cells;

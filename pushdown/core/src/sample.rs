@@ -22,15 +22,15 @@ pub enum Sample {
     Table(Table),
 }
 
-/// Pixels: height x width x 3, u8, RGB, rows without padding.
+/// Pixels: height x width x 3, u8, RGB, rows without padding. Clones share the pixels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     width: u32,
     height: u32,
-    pixels: Vec<u8>,
+    pixels: Buffer,
 }
 
-/// An array: dtype, shape and little-endian elements in row-major order.
+/// An array: dtype, shape and little-endian elements in row-major order. Clones share the elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     dtype: DType,
@@ -62,6 +62,14 @@ impl Image {
     /// # Errors
     /// [`ErrorKind::InvalidWire`](crate::ErrorKind) if the lengths do not match, or the width or height is 0.
     pub fn new(width: u32, height: u32, pixels: Vec<u8>) -> Result<Self> {
+        Self::from_data(width, height, Buffer::from_vec(pixels))
+    }
+
+    /// The same over a buffer that others may share.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_data(width: u32, height: u32, pixels: Buffer) -> Result<Self> {
         let expected = u128::from(width) * u128::from(height) * 3;
         if expected == 0 || pixels.len() as u128 != expected {
             return Err(Error::wire(format!(
@@ -82,7 +90,7 @@ impl Image {
         Self {
             width,
             height,
-            pixels,
+            pixels: Buffer::from_vec(pixels),
         }
     }
 
@@ -101,14 +109,25 @@ impl Image {
         &self.pixels
     }
 
-    /// The pixels, to change in place.
-    pub fn pixels_mut(&mut self) -> &mut [u8] {
-        &mut self.pixels
+    /// The pixels, which other values may share.
+    pub const fn data(&self) -> &Buffer {
+        &self.pixels
     }
 
-    /// Returns the pixels.
+    /// The pixels, to change in place; copied only if they are shared.
     pub fn into_pixels(self) -> Vec<u8> {
         self.pixels
+            .into_vec()
+            .unwrap_or_else(|shared| shared.as_slice().to_vec())
+    }
+
+    /// The same image after `change` of its pixels, in place unless they are shared.
+    #[must_use]
+    pub fn map_pixels(self, change: impl FnOnce(&mut [u8])) -> Self {
+        let (width, height) = (self.width, self.height);
+        let mut pixels = self.into_pixels();
+        change(&mut pixels);
+        Self::from_parts(width, height, pixels)
     }
 
     /// Bytes in a row.
@@ -230,4 +249,30 @@ elements! {
     f16: F16 as f16,
     bf16: Bf16 as u16,
     f32: F32 as f32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_of_an_image_share_its_pixels_until_one_changes_them() {
+        let image = Image::from_parts(2, 1, vec![1, 2, 3, 4, 5, 6]);
+        let clone = image.clone();
+        assert_eq!(clone.pixels().as_ptr(), image.pixels().as_ptr());
+        let changed = clone.map_pixels(|pixels| pixels[0] = 9);
+        assert_eq!(changed.pixels(), [9, 2, 3, 4, 5, 6]);
+        assert_eq!(image.pixels(), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn the_only_owner_changes_pixels_in_place() {
+        let image = Image::from_parts(1, 1, vec![1, 2, 3]);
+        let address = image.pixels().as_ptr();
+        let changed = image.map_pixels(|pixels| pixels.reverse());
+        assert_eq!(
+            (changed.pixels(), changed.pixels().as_ptr()),
+            (&[3, 2, 1][..], address)
+        );
+    }
 }

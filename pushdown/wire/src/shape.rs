@@ -35,7 +35,7 @@ impl Shape {
                     scale: None,
                     image: true,
                 };
-                Ok((shape, Buffer::from_vec(image.into_pixels())))
+                Ok((shape, image.data().clone()))
             }
             Sample::Tensor(tensor) => {
                 let shape = Self {
@@ -85,7 +85,7 @@ impl Shape {
         Ok(bytes)
     }
 
-    /// The value with the elements `data`. Tensors share `data`; an image copies it if it is shared already.
+    /// The value with the elements `data`, which it shares.
     ///
     /// # Errors
     /// As [`bytes`](Self::bytes); [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) if `data` has another length, or
@@ -102,8 +102,7 @@ impl Shape {
         }
         if self.image {
             let (width, height) = self.sides().ok_or_else(|| self.not_an_image())?;
-            let pixels = data.into_vec().unwrap_or_else(|shared| shared.to_vec());
-            return Image::new(width, height, pixels).map(Sample::Image);
+            return Image::from_data(width, height, data).map(Sample::Image);
         }
         let tensor = Tensor::new(self.dtype, self.layout, self.extents, data)?;
         Ok(Sample::Tensor(tensor.with_scale(self.scale)))

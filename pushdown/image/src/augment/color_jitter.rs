@@ -2,6 +2,7 @@
 
 mod pixels;
 
+use self::pixels::Pixel;
 use super::{SEED, seed_argument};
 use pushdown_core::step::Draws;
 use pushdown_core::{
@@ -113,23 +114,29 @@ impl Operator for ColorJitter {
         self.seed
     }
 
-    fn apply(&self, mut input: Image, scope: &Scope<'_>) -> Result<Image> {
+    fn apply(&self, input: Image, scope: &Scope<'_>) -> Result<Image> {
         let adjustments = self.draw(scope.draws.clone());
-        for adjustment in adjustments.order {
+        Ok(input.map_pixels(|bytes| {
+            let (pixels, _) = bytes.as_chunks_mut::<3>();
+            adjustments.apply(pixels);
+        }))
+    }
+}
+
+impl Adjustments {
+    fn apply(&self, image: &mut [Pixel]) {
+        for adjustment in self.order {
             match adjustment {
-                Adjustment::Brightness => adjustments
+                Adjustment::Brightness => self
                     .brightness
-                    .map(|factor| pixels::adjust_brightness(&mut input, factor)),
-                Adjustment::Contrast => adjustments
-                    .contrast
-                    .map(|factor| pixels::adjust_contrast(&mut input, factor)),
-                Adjustment::Saturation => adjustments
+                    .map(|factor| pixels::adjust_brightness(image, factor)),
+                Adjustment::Contrast => self.contrast.map(|factor| pixels::adjust_contrast(image, factor)),
+                Adjustment::Saturation => self
                     .saturation
-                    .map(|factor| pixels::adjust_saturation(&mut input, factor)),
-                Adjustment::Hue => adjustments.hue.map(|shift| pixels::shift_hue(&mut input, shift)),
+                    .map(|factor| pixels::adjust_saturation(image, factor)),
+                Adjustment::Hue => self.hue.map(|shift| pixels::shift_hue(image, shift)),
             };
         }
-        Ok(input)
     }
 }
 

@@ -49,14 +49,12 @@ impl Operator for FlipH {
         self.seed
     }
 
-    fn apply(&self, mut input: Image, scope: &Scope<'_>) -> Result<Image> {
-        if scope.draws.clone().unit() < self.probability {
-            let stride = input.stride();
-            for row in input.pixels_mut().chunks_exact_mut(stride) {
-                mirror(row);
-            }
+    fn apply(&self, input: Image, scope: &Scope<'_>) -> Result<Image> {
+        if scope.draws.clone().unit() >= self.probability {
+            return Ok(input);
         }
-        Ok(input)
+        let stride = input.stride();
+        Ok(input.map_pixels(|pixels| pixels.chunks_exact_mut(stride).for_each(mirror)))
     }
 }
 

@@ -139,6 +139,34 @@ fn images_stay_images() {
 }
 
 #[test]
+fn rows_apart_are_the_same_rows_without_copies_of_their_values() {
+    let value = Sample::Tensor(tensor(DType::U8, &[8, 64], 0));
+    let Sample::Tensor(tensor) = &value else {
+        unreachable!()
+    };
+    let rows = [
+        successful(0, value.clone()),
+        failed(1),
+        successful(2, value.clone()),
+    ];
+    for compression in [Compression::None, Compression::Lz4] {
+        let mut writer = writer(&fixed(&value), compression, false);
+        assert!(writer.is_copied(value.bytes()));
+        let mut stream = vec![writer.start()];
+        let parts = writer.rows_apart(rows.to_vec()).unwrap();
+        let shared = parts
+            .iter()
+            .filter(|part| part.as_ptr() == tensor.data().as_ptr());
+        assert_eq!(shared.count(), 2);
+        stream.extend(parts);
+        stream.push(writer.finish().unwrap());
+        let (found, end) = read(stream);
+        end.unwrap();
+        assert_eq!(found, rows);
+    }
+}
+
+#[test]
 fn quantised_rows_keep_their_scales() {
     let value = |scale| Sample::Tensor(tensor(DType::I8, &[4], 9).with_scale(Some(scale)));
     let rows = [

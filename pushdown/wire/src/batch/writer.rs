@@ -85,6 +85,27 @@ impl BatchWriter {
         self.start.clone()
     }
 
+    /// Whether [`rows`](Self::rows) copies a value of this size, to join or to compress it.
+    pub fn is_copied(&self, value_bytes: u64) -> bool {
+        let max_bytes = if self.compression == Compression::None {
+            MAX_BATCH_BYTES
+        } else {
+            ipc::MAX_COMPRESSED_BYTES
+        };
+        value_bytes <= max_bytes as u64
+    }
+
+    /// The same rows as [`rows`](Self::rows) without copies of their values: each in a record batch of its own, not compressed.
+    ///
+    /// # Errors
+    /// As [`rows`](Self::rows).
+    pub fn rows_apart(&mut self, rows: Vec<Row>) -> Result<Vec<Bytes>> {
+        let compression = std::mem::replace(&mut self.compression, Compression::None);
+        let parts: Result<Vec<_>> = rows.into_iter().map(|row| self.rows(vec![row])).collect();
+        self.compression = compression;
+        parts.map(|parts| parts.concat())
+    }
+
     /// The next rows of the stream.
     ///
     /// # Errors

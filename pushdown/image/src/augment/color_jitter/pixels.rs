@@ -1,36 +1,36 @@
 //! The four adjustments as in torchvision on u8 tensors: computed in f32, clamped, rounded towards zero.
 
-use pushdown_core::Image;
+/// Red, green and blue.
+pub(super) type Pixel = [u8; 3];
 
 /// Multiplies the image by `factor`.
-pub(super) fn adjust_brightness(image: &mut Image, factor: f64) {
+pub(super) fn adjust_brightness(image: &mut [Pixel], factor: f64) {
     blend(image, factor, |_| [0.0; 3]);
 }
 
 /// Blends with the mean of the grey image. Factors above 1 move away from it.
-pub(super) fn adjust_contrast(image: &mut Image, factor: f64) {
+pub(super) fn adjust_contrast(image: &mut [Pixel], factor: f64) {
     // The sum is of integers, so the mean does not depend on the order of summation.
-    let sum: u64 = pixels(image).map(|pixel| u64::from(grey(pixel))).sum();
+    let sum: u64 = image.iter().map(|pixel| u64::from(grey(*pixel))).sum();
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
         reason = "a mean of 0 to 255"
     )]
-    let mean = (sum as f64 / (image.pixels().len() / 3).max(1) as f64) as f32;
+    let mean = (sum as f64 / image.len().max(1) as f64) as f32;
     blend(image, factor, |_| [mean; 3]);
 }
 
 /// Blends with the grey image. Factors above 1 move away from it.
-pub(super) fn adjust_saturation(image: &mut Image, factor: f64) {
+pub(super) fn adjust_saturation(image: &mut [Pixel], factor: f64) {
     blend(image, factor, |pixel| [f32::from(grey(pixel)); 3]);
 }
 
 /// Rotates the hue by `shift` turns.
-pub(super) fn shift_hue(image: &mut Image, shift: f64) {
+pub(super) fn shift_hue(image: &mut [Pixel], shift: f64) {
     #[expect(clippy::cast_possible_truncation, reason = "torch computes in f32")]
     let shift = shift as f32;
-    let (pixels, _) = image.pixels_mut().as_chunks_mut::<3>();
-    for pixel in pixels {
+    for pixel in image {
         let [hue, saturation, value] = to_hsv(pixel.map(|channel| f32::from(channel) / 255.0));
         let rotated = wrap_turns(hue + shift);
         // torchvision's conversion from float scales by slightly less than 256 and rounds towards zero.
@@ -38,22 +38,16 @@ pub(super) fn shift_hue(image: &mut Image, shift: f64) {
     }
 }
 
-fn pixels(image: &Image) -> impl Iterator<Item = [u8; 3]> {
-    let (pixels, _) = image.pixels().as_chunks::<3>();
-    pixels.iter().copied()
-}
-
 /// ITU-R 601-2 luma, rounded as in torchvision.
-fn grey([red, green, blue]: [u8; 3]) -> u8 {
+fn grey([red, green, blue]: Pixel) -> u8 {
     to_u8(0.2989 * f32::from(red) + 0.587 * f32::from(green) + 0.114 * f32::from(blue))
 }
 
 /// `factor * pixel + (1 - factor) * other(pixel)`.
-fn blend(image: &mut Image, factor: f64, other: impl Fn([u8; 3]) -> [f32; 3]) {
+fn blend(image: &mut [Pixel], factor: f64, other: impl Fn(Pixel) -> [f32; 3]) {
     #[expect(clippy::cast_possible_truncation, reason = "torch computes in f32")]
     let (ratio, rest) = (factor as f32, (1.0 - factor) as f32);
-    let (pixels, _) = image.pixels_mut().as_chunks_mut::<3>();
-    for pixel in pixels {
+    for pixel in image {
         let other = other(*pixel);
         *pixel =
             std::array::from_fn(|channel| to_u8(ratio * f32::from(pixel[channel]) + rest * other[channel]));

@@ -25,4 +25,4 @@ pub use ledger::Ledger;
 pub use memory::{Memory, Permit};
 pub use micro_batch::MicroBatcher;
 pub use scan_io::ScanIo;
-pub use tenant::{QueuePosition, Tenant};
+pub use tenant::{BodySize, QueuePosition, Tenant};

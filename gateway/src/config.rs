@@ -23,7 +23,7 @@ use serde::Serialize;
 pub use audit::{Audit, AuditOverflow};
 pub use cache::{CACHE_BLOCK_BYTES, Cache, Scope};
 pub use faults::Faults;
-pub use limits::{LimitSettings, Limits};
+pub use limits::{LimitSettings, Limits, SMALL_BODY_BYTES, UnverifiedBytes};
 pub use models::Models;
 pub use resign::{CredentialSource, Resign, ResignSettings};
 pub use settings::Settings;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Process, eventually, memory, peak_memory};
+use crate::process::{Process, eventually, memory, peak_memory, reset_peak_memory};
 use crate::raw::{Request, Response};
 use crate::sign::Keys;
 
@@ -192,6 +192,12 @@ impl Gateway {
     /// Peak resident memory in bytes.
     pub fn peak_memory(&self) -> Result<u64> {
         peak_memory(self.process.id())
+    }
+
+    /// Sets the peak to the current resident memory, which it returns in bytes.
+    pub fn reset_peak_memory(&self) -> Result<u64> {
+        reset_peak_memory(self.process.id())?;
+        self.resident_memory()
     }
 
     /// Current resident memory in bytes.

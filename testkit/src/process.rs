@@ -26,6 +26,11 @@ pub fn peak_memory(id: u32) -> Result<u64> {
     memory(id, "VmHWM:")
 }
 
+/// Sets the peak resident memory of a process to its current one.
+pub(crate) fn reset_peak_memory(id: u32) -> Result<()> {
+    Ok(fs::write(format!("/proc/{id}/clear_refs"), "5")?)
+}
+
 /// A memory size from `/proc/ID/status` in bytes.
 pub(crate) fn memory(id: u32, name: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{id}/status"))?;

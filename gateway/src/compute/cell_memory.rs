@@ -134,6 +134,7 @@ mod tests {
     use super::*;
     use crate::{
         compute::{Ledger, ScanWaker},
+        config::UnverifiedBytes,
         error::ErrorKind,
         telemetry::Metrics,
     };
@@ -148,7 +149,7 @@ mod tests {
         let metrics = Metrics::default();
         let memory = Memory::build(
             TOTAL_BYTES,
-            TOTAL_BYTES,
+            UnverifiedBytes { small: 0, large: 0 },
             4,
             Duration::from_secs(5),
             Ledger::default(),

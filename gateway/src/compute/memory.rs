@@ -1,14 +1,16 @@
 //! The memory budget: a semaphore, in KiB, over the memory of all requests.
 
+mod unverified;
 mod wait_slots;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::wait_slots::WaitSlots;
+use self::{unverified::UnverifiedShare, wait_slots::WaitSlots};
 use super::{Ledger, Tenant, fair_lock::FairLock};
 use crate::{
+    config::UnverifiedBytes,
     error::{Error, ErrorKind, Result},
     telemetry::{GaugeGuard, Metrics},
 };
@@ -20,12 +22,11 @@ const UNIT_BYTES: u64 = 1024;
 #[derive(Debug, Clone)]
 pub struct Memory {
     units: Arc<Semaphore>,
-    /// The units that unverified callers may have, of the same budget.
-    unverified_units: Arc<Semaphore>,
+    /// What unverified callers may have of the same budget.
+    unverified: UnverifiedShare,
     /// Held while waiting for the semaphore, whose own queue is not fair between tenants.
     wait_lock: FairLock,
     total_bytes: u64,
-    unverified_bytes: u64,
     wait_slots: WaitSlots,
     max_wait: Duration,
     metrics: Arc<Metrics>,
@@ -42,12 +43,12 @@ pub struct Permit {
 }
 
 impl Memory {
-    /// A budget of `total_bytes`, of which unverified callers together may have `unverified_bytes`. At most `max_waiting`
+    /// A budget of `total_bytes`, of which unverified callers together may have `unverified`. At most `max_waiting`
     /// requests wait for it, each for at most `max_wait`, in the order of `ledger`. A tenant may use as many wait slots as it
     /// leaves free.
     pub fn build(
         total_bytes: u64,
-        unverified_bytes: u64,
+        unverified: UnverifiedBytes,
         max_waiting: usize,
         max_wait: Duration,
         ledger: Ledger,
@@ -55,10 +56,9 @@ impl Memory {
     ) -> Self {
         Self {
             units: semaphore(total_bytes),
-            unverified_units: semaphore(unverified_bytes),
+            unverified: UnverifiedShare::new(unverified),
             wait_lock: FairLock::new(ledger),
             total_bytes,
-            unverified_bytes,
             wait_slots: WaitSlots::new(max_waiting),
             max_wait,
             metrics: Arc::new(metrics),
@@ -71,12 +71,15 @@ impl Memory {
     }
 
     /// The most bytes that a tenant may have.
-    pub const fn max_bytes(&self, tenant: &Tenant) -> u64 {
-        if tenant.is_unverified() {
-            self.unverified_bytes
-        } else {
-            self.total_bytes
-        }
+    pub fn max_bytes(&self, tenant: &Tenant) -> u64 {
+        let share = tenant.unverified_body().map(|size| self.unverified.of(size));
+        share.map_or(self.total_bytes, |share| share.total_bytes)
+    }
+
+    /// Whether another caller waits for memory that only the bodies of this unverified tenant use.
+    pub fn is_contended(&self, tenant: &Tenant) -> bool {
+        let share = tenant.unverified_body().map(|size| self.unverified.of(size));
+        share.is_some_and(|share| share.is_awaited())
     }
 
     /// Waits for `bytes` as a whole: fair between tenants, first come first served within a tenant.
@@ -86,16 +89,8 @@ impl Memory {
     /// wait or the wait takes too long.
     pub async fn acquire(&self, tenant: &Tenant, bytes: u64) -> Result<Permit> {
         let units = units(bytes, self.max_bytes(tenant))?;
-        let unverified = tenant.is_unverified().then_some(&self.unverified_units);
-        let free = || {
-            let try_acquire = |all: &Arc<Semaphore>| Arc::clone(all).try_acquire_many_owned(units).ok();
-            let unverified = match unverified {
-                Some(all) => Some(try_acquire(all)?),
-                None => None,
-            };
-            Some(self.permit(try_acquire(&self.units)?, unverified))
-        };
-        if let Some(permit) = self.wait_lock.run_if_free(free) {
+        let share = tenant.unverified_body().map(|size| self.unverified.of(size));
+        if let Some(permit) = self.acquire_free(units, share.map(|share| &share.units)) {
             return Ok(permit);
         }
         let _slot = self
@@ -107,8 +102,11 @@ impl Memory {
         let wait = async {
             let acquire = |all: &Arc<Semaphore>| Arc::clone(all).acquire_many_owned(units);
             // Before the lock: who waits for these does not delay others.
-            let unverified = match unverified {
-                Some(all) => Some(acquire(all).await.ok()?),
+            let unverified = match share {
+                Some(share) => {
+                    let _waiting = share.wait();
+                    Some(acquire(&share.units).await.ok()?)
+                }
                 None => None,
             };
             let _guard = self.wait_lock.lock(tenant).await.ok()?;
@@ -120,11 +118,28 @@ impl Memory {
         match permit {
             Ok(Some(permit)) => Ok(permit),
             Ok(None) => Err(slow_down("the gateway is stopping")),
-            Err(_elapsed) if tenant.is_unverified() => Err(slow_down(
+            Err(_elapsed) if share.is_some() => Err(slow_down(
                 "the wait for memory took too long: callers that are not verified share a part of it",
             )),
             Err(_elapsed) => Err(slow_down("the wait for memory took too long")),
         }
+    }
+
+    /// `bytes` for a request of a verified caller, if they are free and nobody waits: a request that has memory must not wait for more
+    /// (deadlock).
+    pub fn try_acquire(&self, bytes: u64) -> Option<Permit> {
+        self.acquire_free(units(bytes, self.total_bytes).ok()?, None)
+    }
+
+    fn acquire_free(&self, units: u32, unverified: Option<&Arc<Semaphore>>) -> Option<Permit> {
+        self.wait_lock.run_if_free(|| {
+            let try_acquire = |all: &Arc<Semaphore>| Arc::clone(all).try_acquire_many_owned(units).ok();
+            let unverified = match unverified {
+                Some(all) => Some(try_acquire(all)?),
+                None => None,
+            };
+            Some(self.permit(try_acquire(&self.units)?, unverified))
+        })
     }
 
     /// Adds `bytes` to a permit of a verified caller without waiting: a request that has memory must not wait for more

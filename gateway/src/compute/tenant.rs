@@ -11,7 +11,7 @@ const POSITION_TTL: Duration = Duration::from_secs(2);
 /// A group of callers with one account: the access key of a request that the store authorized.
 ///
 /// Requests without a signature share the default tenant. The bodies of batches that nobody has verified or authorized share
-/// the unverified tenant: until then the key is only claimed. Clones share the text.
+/// one of two unverified tenants, by their size: until then the key is only claimed. Clones share the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Tenant(Account);
 
@@ -19,8 +19,17 @@ pub struct Tenant(Account);
 enum Account {
     #[default]
     Anonymous,
-    Unverified,
+    Unverified(BodySize),
     AccessKey(Arc<str>),
+}
+
+/// The size of an unverified body. Small ones have memory and CPU time of their own, so that they need not wait for large ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BodySize {
+    /// At most [`SMALL_BODY_BYTES`](crate::config::SMALL_BODY_BYTES), and not compressed.
+    Small,
+    /// More, or unknown.
+    Large,
 }
 
 /// The position of work in its tenant's queue: all work of a request is ordered by the arrival of the request.
@@ -41,20 +50,23 @@ impl Tenant {
         Self(access_key.map_or(Account::Anonymous, |key| Account::AccessKey(key.into())))
     }
 
-    /// The tenant of all callers whose bodies are read before anybody has verified them.
-    pub const fn unverified() -> Self {
-        Self(Account::Unverified)
+    /// The tenant of all callers whose bodies of this size are read before anybody has verified them.
+    pub const fn unverified(size: BodySize) -> Self {
+        Self(Account::Unverified(size))
     }
 
-    /// Whether this is the tenant of unverified callers.
-    pub(super) const fn is_unverified(&self) -> bool {
-        matches!(self.0, Account::Unverified)
+    /// The size of the body, if this is a tenant of unverified callers.
+    pub(super) const fn unverified_body(&self) -> Option<BodySize> {
+        match self.0 {
+            Account::Unverified(size) => Some(size),
+            _ => None,
+        }
     }
 
-    /// The access key; `None` for the default and the unverified tenant.
+    /// The access key; `None` for the default tenant and the unverified ones.
     pub fn access_key(&self) -> Option<&str> {
         match &self.0 {
-            Account::Anonymous | Account::Unverified => None,
+            Account::Anonymous | Account::Unverified(_) => None,
             Account::AccessKey(key) => Some(key),
         }
     }

@@ -150,10 +150,15 @@ impl Limits {
     }
 
     /// Memory for the batch requests of unverified callers, of a budget of `budget_bytes`: a quarter of it, or one request with
-    /// the largest body, whichever is more. A compressed body is in memory as sent, inflated and parsed.
-    pub fn unverified_bytes(&self, budget_bytes: u64) -> u64 {
+    /// the largest body, whichever is more, and a quarter of that for small bodies. A compressed body is in memory as sent,
+    /// inflated and parsed.
+    pub fn unverified_bytes(&self, budget_bytes: u64) -> UnverifiedBytes {
         let largest = self.batch_body_bytes.saturating_mul(3);
-        (budget_bytes / 4).max(largest).min(budget_bytes)
+        let large = (budget_bytes / 4).max(largest).min(budget_bytes);
+        UnverifiedBytes {
+            small: (large / 4).max(3 * SMALL_BODY_BYTES).min(budget_bytes),
+            large,
+        }
     }
 
     /// The limits on every value of a sample, under a memory budget of `budget_bytes`.
@@ -177,6 +182,18 @@ impl Limits {
             max_query_bytes: self.max_query_bytes.min(budget_bytes / 4),
         }
     }
+}
+
+/// The most bytes of a small batch request: a thousand samples.
+pub const SMALL_BODY_BYTES: u64 = 256 << 10;
+
+/// The memory for batch requests whose callers nobody has verified, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnverifiedBytes {
+    /// For requests of at most [`SMALL_BODY_BYTES`].
+    pub small: u64,
+    /// For all others.
+    pub large: u64,
 }
 
 /// A signed request with metadata has about 8 KiB of headers; more than 256 KiB is never a request for an object.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body::Frame;
 use http_body_util::BodyExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     body::BoxError,
@@ -15,6 +16,10 @@ use crate::{
 /// Bytes that are reserved before the first byte is read, and each time the reservation is used up. A client that declares
 /// a large body and sends nothing reserves no more than this.
 const RESERVATION_BYTES: u64 = 256 << 10;
+
+/// While others wait for the memory of a body, this many bytes of it have to arrive in each period.
+const CONTENDED_BYTES: usize = 16 << 10;
+const CONTENDED_PERIOD: Duration = Duration::from_secs(1);
 
 /// The limits on one body.
 #[derive(Debug, Clone, Copy)]
@@ -138,17 +143,12 @@ where
 {
     // Copied, because a piece of a few bytes would keep a whole connection buffer alive.
     let mut bytes = Vec::new();
+    let mut pace = Pace::new(limits.idle_timeout);
     loop {
-        let Ok(frame) = timeout(limits.idle_timeout, body.frame()).await else {
-            let (idle, count) = (limits.idle_timeout, bytes.len());
-            return Err(Error::new(
-                ErrorKind::RequestTimeout,
-                format!(
-                    "incomplete body: expected more bytes within {idle:?}, found none after the first {count}"
-                ),
-            ));
+        let contended = || memory.is_contended(&permits.tenant);
+        let Some(frame) = pace.next_frame(&mut body, bytes.len(), contended).await? else {
+            break;
         };
-        let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
             Error::new(
                 ErrorKind::RequestTimeout,
@@ -164,6 +164,7 @@ where
         if length > permits.bytes() {
             let missing = length - permits.bytes();
             permits.acquire(memory, missing.max(RESERVATION_BYTES)).await?;
+            pace.restart(bytes.len());
         }
         if length > bytes.capacity() as u64 {
             let capacity = usize::try_from(permits.bytes()).unwrap_or(usize::MAX);
@@ -172,6 +173,71 @@ where
         bytes.extend_from_slice(&data);
     }
     Ok((bytes.into(), permits))
+}
+
+/// The pace at which a client sends a body. It may be silent for a while, unless others wait for the memory that the body holds.
+#[derive(Debug)]
+struct Pace {
+    idle_timeout: Duration,
+    /// When the current period began, and the bytes that had arrived by then.
+    period: (Instant, usize),
+}
+
+impl Pace {
+    fn new(idle_timeout: Duration) -> Self {
+        Self {
+            idle_timeout,
+            period: (Instant::now(), 0),
+        }
+    }
+
+    /// Begins a new period after a wait that was not for the client.
+    fn restart(&mut self, received: usize) {
+        self.period = (Instant::now(), received);
+    }
+
+    /// The next frame after the first `received` bytes; `None` at the end.
+    ///
+    /// # Errors
+    /// [`ErrorKind::RequestTimeout`] if the client is silent for too long, or too slow while the memory is contended.
+    async fn next_frame<B>(
+        &mut self,
+        body: &mut B,
+        received: usize,
+        is_contended: impl Fn() -> bool,
+    ) -> Result<Option<Result<Frame<Bytes>, B::Error>>>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let silent_until = Instant::now() + self.idle_timeout;
+        loop {
+            let (started, before) = self.period;
+            let period_end = started + CONTENDED_PERIOD;
+            if let Ok(frame) = timeout_at(silent_until.min(period_end), body.frame()).await {
+                return Ok(frame);
+            }
+            if Instant::now() >= silent_until {
+                let idle = self.idle_timeout;
+                return Err(Error::new(
+                    ErrorKind::RequestTimeout,
+                    format!(
+                        "incomplete body: expected more bytes within {idle:?}, found none after the first {received}"
+                    ),
+                ));
+            }
+            if is_contended() && received - before < CONTENDED_BYTES {
+                return Err(Error::new(
+                    ErrorKind::RequestTimeout,
+                    format!(
+                        "incomplete body: expected at least {CONTENDED_BYTES} bytes within {CONTENDED_PERIOD:?} while others wait \
+                         for memory, found {}; try again later",
+                        received - before
+                    ),
+                ));
+            }
+            self.restart(received);
+        }
+    }
 }
 
 pub(super) fn too_large(limit: u64) -> Error {
@@ -186,11 +252,14 @@ mod tests {
     use std::convert::Infallible;
 
     use futures::{StreamExt as _, stream};
-    use http_body::Frame;
     use http_body_util::{Full, StreamBody};
 
     use super::*;
-    use crate::{compute::Ledger, telemetry::Metrics};
+    use crate::{
+        compute::{BodySize, Ledger},
+        config::UnverifiedBytes,
+        telemetry::Metrics,
+    };
 
     const LIMITS: BodyLimits = BodyLimits {
         max_bytes: 4 << 20,
@@ -201,7 +270,10 @@ mod tests {
     fn memory(total_bytes: u64) -> Memory {
         Memory::build(
             total_bytes,
-            total_bytes / 4,
+            UnverifiedBytes {
+                small: total_bytes / 16,
+                large: total_bytes / 4,
+            },
             16,
             Duration::from_secs(1),
             Ledger::default(),
@@ -302,7 +374,7 @@ mod tests {
         let read = async || {
             read_body(
                 &memory,
-                Tenant::unverified(),
+                Tenant::unverified(BodySize::Large),
                 pieces(1 << 20, 4, Duration::ZERO),
                 LIMITS,
             )
@@ -319,6 +391,42 @@ mod tests {
         permits.acquire(&memory, 1 << 20).await.unwrap();
         let (_, second) = read().await.unwrap();
         assert_eq!((permits.bytes(), second.bytes()), (5 << 20, 4 << 20));
+    }
+
+    /// Bodies that stand still give way to those that wait for their memory, and to no others.
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_body_is_cut_while_others_wait_for_its_memory() {
+        let memory = memory(16 << 20);
+        let read = |count, pause| {
+            let (memory, body) = (memory.clone(), pieces(1 << 20, count, pause));
+            let tenant = Tenant::unverified(BodySize::Large);
+            tokio::spawn(async move {
+                read_body(&memory, tenant, body, LIMITS)
+                    .await
+                    .map(|_| Instant::now())
+            })
+        };
+        let started = Instant::now();
+        // Four pieces of a MiB are all that unverified callers may have.
+        let slow = read(4, Duration::from_secs(4));
+        let finished = slow.await.unwrap().unwrap();
+        assert_eq!(
+            finished - started,
+            Duration::from_secs(16),
+            "nobody waits: it may be slow"
+        );
+        let held = memory
+            .acquire(&Tenant::unverified(BodySize::Large), 3 << 20)
+            .await
+            .unwrap();
+        let first = read(2, Duration::from_secs(4));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let second = read(1, Duration::ZERO);
+        let error = first.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::RequestTimeout);
+        assert!(error.to_string().contains("while others wait"), "{error}");
+        second.await.unwrap().unwrap();
+        drop(held);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! The pipeline routes: one object, batches, tables and models, and what they refuse.
 
 mod abandoned;
+mod accounts;
 mod admission;
 mod bad_models;
 mod batch;
@@ -8,6 +9,7 @@ mod batch_bodies;
 mod cache;
 mod external_models;
 mod members;
+mod memory_bounds;
 mod micro_batches;
 mod model_failures;
 mod model_memory;

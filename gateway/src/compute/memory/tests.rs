@@ -1,9 +1,13 @@
 use super::*;
+use crate::compute::BodySize;
 
 fn memory(total_bytes: u64, max_waiting: usize) -> Memory {
     Memory::build(
         total_bytes,
-        total_bytes * 2 / 5,
+        UnverifiedBytes {
+            small: total_bytes / 10,
+            large: total_bytes * 2 / 5,
+        },
         max_waiting,
         Duration::from_secs(5),
         Ledger::default(),
@@ -107,7 +111,7 @@ async fn memory_is_shared_round_robin_between_tenants() {
 /// Unverified callers that have or await all of their share delay nobody else.
 #[tokio::test(start_paused = true)]
 async fn unverified_callers_share_a_part_of_the_budget() {
-    let (memory, stranger) = (memory(10 * UNIT_BYTES, 4), Tenant::unverified());
+    let (memory, stranger) = (memory(10 * UNIT_BYTES, 4), Tenant::unverified(BodySize::Large));
     let too_large = memory.acquire(&stranger, 5 * UNIT_BYTES).await.unwrap_err();
     assert_eq!(too_large.kind(), ErrorKind::EntityTooLarge);
     let mut held = memory.acquire(&stranger, 4 * UNIT_BYTES).await.unwrap();
@@ -121,12 +125,17 @@ async fn unverified_callers_share_a_part_of_the_budget() {
     while memory.metrics.requests_queued() < 1 {
         tokio::task::yield_now().await;
     }
+    assert!(memory.is_contended(&stranger));
     let started = tokio::time::Instant::now();
-    let other = acquire(&memory, 6 * UNIT_BYTES).await.unwrap();
+    let small = Tenant::unverified(BodySize::Small);
+    let other = memory.acquire(&small, UNIT_BYTES).await.unwrap();
+    let another = acquire(&memory, 5 * UNIT_BYTES).await.unwrap();
     assert_eq!(started.elapsed(), Duration::ZERO);
-    drop(other);
+    assert!(!memory.is_contended(&small));
+    drop((other, another));
     held.shrink_to(3 * UNIT_BYTES);
     assert_eq!(waiting.await.unwrap().unwrap().bytes(), UNIT_BYTES);
+    assert!(!memory.is_contended(&stranger));
 
     // A verified request leaves the share, and still counts in the budget.
     held.mark_verified();

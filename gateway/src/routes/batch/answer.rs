@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use super::{Batch, rows::ReadyRow};
 use crate::{
     body::Body,
-    compute::{CpuPool, QueuePosition},
+    compute::{CpuPool, Memory, QueuePosition},
     error::{Error, ErrorKind, Result},
     routes::{http::stream_body, value::ValueMemory},
     server::StallGuard,
@@ -32,6 +32,7 @@ pub(super) struct BatchAnswer {
     compression: Option<(CpuPool, QueuePosition)>,
     on_error: OnError,
     waits_for_row: bool,
+    memory: Memory,
     /// Memory of the last sent rows: hyper may still buffer them until it polls for more.
     sent_memory: Vec<ValueMemory>,
     _guard: Option<StallGuard>,
@@ -54,6 +55,7 @@ impl BatchAnswer {
             compression: is_compressed.then(|| (batch.services.cpu.clone(), position)),
             on_error: batch.request.on_error,
             waits_for_row: batch.request.on_error == OnError::Fail || batch.request.cache.is_some(),
+            memory: batch.services.memory.clone(),
             sent_memory: Vec::new(),
             _guard: guard,
         }
@@ -108,8 +110,24 @@ impl BatchAnswer {
         let Some(mut writer) = self.writer.take() else {
             return Ok(None);
         };
+        // The memory of a shared value does not cover its copies.
+        let copied = group
+            .shared_bytes
+            .iter()
+            .filter(|bytes| writer.is_copied(**bytes));
+        let copied_bytes: u64 = copied.sum();
+        let permit = (copied_bytes > 0).then(|| self.memory.try_acquire(copied_bytes));
+        let may_copy = permit.as_ref().is_none_or(Option::is_some);
+        self.sent_memory.extend(permit.flatten().map(ValueMemory::Own));
         let rows = group.rows;
-        let write = move || (writer.rows(rows), writer);
+        let write = move || {
+            let frames = if may_copy {
+                writer.rows(rows)
+            } else {
+                writer.rows_apart(rows)
+            };
+            (frames, writer)
+        };
         let (frames, writer) = match &self.compression {
             Some((cpu, position)) => cpu.run(&position.renewed(), write).await?,
             None => write(),
@@ -125,11 +143,17 @@ struct RowsToSend {
     rows: Vec<Row>,
     memory: Vec<ValueMemory>,
     bytes: u64,
+    /// Sizes of the values that other requests hold, too.
+    shared_bytes: Vec<u64>,
 }
 
 impl RowsToSend {
     fn push(&mut self, ready: ReadyRow) {
-        self.bytes += ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
+        let value_bytes = ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
+        self.bytes += value_bytes;
+        if matches!(ready.memory, Some(ValueMemory::Shared(_))) {
+            self.shared_bytes.push(value_bytes);
+        }
         let columns = ready.row.columns.iter().flatten();
         self.bytes += columns.map(|content| content.len() as u64).sum::<u64>();
         self.rows.push(ready.row);

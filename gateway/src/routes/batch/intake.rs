@@ -13,7 +13,8 @@ use crate::{
     access::ModelScope,
     audit::AuditRecord,
     body::BoxError,
-    compute::Tenant,
+    compute::{BodySize, Tenant},
+    config::SMALL_BODY_BYTES,
     error::{Error, ErrorKind, Result},
     resign::SignedBatch,
     routes::{
@@ -67,7 +68,8 @@ impl ReservedRequest {
                 )));
             }
         };
-        let (bytes, mut permits) = read_body(&services.memory, tenant(parts), body, limits).await?;
+        let tenant = tenant(parts, gzip, body.size_hint().exact());
+        let (bytes, mut permits) = read_body(&services.memory, tenant.clone(), body, limits).await?;
         services.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
         if let Some(audit) = parts.extensions.get::<AuditRecord>() {
             audit.add_bytes_in(bytes.len());
@@ -76,7 +78,7 @@ impl ReservedRequest {
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&services.memory, inflated + parsed).await?;
-        let (mut scope, mut request) = parse(services, parts, bytes.clone(), gzip).await?;
+        let (mut scope, mut request) = parse(services, parts, &tenant, bytes.clone(), gzip).await?;
         if let ModelScope::Key(key) = &scope {
             permits.mark_verified(Tenant::from_access_key(Some(key.tenant())));
         }
@@ -84,7 +86,7 @@ impl ReservedRequest {
             // The pipeline may name a model that has not been inspected yet.
             let models = &services.models;
             models.wait_until_ready(services.limits.queue_wait).await?;
-            (scope, request) = parse(services, parts, bytes, gzip).await?;
+            (scope, request) = parse(services, parts, &tenant, bytes, gzip).await?;
         }
         if let (Err(_), ModelScope::Key(key)) = (&request, &scope) {
             // A rejected request reads no sample, so the caller is recorded here.
@@ -117,13 +119,16 @@ impl ReservedRequest {
     }
 }
 
-/// The account of the key that signed the request. Presigned samples are not verified yet, so all of them share an account that
-/// leaves memory and CPU time to others.
-fn tenant(parts: &Parts) -> Tenant {
+/// The account of the key that signed the request. Presigned samples are not verified yet, so those of all bodies of a size share
+/// an account that leaves memory and CPU time to others. `length` is that of the body, if it is declared.
+fn tenant(parts: &Parts, is_compressed: bool, length: Option<u64>) -> Tenant {
+    let is_small = !is_compressed && length.is_some_and(|length| length <= SMALL_BODY_BYTES);
     let signed = parts.extensions.get::<SignedBatch>();
-    signed.map_or_else(Tenant::unverified, |signed| {
-        Tenant::from_access_key(Some(signed.tenant()))
-    })
+    match signed {
+        Some(signed) => Tenant::from_access_key(Some(signed.tenant())),
+        None if is_small => Tenant::unverified(BodySize::Small),
+        None => Tenant::unverified(BodySize::Large),
+    }
 }
 
 /// Refuses samples without signatures, unless the request has one of its own.
@@ -145,6 +150,7 @@ fn check_signatures(request: BatchRequest, is_signed: bool) -> Result<BatchReque
 async fn parse(
     services: &Services,
     parts: &Parts,
+    tenant: &Tenant,
     bytes: Bytes,
     gzip: bool,
 ) -> Result<(ModelScope, Result<BatchRequest>)> {
@@ -169,7 +175,7 @@ async fn parse(
         let request = request.and_then(|request| check_signatures(request, signed.is_some()));
         Ok((scope, request))
     };
-    services.cpu.run(&tenant(parts).position_now(), parse).await?
+    services.cpu.run(&tenant.position_now(), parse).await?
 }
 
 /// The memory of a parsed request, in bytes. A table keeps the reads of all samples, too.

@@ -41,7 +41,7 @@ pub(in crate::routes) enum ValueOrigin {
 }
 
 impl ComputedSample {
-    /// The same value for another request, or for the one that began the computation.
+    /// The same value for another request, or for the one that began the computation. All of them share its bytes.
     pub(super) fn shared_with(&self, is_own: bool, mut timing: Timing, value: SharedValue) -> Self {
         if is_own {
             timing.extend(&self.timing);

@@ -81,3 +81,32 @@ fn bodies_stay_within_the_memory_budget() -> Result<()> {
     ensure!(batch::rows(batch::send(&lab, &request)?)?[0].value.is_ok());
     Ok(())
 }
+
+/// Bodies that stand still give way once others wait for their memory: a victim gets its answer within its wait for memory, long before
+/// any of them is idle for too long. Small batches do not even wait for large ones.
+#[test]
+fn bodies_that_stand_still_do_not_delay_others() -> Result<()> {
+    const KIB: usize = 1 << 10;
+    let flags = [
+        "--memory-budget=64MiB",
+        "--batch-body-idle-timeout=60s",
+        "--queue-wait=10s",
+    ];
+    let lab = Lab::new(&flags)?;
+    lab.put("photo.jpg", photo(20, 20, "jpeg"))?;
+    // Large bodies may have 16 MiB together, and small ones 4 MiB.
+    for (length, count) in [(4 * KIB * KIB, 4), (200 * KIB, 20)] {
+        let mut open = Vec::new();
+        for _ in 0..count {
+            let mut raw = Raw::connect(lab.address())?;
+            raw.write(&head(&lab, length as u64))?;
+            raw.write(&vec![b' '; length - 1])?;
+            open.push(raw);
+        }
+        let request = batch::request(&lab, "decode".parse()?, &["photo.jpg".to_owned()])?;
+        let rows = batch::rows(batch::send(&lab, &request)?)?;
+        ensure!(rows[0].value.is_ok(), "{length}: {rows:?}");
+        drop(open);
+    }
+    Ok(())
+}

@@ -106,19 +106,10 @@ impl BatchAnswer {
             let message = format!("a sample failed (the request has on_error=fail): {error}");
             return Err(Error::new(ErrorKind::InvalidRequest, message));
         }
-        self.sent_memory = group.memory;
         let Some(mut writer) = self.writer.take() else {
             return Ok(None);
         };
-        // The memory of a shared value does not cover its copies.
-        let copied = group
-            .shared_bytes
-            .iter()
-            .filter(|bytes| writer.is_copied(**bytes));
-        let copied_bytes: u64 = copied.sum();
-        let permit = (copied_bytes > 0).then(|| self.memory.try_acquire(copied_bytes));
-        let may_copy = permit.as_ref().is_none_or(Option::is_some);
-        self.sent_memory.extend(permit.flatten().map(ValueMemory::Own));
+        let may_copy = self.hold_memory(group.memory, |bytes| writer.is_copied(bytes));
         let rows = group.rows;
         let write = move || {
             let frames = if may_copy {
@@ -137,26 +128,47 @@ impl BatchAnswer {
     }
 }
 
+impl BatchAnswer {
+    /// Holds the memory of values that are sent next. Returns whether those that `is_copied` says may be copied: the memory of a value
+    /// that other requests have, too, does not cover a copy.
+    fn hold_memory(&mut self, values: Vec<(u64, ValueMemory)>, is_copied: impl Fn(u64) -> bool) -> bool {
+        let mut shared_bytes = 0;
+        self.sent_memory.clear();
+        for (bytes, memory) in values {
+            let memory = if is_copied(bytes) {
+                memory.into_own()
+            } else {
+                memory
+            };
+            if is_copied(bytes) && matches!(memory, ValueMemory::Shared(_)) {
+                shared_bytes += bytes;
+            }
+            self.sent_memory.push(memory);
+        }
+        let permit = (shared_bytes > 0).then(|| self.memory.try_acquire(shared_bytes));
+        let may_copy = permit.as_ref().is_none_or(Option::is_some);
+        self.sent_memory.extend(permit.flatten().map(ValueMemory::Own));
+        may_copy
+    }
+}
+
 /// Rows that are sent together.
 #[derive(Default)]
 struct RowsToSend {
     rows: Vec<Row>,
-    memory: Vec<ValueMemory>,
+    /// The size and the memory of each value.
+    memory: Vec<(u64, ValueMemory)>,
     bytes: u64,
-    /// Sizes of the values that other requests hold, too.
-    shared_bytes: Vec<u64>,
 }
 
 impl RowsToSend {
     fn push(&mut self, ready: ReadyRow) {
         let value_bytes = ready.row.value.as_ref().map_or(0, pushdown::Sample::bytes);
         self.bytes += value_bytes;
-        if matches!(ready.memory, Some(ValueMemory::Shared(_))) {
-            self.shared_bytes.push(value_bytes);
-        }
         let columns = ready.row.columns.iter().flatten();
         self.bytes += columns.map(|content| content.len() as u64).sum::<u64>();
         self.rows.push(ready.row);
-        self.memory.extend(ready.memory);
+        self.memory
+            .extend(ready.memory.map(|memory| (value_bytes, memory)));
     }
 }

@@ -24,7 +24,17 @@ pub(in crate::routes) struct ComputedSample {
 #[derive(Debug)]
 pub(in crate::routes) enum ValueMemory {
     Own(#[expect(dead_code, reason = "held until it is dropped")] Permit),
-    Shared(#[expect(dead_code, reason = "held until it is dropped")] SharedValue),
+    Shared(SharedValue),
+}
+
+impl ValueMemory {
+    /// The same memory, no longer shared if no other request has the value: then none can join any more.
+    pub(in crate::routes) fn into_own(self) -> Self {
+        match self {
+            Self::Own(permit) => Self::Own(permit),
+            Self::Shared(value) => value.into_memory().unwrap_or_else(Self::Shared),
+        }
+    }
 }
 
 /// Where a value came from.

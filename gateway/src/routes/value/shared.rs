@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::{
     cached::CachedSample,
     compute::compute_object,
-    computed::ComputedSample,
+    computed::{ComputedSample, ValueMemory},
     sample::{AdmittedSample, AdmittedStart, ObjectStream},
     source_read::SourceRead,
 };
@@ -66,9 +66,25 @@ pub(super) struct AdmittedComputation {
 /// A value and its memory, held by all requests that send it.
 #[derive(Debug)]
 pub(in crate::routes) struct SharedValue {
-    _result: Arc<SharedResult>,
+    result: Arc<SharedResult>,
     /// As long as the value is being sent, further requests can join.
-    _member: SharedMember,
+    member: SharedMember,
+}
+
+impl SharedValue {
+    /// The memory of the value alone, if no other request has it.
+    pub(super) fn into_memory(self) -> std::result::Result<ValueMemory, Self> {
+        let Self { result, member } = self;
+        match Arc::try_unwrap(result) {
+            Ok(Ok(computed)) => Ok(computed.memory),
+            // Only a computation with a value is in this struct.
+            Ok(failed) => Err(Self {
+                result: Arc::new(failed),
+                member,
+            }),
+            Err(result) => Err(Self { result, member }),
+        }
+    }
 }
 
 impl SharedComputation {
@@ -180,8 +196,8 @@ impl AdmittedComputation {
                 is_own,
                 timing,
                 SharedValue {
-                    _result: Arc::clone(&result),
-                    _member: member,
+                    result: Arc::clone(&result),
+                    member,
                 },
             )),
             Err(error) if can_retry && error.retry_after().is_some() => {

@@ -40,6 +40,13 @@ const READINESS_TTL: Duration = Duration::from_secs(1);
 /// Most connections at a time: enough for a few monitors and people.
 const MAX_CONNECTIONS: usize = 64;
 
+/// Most connections of one client.
+const MAX_CONNECTIONS_PER_CLIENT: usize = MAX_CONNECTIONS / 4;
+
+/// The answer to further ones, if a page is being sent on each of them.
+const OVERLOAD: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
 /// Longest wait for a request's headers, and so the lifetime of an idle connection.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -101,9 +108,11 @@ impl Config {
         let server = server::Config {
             listen: self.listen,
             tls: None,
+            proxies: Vec::new(),
             drain_timeout: Duration::ZERO,
             limits: config::Limits {
                 max_connections: MAX_CONNECTIONS,
+                max_connections_per_client: MAX_CONNECTIONS_PER_CLIENT,
                 header_read_timeout: HEADER_READ_TIMEOUT,
                 client_idle_timeout: STALL_TIMEOUT,
                 ..config::Limits::default()
@@ -164,6 +173,10 @@ impl Handler for PageRouter {
 
     fn rejection(&self, _status: StatusCode) -> Option<Bytes> {
         None
+    }
+
+    fn overload(&self) -> Bytes {
+        Bytes::from_static(OVERLOAD)
     }
 }
 

@@ -79,6 +79,7 @@ impl App {
         let server = server::Config {
             listen: config.listen,
             tls: config.tls.clone(),
+            proxies: config.proxies.clone(),
             drain_timeout: config.drain_timeout,
             limits,
         };

@@ -6,6 +6,7 @@ mod faults;
 mod limits;
 #[cfg_attr(not(feature = "models"), path = "config/no_models.rs")]
 mod models;
+mod network;
 mod resign;
 mod settings;
 mod store;
@@ -25,6 +26,7 @@ pub use cache::{CACHE_BLOCK_BYTES, Cache, Scope};
 pub use faults::Faults;
 pub use limits::{LimitSettings, Limits, SMALL_BODY_BYTES, UnverifiedBytes};
 pub use models::Models;
+pub use network::Network;
 pub use resign::{CredentialSource, Resign, ResignSettings};
 pub use settings::Settings;
 pub use store::{Store, StoreFolder};
@@ -51,6 +53,9 @@ pub struct Config {
     pub admin_token: Option<Secret>,
     /// Certificate and key, to serve S3 over TLS.
     pub tls: Option<Tls>,
+    /// Proxies in front of the gateway, whose connections are those of many clients. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<Network>,
     /// File to write the bound addresses to when everything is served.
     pub ready_file: Option<PathBuf>,
     /// Total memory for the values of pipeline requests, in bytes. Default 1 GiB.
@@ -110,6 +115,9 @@ impl Config {
             admin_listen: faults.address("admin-listen", settings.admin_listen.as_ref(), loopback(9901)),
             admin_token: admin_token(settings, &mut faults),
             tls: tls(settings, &mut faults),
+            proxies: faults.parsed("proxies", settings.proxies.as_ref(), Vec::new(), |text| {
+                list(text).map(str::parse).collect()
+            }),
             ready_file: settings.ready_file.as_ref().map(path),
             memory_budget,
             cache: Cache::validate(settings, memory_budget, &mut faults),
@@ -188,6 +196,11 @@ fn io_threads(settings: &Settings, faults: &mut Faults) -> NonZeroUsize {
 /// The CPUs of the affinity mask, within the cgroup's quota.
 fn cpus() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// The parts of a list that is separated by commas.
+fn list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
 fn path(Text(text): &Text) -> PathBuf {

@@ -19,6 +19,7 @@ pub mod error;
 #[cfg_attr(not(feature = "models"), path = "no_models.rs")]
 pub mod models;
 pub mod origin;
+mod private;
 pub mod resign;
 pub mod routes;
 pub mod s3;

@@ -26,6 +26,7 @@ use crate::{
     error::Result,
     resign::Resign,
     s3::{self, query},
+    server::Connection,
 };
 use batch::BatchRoute;
 use forward::ForwardRoute;
@@ -135,6 +136,11 @@ impl Routes {
     /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
     pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
         s3::request::check(&request)?;
+        let connection = request.extensions().get::<Connection>();
+        s3::framing::check(
+            request.headers(),
+            connection.is_some_and(Connection::has_ambiguous_framing),
+        )?;
         let request = self.admit(route, request)?;
         let mut answer = match route {
             Route::Forward => return self.forward.answer(request).await,

@@ -5,6 +5,7 @@ pub mod address;
 pub mod auth;
 pub mod errors;
 pub mod escapes;
+pub mod framing;
 pub mod query;
 pub mod request;
 pub mod sign;

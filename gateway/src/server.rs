@@ -3,7 +3,11 @@
 //! A [`Handler`] answers the requests.
 
 mod connection;
+mod framing;
+mod refusal;
 mod refusal_rewriter;
+mod requests;
+mod slots;
 mod stall;
 mod tls;
 
@@ -15,14 +19,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pushdown::wire::header;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
@@ -32,10 +36,16 @@ use tracing::{debug, warn};
 pub use connection::{Connection, StallGuard};
 
 use crate::body::{BUFFER, Body};
-use crate::config::{Limits, Tls};
+use crate::config::{Limits, Network, Tls};
 use crate::telemetry::Metrics;
+use refusal::Refusals;
 use refusal_rewriter::RefusalRewriter;
+use requests::{RequestStream, Requests};
+use slots::{Slots, Wait};
 use stall::StallDetector;
+
+/// The codes of errors for lack of file descriptors, of the system and of the process: `ENFILE` and `EMFILE`.
+const NO_DESCRIPTORS: [i32; 2] = [23, 24];
 
 /// Pause after an accept that failed for lack of file descriptors or memory, so that other connections can end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -48,6 +58,9 @@ pub trait Handler: Send + Sync + 'static {
     /// The complete answer, head and body, to a request head that cannot be parsed; `None` for hyper's bare status line.
     /// The connection closes after it.
     fn rejection(&self, status: StatusCode) -> Option<Bytes>;
+
+    /// The complete answer, head and body, to a connection whose client has too many.
+    fn overload(&self) -> Bytes;
 }
 
 /// Configuration of the server.
@@ -57,6 +70,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Serve TLS with these files.
     pub tls: Option<Tls>,
+    /// Proxies, whose connections are those of many clients.
+    pub proxies: Vec<Network>,
     /// Time for answers in flight to finish during a drain.
     pub drain_timeout: Duration,
     /// Limits on connections and header sizes, and timeouts of clients.
@@ -110,21 +125,50 @@ impl Server {
         let connections = TaskTracker::new();
         let cut = CancellationToken::new();
         let limits = self.config.limits;
-        let slots = Arc::new(Semaphore::new(limits.max_connections));
+        let slots = Arc::new(Slots::new(
+            limits.max_connections,
+            limits.max_connections_per_client,
+            self.config.proxies,
+            self.metrics.clone(),
+        ));
+        let refusals = Refusals::default();
         loop {
-            // Waits for a slot before it accepts: connections beyond the limit wait in the kernel's queue.
             let accepted = tokio::select! {
                 () = drain.cancelled() => break,
-                accepted = async {
-                    let slot = Arc::clone(&slots).acquire_owned().await;
-                    (slot, self.listener.accept().await)
-                } => accepted,
+                accepted = self.listener.accept() => accepted,
             };
-            let (Ok(slot), Ok((stream, peer))) = accepted else {
-                if let Err(error) = accepted.1 {
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
                     warn!(%error, "cannot accept a connection");
+                    if error
+                        .raw_os_error()
+                        .is_some_and(|code| NO_DESCRIPTORS.contains(&code))
+                    {
+                        let slots = slots.reduce();
+                        warn!(
+                            slots,
+                            expected = limits.max_connections,
+                            "too few file descriptors: raise the limit of open files"
+                        );
+                    }
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
                 }
-                tokio::time::sleep(ACCEPT_PAUSE).await;
+            };
+            // While requests are in flight on all connections, further ones wait in the kernel's queue.
+            let slot = tokio::select! {
+                () = drain.cancelled() => break,
+                slot = slots.admit(peer.ip()) => slot,
+            };
+            let Some(slot) = slot else {
+                debug!(%peer, "connection refused: its client has too many");
+                // A client of TLS expects a handshake, which costs more than a connection.
+                if self.tls.is_none()
+                    && let Some(refusal) = refusals.begin()
+                {
+                    connections.spawn(refusal.send(stream, handler.overload()));
+                }
                 continue;
             };
             let open = self.metrics.track_connection();
@@ -132,9 +176,13 @@ impl Server {
             let (drain, tls) = (drain.clone(), self.tls.clone());
             let idle_timeout = limits.client_idle_timeout;
             let connection = Connection::new(peer, tls.is_some(), cut.child_token(), idle_timeout);
+            let requests = Arc::new(Requests::new(slot));
             connections.spawn(async move {
-                serve_connection(stream, tls, connection, &limits, handler, drain).await;
-                drop((slot, open));
+                tokio::select! {
+                    () = serve_connection(stream, tls, connection, Arc::clone(&requests), &limits, handler, drain) => {}
+                    () = requests.slot().evicted() => debug!(%peer, "connection closed: it made room for another one"),
+                }
+                drop((requests, open));
             });
         }
         drop(self.listener);
@@ -157,6 +205,7 @@ async fn serve_connection<H: Handler>(
     stream: TcpStream,
     tls: Option<TlsAcceptor>,
     connection: Connection,
+    requests: Arc<Requests>,
     limits: &Limits,
     handler: Arc<H>,
     drain: CancellationToken,
@@ -167,16 +216,31 @@ async fn serve_connection<H: Handler>(
     let stream = StallDetector::new(stream, connection.stall_limit());
     let io = match tls {
         None => Either::Left(stream),
-        Some(tls) => match tokio::time::timeout(limits.header_read_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => Either::Right(stream),
-            Ok(Err(error)) => return debug!(%error, peer = %connection.peer(), "TLS handshake failed"),
-            Err(_elapsed) => return debug!(peer = %connection.peer(), "TLS handshake took too long"),
-        },
+        Some(tls) => {
+            requests.slot().set_wait(Some(Wait::Head));
+            match tokio::time::timeout(limits.header_read_timeout, tls.accept(stream)).await {
+                Ok(Ok(stream)) => Either::Right(stream),
+                Ok(Err(error)) => return debug!(%error, peer = %connection.peer(), "TLS handshake failed"),
+                Err(_elapsed) => return debug!(peer = %connection.peer(), "TLS handshake took too long"),
+            }
+        }
     };
+    let io = RequestStream::new(io, Arc::clone(&requests));
     let service = service_fn(|mut request: Request<Incoming>| {
-        request.extensions_mut().insert(connection.clone());
-        let handler = &handler;
-        async move { Ok::<_, Infallible>(handler.handle(request).await) }
+        let (handler, connection, requests) = (&handler, &connection, &requests);
+        async move {
+            let begun = requests.begin().await;
+            let connection = connection.for_request(begun.is_ambiguous);
+            request.extensions_mut().insert(connection);
+            let mut answer = handler.handle(request).await;
+            if begun.is_ambiguous {
+                // Nobody knows where the next request begins.
+                answer
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(answer.map(|body| requests.answer(body)))
+        }
     });
     let http = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -8,6 +8,7 @@
 //! - `resign`: re-sign mode, where the gateway verifies callers, decides by their grants, and signs again for the store
 //! - `targets`: requests refused before the store is asked, and requests forwarded unchanged
 //! - `lifecycle`: start, readiness, drain
+//! - `connections`: silent and slow connections of any number leave slots to others
 //! - `embedded_conditions`: conditions of requests to the embedded store
 //! - `cli`: help, configuration errors, unknown keys
 //! - `admin`: health, metrics, status
@@ -16,6 +17,7 @@
 mod it {
     mod admin;
     mod cli;
+    mod connections;
     mod embedded_conditions;
     mod faults;
     mod lifecycle;

@@ -133,7 +133,11 @@ impl Response {
 impl Raw {
     /// Connects.
     pub fn connect(address: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?;
+        Self::new(TcpStream::connect(address).with_context(|| format!("cannot connect to {address}"))?)
+    }
+
+    /// Takes a stream that is connected.
+    pub fn new(stream: TcpStream) -> Result<Self> {
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         stream.set_nodelay(true)?;

@@ -2,7 +2,6 @@
 
 mod fields;
 mod parse;
-mod private;
 mod secrets;
 #[cfg(test)]
 mod tests;
@@ -11,6 +10,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::key::KeySettings;
+use crate::private;
 use secrets::SecretSources;
 
 /// Most bytes of a keys file.
@@ -55,7 +55,7 @@ impl KeyFaults {
 pub(super) fn load(path: &Path) -> Result<Vec<KeySettings>, KeyFaults> {
     let mut faults = Vec::new();
     let mut keys = Vec::new();
-    match private::read(path, MAX_FILE_BYTES) {
+    match private::file::read(path, MAX_FILE_BYTES) {
         Ok(file) => {
             faults.extend(file.mode_fault);
             let sources = SecretSources {

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::tracked::TrackedBody;
 use crate::audit::Auditor;
 use crate::body::{self, Body};
-use crate::error::{Error, ErrorChain};
+use crate::error::{Error, ErrorChain, ErrorKind};
 use crate::routes::{Route, Routes};
 use crate::s3::errors::{self, ErrorAnswer, RequestId};
 use crate::s3::request;
@@ -65,6 +65,15 @@ impl Handler for Gateway {
         let id = RequestId::random();
         info!(%id, code = errors::code(error.kind()), cause = %ErrorChain(&error), "request refused");
         Some(errors::closing_answer(&error, id))
+    }
+
+    fn overload(&self) -> Bytes {
+        // A line of the log for each would cost more than the refusal: a metric counts them.
+        let error = Error::new(
+            ErrorKind::SlowDown,
+            "too many connections: a request is in flight on each connection that the client may have; try again later",
+        );
+        errors::closing_answer(&error, RequestId::random())
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::{
     fmt,
-    fs::{self, Permissions},
     hash::{BuildHasherDefault, Hasher},
     io,
-    os::unix::fs::PermissionsExt as _,
     path::Path,
 };
 
@@ -17,7 +15,7 @@ use foyer::{
 use pushdown::pipeline::Digest;
 
 use super::{Entry, MAX_ENTRY_BYTES, Tier, ValueKey};
-use crate::config::CACHE_BLOCK_BYTES;
+use crate::{config::CACHE_BLOCK_BYTES, private};
 
 /// Bytes of a block of the disk cache, and of its buffers.
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
@@ -168,9 +166,8 @@ impl Tiers {
 const MEMORY_OVERHEAD_BYTES: usize = 160;
 
 async fn open_disk(folder: &Path, bytes: u64) -> io::Result<HybridCache<ValueKey, Entry, KeyHash>> {
-    // Values of all tenants, in plain text: nobody else may read them.
-    fs::create_dir_all(folder)?;
-    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    // Values of all tenants, in plain text: nobody else may read or replace them.
+    private::folder::open(folder)?;
     let device = FsDeviceBuilder::new(folder)
         .with_capacity(usize::try_from(bytes).unwrap_or(usize::MAX))
         .build()

@@ -15,7 +15,7 @@ use super::units::{Count, Size, Time, Unit, capitals};
 use super::values::Text;
 
 /// Defines [`Limits`] and [`LimitSettings`] from lines `/// sentence`, `name: Unit = default;`. A range behind `in` replaces the
-/// one of the unit.
+/// one of the unit. A default may use the limits above it, as they are set.
 macro_rules! limits {
     (@value Size) => { u64 };
     (@value Count) => { usize };
@@ -33,21 +33,20 @@ macro_rules! limits {
 
         impl Default for Limits {
             fn default() -> Self {
-                Self { $($name: $default,)+ }
+                $(let $name: limits!(@value $unit) = $default;)+
+                Self { $($name,)+ }
             }
         }
 
         impl Limits {
             /// Validates the settings. Each fault is added to `faults`, and its limit keeps the default.
             pub(super) fn validate(settings: &LimitSettings, faults: &mut Faults) -> Self {
-                let default = Self::default();
-                Self {
-                    $($name: {
-                        let range = limits!(@range $unit $($range)?);
-                        let name = stringify!($name).replace('_', "-");
-                        $unit::validate(faults, &name, settings.$name.as_ref(), default.$name, range)
-                    },)+
-                }
+                $(let $name = {
+                    let range = limits!(@range $unit $($range)?);
+                    let name = stringify!($name).replace('_', "-");
+                    $unit::validate(faults, &name, settings.$name.as_ref(), $default, range)
+                };)+
+                Self { $($name,)+ }
             }
         }
 
@@ -75,7 +74,7 @@ macro_rules! limits {
                         str::from_utf8(&UPPER).unwrap_or_default()
                     },
                     value_name = $unit::PLACEHOLDER,
-                    help = format!("{} [default: {}]", $sentence.trim(), $unit::shown($default)),
+                    help = format!("{} [default: {}]", $sentence.trim(), $unit::shown(Limits::default().$name)),
                 )]
                 pub $name: Option<Text>,
             )+
@@ -107,8 +106,10 @@ limits! {
     batch_body_timeout: Time = Duration::from_mins(1);
     /// Objects in flight per batch request
     batch_in_flight: Count = 16;
-    /// Maximum client connections; more wait in the listen queue
+    /// Maximum client connections; one more replaces the one that waits longest for its client, if any
     max_connections: Count = 1024;
+    /// Maximum connections of one client address or IPv6 /64; one more likewise, or gets 503; unless set, 1/4 of max-connections
+    max_connections_per_client: Count = max_connections.div_ceil(4);
     /// Largest request line and headers together
     max_header_bytes: Size = 64 << 10, in HEADER_BYTES_RANGE;
     /// Maximum queued pipeline requests; one access key may take as many places as it leaves free; more get 503

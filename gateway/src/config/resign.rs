@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::values::{Text, duration};
-use super::{Audit, Faults, path};
+use super::{Audit, Faults, list, path};
 use crate::s3::address::AddressStyle;
 pub use settings::ResignSettings;
 
@@ -75,12 +75,12 @@ impl Resign {
             return None;
         };
         let region = settings.region.as_ref().map_or(DEFAULT_REGION, |Text(text)| text);
-        let mut regions = list(settings.regions.as_ref());
+        let mut regions = names(settings.regions.as_ref());
         if regions.is_empty() {
             regions.push(region.to_owned());
         }
-        let domains = list(settings.domains.as_ref());
-        let public_hosts = list(settings.public_hosts.as_ref());
+        let domains = names(settings.domains.as_ref());
+        let public_hosts = names(settings.public_hosts.as_ref());
         for host in &public_hosts {
             let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
             if domains.iter().any(|domain| name.ends_with(&format!(".{domain}"))) {
@@ -126,10 +126,8 @@ fn style(text: Option<&Text>, faults: &mut Faults) -> Option<AddressStyle> {
     })
 }
 
-fn list(text: Option<&Text>) -> Vec<String> {
-    let Some(Text(text)) = text else { return Vec::new() };
-    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names.map(str::to_owned).collect()
+fn names(text: Option<&Text>) -> Vec<String> {
+    text.map_or_else(Vec::new, |Text(text)| list(text).map(str::to_owned).collect())
 }
 
 #[cfg(test)]

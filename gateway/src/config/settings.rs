@@ -115,6 +115,15 @@ pub struct Settings {
         help_heading = "Addresses"
     )]
     pub tls_key: Option<Text>,
+    /// Addresses or networks of proxies in front of the gateway, separated by commas, such as `10.0.0.1,10.1.0.0/16`: their
+    /// connections are those of many clients, and max-connections-per-client does not apply
+    #[arg(
+        long,
+        env = "PUSHDOWN_PROXIES",
+        value_name = "NETWORKS",
+        help_heading = "Addresses"
+    )]
+    pub proxies: Option<Text>,
     /// File to write the addresses to when ready, as {"listen": .., "admin": .., "store": ..}
     #[arg(
         long,
@@ -246,7 +255,7 @@ impl Settings {
         merge!(
             settings, fallback,
             upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
-            execution_provider, listen, admin_listen, admin_token, tls_cert, tls_key, ready_file, memory_budget, threads, io_threads,
+            execution_provider, listen, admin_listen, admin_token, tls_cert, tls_key, proxies, ready_file, memory_budget, threads, io_threads,
             drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; resign, limits
         )
     }

@@ -70,6 +70,49 @@ fn a_limit_ends_where_its_range_ends() {
 }
 
 #[test]
+fn a_client_has_a_quarter_of_the_connections_unless_it_is_set() {
+    let per_client = |all: &str, one: Option<&str>| {
+        let settings = Settings {
+            limits: LimitSettings {
+                max_connections: Some(all.into()),
+                max_connections_per_client: one.map(Text::from),
+                ..LimitSettings::default()
+            },
+            ..upstream_only()
+        };
+        Config::validate(&settings)
+            .unwrap()
+            .limits
+            .max_connections_per_client
+    };
+    assert_eq!(Limits::default().max_connections_per_client, 256);
+    assert_eq!([per_client("400", None), per_client("1", None)], [100, 1]);
+    assert_eq!(per_client("400", Some("399")), 399);
+}
+
+#[test]
+fn proxies_are_a_list_of_networks() {
+    let proxies = |text: &str| {
+        let settings = Settings {
+            proxies: Some(text.into()),
+            ..upstream_only()
+        };
+        Config::validate(&settings).map(|config| serde_json::json!(config.proxies).to_string())
+    };
+    assert_eq!(
+        proxies("10.0.0.1, 10.1.0.0/16,::1").unwrap(),
+        r#"["10.0.0.1","10.1.0.0/16","::1"]"#
+    );
+    let fault = proxies("10.0.0.1,nginx").unwrap_err().to_string();
+    assert!(
+        fault.contains(
+            "proxies: expected addresses or networks such as 10.0.0.1 or 10.1.0.0/16, found `nginx`"
+        ),
+        "{fault}"
+    );
+}
+
+#[test]
 fn exactly_one_store_is_required() {
     let none = Config::validate(&Settings::default()).unwrap_err();
     assert!(none.to_string().contains("no store"), "{none}");
@@ -104,7 +147,7 @@ fn the_help_shows_the_actual_defaults() {
     defaults.retain(|name, value| {
         !matches!(name.as_str(), "threads" | "io_threads" | "store") && !value.is_null()
     });
-    assert_eq!((defaults.len(), limits.len()), (11, 25));
+    assert_eq!((defaults.len(), limits.len()), (11, 26));
     for (name, value) in defaults.into_iter().chain(limits) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let argument = help

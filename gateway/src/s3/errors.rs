@@ -153,15 +153,18 @@ pub fn respond(error: &Error, resource: &str, id: RequestId) -> Response<Body> {
     response
 }
 
-/// The bytes of a complete answer to a request whose head could not be parsed. The connection closes after it.
+/// The bytes of a complete answer to a request that was not read, or could not be parsed. The connection closes after it.
 pub fn closing_answer(error: &Error, id: RequestId) -> Bytes {
     let answer = ErrorAnswer::from_error(error);
     let status = answer.status;
     let body = xml(&answer, "/", id);
     let date = httpdate::fmt_http_date(SystemTime::now());
+    let retry_after = error.retry_after().map_or_else(String::new, |pause| {
+        format!("{RETRY_AFTER}: {}\r\n", pause.as_secs().max(1))
+    });
     Bytes::from(format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/xml\r\n{REQUEST_ID}: {id}\r\ndate: {date}\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n{body}",
+         {retry_after}content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     ))
 }
@@ -219,6 +222,23 @@ mod tests {
         assert!(response.headers().contains_key("date"));
         let body = response.into_body().collect().await.unwrap().to_bytes();
         insta::assert_snapshot!(String::from_utf8_lossy(&body));
+    }
+
+    #[test]
+    fn an_answer_without_a_request_is_complete() {
+        let error = Error::new(ErrorKind::SlowDown, "too many connections");
+        let answer = closing_answer(&error, RequestId(7));
+        let answer = std::str::from_utf8(&answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
+        assert!(head.contains("\r\nretry-after: 1\r\n") && head.ends_with("\r\nconnection: close"));
+        assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())));
+        let error = Error::new(ErrorKind::InvalidRequest, "no");
+        assert!(
+            !closing_answer(&error, RequestId(7))
+                .windows(5)
+                .any(|part| part == b"retry")
+        );
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 pub struct Connection {
     peer: SocketAddr,
     is_encrypted: bool,
+    has_ambiguous_framing: bool,
     abort: CancellationToken,
     stall_limit: Arc<StallLimit>,
 }
@@ -44,8 +45,17 @@ impl Connection {
         Self {
             peer,
             is_encrypted,
+            has_ambiguous_framing: false,
             abort,
             stall_limit,
+        }
+    }
+
+    /// The handle in a request.
+    pub(super) fn for_request(&self, has_ambiguous_framing: bool) -> Self {
+        Self {
+            has_ambiguous_framing,
+            ..self.clone()
         }
     }
 
@@ -57,6 +67,11 @@ impl Connection {
     /// Whether the client speaks TLS with this gateway, rather than with a proxy in front of it.
     pub fn is_encrypted(&self) -> bool {
         self.is_encrypted
+    }
+
+    /// Whether the request was sent with two lengths, or with a length and an encoding: hyper keeps one of them.
+    pub fn has_ambiguous_framing(&self) -> bool {
+        self.has_ambiguous_framing
     }
 
     /// Cuts the connection at once, including an answer in flight.

@@ -153,6 +153,10 @@ metrics! {
     pub(super) requests_in_flight: Family<RouteLabel, Gauge> = gauge "requests_in_flight" {kind} Stable;
     /// Open client connections
     pub(super) connections: Gauge = gauge "connections" {} Stable;
+    /// Connections that were refused, because their client had as many with requests in flight as it may have
+    pub connections_refused: Counter = counter "connections_refused" {} Unstable;
+    /// Connections that waited for their client and were closed to make room for others
+    pub connections_evicted: Counter = counter "connections_evicted" {} Unstable;
     /// Bytes of answers received from the store
     pub bytes_from_store: Counter = counter "store_received" {} [bytes] Stable;
     /// Bytes of answers sent to clients

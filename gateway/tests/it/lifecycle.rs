@@ -2,7 +2,6 @@
 
 use std::net::TcpStream;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -150,27 +149,6 @@ fn the_embedded_store_persists_its_objects() -> Result<()> {
     first.wait(TIMEOUT).context("the first gateway does not exit")?;
     let second = Gateway::launch(binary(), &flags)?;
     assert_eq!(send(&second, "GET", "/bucket/key", "")?.text(), "kept");
-    Ok(())
-}
-
-#[test]
-fn connections_over_the_limit_wait() -> Result<()> {
-    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", "well"))?;
-    let gateway = gateway_for(&origin, &["--max-connections=1"])?;
-    let address = gateway.listen();
-    let request = Request::new("GET", "/bucket/key").header("Host", &address.to_string());
-    let mut first = Raw::connect(address)?;
-    first.write(&request.head())?;
-    assert_eq!(first.read("GET")?.status, 200);
-    let (answered, answers) = mpsc::channel();
-    let second = thread::spawn(move || answered.send(request.send(address).map(|answer| answer.status)));
-    assert!(
-        answers.recv_timeout(Duration::from_millis(300)).is_err(),
-        "the first connection still uses the only slot"
-    );
-    drop(first);
-    assert_eq!(answers.recv_timeout(Duration::from_secs(20))??, 200);
-    assert!(second.join().is_ok_and(|sent| sent.is_ok()));
     Ok(())
 }
 

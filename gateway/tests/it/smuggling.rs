@@ -228,3 +228,100 @@ fn an_unrequested_protocol_switch_is_502() -> Result<()> {
     }
     Ok(())
 }
+
+/// The head of a request with these lines, and a body that looks like a request for whoever goes by a length of 5.
+fn ambiguous(version: &str, lines: &str) -> Vec<u8> {
+    format!("PUT /bucket/key {version}\r\nHost: gateway\r\n{lines}\r\n\r\n0\r\n\r\n{SMUGGLED}").into_bytes()
+}
+
+#[test]
+fn a_request_with_two_framings_is_refused() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
+    let gateway = gateway_for(&origin, &[])?;
+    for (lines, is_closed) in [
+        ("Content-Length: 5\r\nTransfer-Encoding: chunked", true),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 5", true),
+        ("transfer-encoding: chunked\r\nA: b\r\ncontent-length: 5", true),
+        ("Content-Length: 5\r\nContent-Length: 5", true),
+        ("Content-Length: 5\r\nContent-Length: 6", true),
+        ("Content-Length: 5, 5", true),
+        ("Content-Length: +5", true),
+        ("Content-Length: 0x5", true),
+        ("Content-Length: 5 5", true),
+        ("Content-Length:", true),
+        ("Content-Length: -1", true),
+        ("Content-Length: 18446744073709551616", true),
+        ("Content-Length : 5", true),
+        ("Content-Length:\r\n 5", true),
+        ("Transfer-Encoding: identity", true),
+        ("Transfer-Encoding: chunked, identity", true),
+        ("Transfer-Encoding: xchunked", true),
+        ("Transfer-Encoding: \u{b}chunked", true),
+        ("Transfer-Encoding : chunked", true),
+        ("Transfer-Encoding:\r\n chunked", true),
+        ("A: b\r\n c\r\nContent-Length: 5", true),
+        ("A: b\rContent-Length: 5", true),
+        ("Transfer-Encoding: chunked;a=b", true),
+        // These are as chunked for the gateway as for others, and are followed by another request.
+        ("Transfer-Encoding: identity, chunked", false),
+        ("Transfer-Encoding: gzip, chunked", false),
+        ("Transfer-Encoding: chunked, chunked", false),
+        ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", false),
+        ("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked", false),
+    ] {
+        let mut raw = Raw::connect(gateway.listen())?;
+        raw.write(&ambiguous("HTTP/1.1", lines))?;
+        let answer = raw.read("PUT")?;
+        ensure!(answer.status == 400, "{lines:?}: {answer:?}");
+        ensure!(
+            answer.element("Code").as_deref() == Some("InvalidRequest"),
+            "{lines:?}"
+        );
+        ensure!(
+            !is_closed || (raw.is_closed()? && origin.requests().is_empty()),
+            "{lines:?}"
+        );
+    }
+    let mut raw = Raw::connect(gateway.listen())?;
+    raw.write(&ambiguous("HTTP/1.0", "Transfer-Encoding: chunked"))?;
+    ensure!(raw.read("PUT")?.status == 400 && raw.is_closed()?);
+    let others: Vec<_> = origin
+        .requests()
+        .into_iter()
+        .filter(|head| !head.starts_with("GET /bucket/smuggling "))
+        .collect();
+    ensure!(others.is_empty(), "{others:?}");
+    Ok(())
+}
+
+/// The framing of each request is that of its own head, also if several arrive at once, or one after a body.
+#[test]
+fn a_request_with_two_framings_is_refused_after_others() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| {
+        if exchange.head.starts_with("PUT") {
+            while exchange.read_line()? != "\r\n" {}
+        }
+        exchange.answer("200 OK", "")
+    })?;
+    let gateway = gateway_for(&origin, &[])?;
+    let get = Request::new("GET", "/bucket/key")
+        .header("Host", "gateway")
+        .head();
+    let chunked = b"PUT /bucket/key HTTP/1.1\r\nHost: gateway\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n";
+    let last = ambiguous("HTTP/1.1", "Content-Length: 5\r\nTransfer-Encoding: chunked");
+    let requests = [&get[..], chunked, &get, &last].concat();
+    // All at once, and byte by byte.
+    for size in [requests.len(), 1] {
+        let mut raw = Raw::connect(gateway.listen())?;
+        for piece in requests.chunks(size) {
+            raw.write(piece)?;
+        }
+        for (method, status) in [("GET", 200), ("PUT", 200), ("GET", 200), ("PUT", 400)] {
+            let answer = raw.read(method)?;
+            ensure!(answer.status == status, "{size}: {answer:?}");
+        }
+        ensure!(raw.is_closed()?);
+    }
+    ensure!(origin.requests().len() == 6, "{:?}", origin.requests());
+    Ok(())
+}

@@ -168,27 +168,6 @@ fn a_content_length_of_zero_keeps_its_position() -> Result<()> {
 }
 
 #[test]
-fn a_request_with_two_lengths_is_forwarded_with_one() -> Result<()> {
-    let origin = ScriptedOrigin::start(|exchange| {
-        exchange.read("3\r\nabc\r\n0\r\n\r\n".len())?;
-        exchange.answer("200 OK", "")
-    })?;
-    let gateway = gateway_for(&origin, &[])?;
-    let mut raw = Raw::connect(gateway.listen())?;
-    raw.write(
-        b"PUT /b/k HTTP/1.1\r\nHost: gateway\r\nContent-Length: 100\r\nTransfer-Encoding: chunked\r\n\r\n\
-          3\r\nabc\r\n0\r\n\r\n",
-    )?;
-    assert_eq!(raw.read("PUT")?.status, 200);
-    let head = origin.requests().concat().to_lowercase();
-    assert!(
-        head.contains("transfer-encoding: chunked") && !head.contains("content-length"),
-        "{head}"
-    );
-    Ok(())
-}
-
-#[test]
 fn a_request_is_forwarded_unchanged() -> Result<()> {
     let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
     let gateway = gateway_for(&origin, &[])?;

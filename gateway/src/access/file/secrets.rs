@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::fields::Fields;
-use super::private;
 use crate::access::Secret;
+use crate::private;
 
 /// Most bytes of a file with one secret.
 const MAX_SECRET_BYTES: u64 = 4096;
@@ -119,7 +119,7 @@ impl SecretFields {
 /// Reads a file with one secret, without the newline that an editor adds.
 fn read_secret(name: &str, path: &Path, fields: &mut Fields) -> Option<Secret> {
     let shown = path.display();
-    match private::read(path, MAX_SECRET_BYTES) {
+    match private::file::read(path, MAX_SECRET_BYTES) {
         Ok(file) => {
             if let Some(fault) = file.mode_fault {
                 fields.fault(format_args!("{name} {shown}: {fault}"));

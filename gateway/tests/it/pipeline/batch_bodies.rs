@@ -20,7 +20,11 @@ fn head(lab: &Lab, length: u64) -> Vec<u8> {
 /// Connections that begin a batch request and send no body are closed, so that other clients can connect.
 #[test]
 fn silent_bodies_do_not_block_other_clients() -> Result<()> {
-    let lab = Lab::new(&["--max-connections=8", "--batch-body-idle-timeout=300ms"])?;
+    let lab = Lab::new(&[
+        "--max-connections=8",
+        "--max-connections-per-client=9",
+        "--batch-body-idle-timeout=300ms",
+    ])?;
     let mut silent = Vec::new();
     for _ in 0..8 {
         let mut raw = Raw::connect(lab.address())?;

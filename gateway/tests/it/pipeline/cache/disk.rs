@@ -1,12 +1,18 @@
 //! The disk of the result cache: restarts, damage, and full or missing disks. At worst a value is computed again.
 
-use std::{fs, path::Path, thread, time::Duration};
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt as _, symlink},
+    path::Path,
+    thread,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CacheHints, CacheStatus};
 use pushdown_testkit::{GOOD_SIGNATURE, Gateway, PolicyStore, Request, Response, eventually, signed_by};
 
-use super::{PIPELINE, binary, expected, launch, origin, photo, pixels};
+use super::{PIPELINE, expected, launch, origin, photo, pixels};
 
 const OBJECTS: usize = 40;
 
@@ -123,18 +129,40 @@ fn a_killed_gateway_serves_right_values_afterwards() -> Result<()> {
 
 #[test]
 fn a_folder_that_cannot_be_used_is_an_error_at_start() -> Result<()> {
-    let (store, folder) = (PolicyStore::start()?, tempfile::tempdir()?);
-    let file = folder.path().join("file");
-    fs::write(&file, "")?;
-    let upstream = format!("--upstream=http://{}", store.address());
-    let folder = format!("--cache-dir={}", file.join("cache").display());
-    let error = Gateway::launch(binary(), [upstream.as_str(), &folder, "--cache-disk=256MiB"]);
-    let error = error.err().context("the gateway started")?;
-    assert!(
-        error
-            .to_string()
-            .contains("cannot open the folder of the result cache"),
-        "{error}"
+    let (store, parent) = (PolicyStore::start()?, tempfile::tempdir()?);
+    let within = |name: &str| parent.path().join(name);
+    fs::write(within("file"), "")?;
+    fs::create_dir_all(within("open/to/all"))?;
+    fs::set_permissions(within("open/to/all"), Permissions::from_mode(0o777))?;
+    fs::create_dir(within("target"))?;
+    symlink(within("target"), within("link"))?;
+    fs::create_dir(within("planted"))?;
+    symlink(within("file"), within("planted/foyer-storage-direct-fs-00000000"))?;
+    for (folder, fault) in [
+        ("file/cache", "file/cache: "),
+        ("file", "expected a folder, found a file"),
+        ("open/to/all", "invalid mode: expected 0700, found 0777"),
+        ("link", "expected a folder, found a symbolic link"),
+        (
+            "planted",
+            "found a symbolic link, foyer-storage-direct-fs-00000000",
+        ),
+    ] {
+        let error = launch(
+            &store,
+            &[
+                &format!("--cache-dir={}", within(folder).display()),
+                "--cache-disk=256MiB",
+            ],
+        );
+        let error = error.err().context("the gateway started")?.to_string();
+        ensure!(
+            error.contains("cannot open the folder of the result cache") && error.contains(fault),
+            "{folder}: {error}"
+        );
+    }
+    ensure!(
+        fs::read_to_string(within("file"))?.is_empty() && fs::read_dir(within("target"))?.next().is_none()
     );
     Ok(())
 }

@@ -8,14 +8,14 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 /// A file with secrets. Its memory is wiped when it is dropped.
-pub(super) struct PrivateFile {
-    pub(super) text: Zeroizing<String>,
+pub(crate) struct PrivateFile {
+    pub(crate) text: Zeroizing<String>,
     /// What is wrong if others may read or write the file.
-    pub(super) mode_fault: Option<String>,
+    pub(crate) mode_fault: Option<String>,
 }
 
 /// Reads a regular file of UTF-8 text, which may be a symbolic link.
-pub(super) fn read(path: &Path, max_bytes: u64) -> io::Result<PrivateFile> {
+pub(crate) fn read(path: &Path, max_bytes: u64) -> io::Result<PrivateFile> {
     // Asked before the file is opened: opening a named pipe waits for its writer.
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("expected a regular file"));

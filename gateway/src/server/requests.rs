@@ -1,0 +1,214 @@
+//! What a connection waits for: seen in the bytes that arrive and leave, and in the requests that are being answered.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::framing::Framing;
+use super::slots::{Slot, Wait};
+use crate::body::{Body, BoxError};
+
+/// The requests of one connection. Its stream and its handler share it.
+#[derive(Debug)]
+pub(super) struct Requests {
+    slot: Slot,
+    begun: AtomicU64,
+    ended: AtomicU64,
+    /// Whether the answer to the last request has not begun.
+    is_unanswered: AtomicBool,
+    /// [`Framing::first_ambiguous`]; [`u64::MAX`] without one.
+    first_ambiguous: AtomicU64,
+}
+
+/// A request that the gateway answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Begun {
+    /// Whether another reader of its head could find another end of its body.
+    pub(super) is_ambiguous: bool,
+}
+
+// === impl Requests ===
+
+impl Requests {
+    pub(super) fn new(slot: Slot) -> Self {
+        Self {
+            slot,
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            is_unanswered: AtomicBool::new(false),
+            first_ambiguous: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Begins the next request. Waits forever if the connection has lost its slot: it is about to be closed.
+    pub(super) async fn begin(&self) -> Begun {
+        if !self.slot.set_wait(None) {
+            std::future::pending::<()>().await;
+        }
+        self.is_unanswered.store(true, Ordering::Relaxed);
+        let index = self.begun.fetch_add(1, Ordering::Relaxed);
+        Begun {
+            is_ambiguous: index >= self.first_ambiguous.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The body of the answer to the request that began last, which ends the request when it is dropped.
+    pub(super) fn answer(self: &Arc<Self>, body: Body) -> AnswerBody {
+        // An answer that begins before the end of the request's body is not cut if the rest of that body is late.
+        self.is_unanswered.store(false, Ordering::Relaxed);
+        self.slot.set_wait(None);
+        AnswerBody {
+            body,
+            requests: Arc::clone(self),
+        }
+    }
+
+    /// The slot of the connection.
+    pub(super) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    fn is_in_flight(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) < self.begun.load(Ordering::Relaxed)
+    }
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(super) struct AnswerBody {
+    body: Body,
+    requests: Arc<Requests>,
+}
+
+impl http_body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for AnswerBody {
+    fn drop(&mut self) {
+        self.requests.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Watches the bytes of a connection.
+#[derive(Debug)]
+pub(super) struct RequestStream<T> {
+    io: T,
+    requests: Arc<Requests>,
+    framing: Framing,
+    /// The client has sent no more bytes.
+    is_read_pending: bool,
+    /// Bytes of an answer may be in buffers.
+    is_unflushed: bool,
+}
+
+// === impl RequestStream ===
+
+impl<T> RequestStream<T> {
+    pub(super) fn new(io: T, requests: Arc<Requests>) -> Self {
+        Self {
+            io,
+            requests,
+            framing: Framing::default(),
+            is_read_pending: false,
+            is_unflushed: false,
+        }
+    }
+
+    /// Follows bytes that have arrived. They end the wait for a body, but not the wait for a head: one that arrives byte by byte
+    /// may take no longer.
+    fn receive(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.framing.feed(bytes);
+        let first = self.framing.first_ambiguous().unwrap_or(u64::MAX);
+        self.requests.first_ambiguous.store(first, Ordering::Relaxed);
+        if self.requests.is_in_flight() {
+            self.requests.slot.set_wait(None);
+        }
+    }
+
+    fn update_wait(&self) {
+        if !self.is_read_pending {
+            return;
+        }
+        let requests = &self.requests;
+        if !requests.is_in_flight() {
+            // An answer whose end is in a buffer is still being sent.
+            if !self.is_unflushed {
+                requests.slot.set_wait(Some(Wait::Head));
+            }
+        } else if self.framing.is_in_body() && requests.is_unanswered.load(Ordering::Relaxed) {
+            requests.slot.set_wait(Some(Wait::Body));
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for RequestStream<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        self.is_read_pending = read.is_pending();
+        self.receive(&buffer.filled()[before..]);
+        self.update_wait();
+        read
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.is_unflushed = true;
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.is_unflushed = true;
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        self.is_unflushed = false;
+        self.update_wait();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -119,6 +119,10 @@ class Objects:
         """
         The longest folder that all paths begin with, with its slash; empty if there is none.
         """
+    def computed_digest(self, /) -> str:
+        """
+        The digest of what is in the list. That of a saved list, in contrast, is the one that its file states.
+        """
     @property
     def digest(self, /) -> str:
         """

@@ -513,6 +513,11 @@ def check_json(pipeline: str, size: tuple[SupportsIndex, SupportsIndex] | None =
     Kind, shape and bytes of each stage, as `pushdown check --json` prints them.
     """
 
+def escape(text: str) -> str:
+    """
+    A text on one line, with its control characters escaped: what a store has named cannot control a terminal.
+    """
+
 def expand_braces(pattern: str) -> list[str]:
     """
     The texts that a pattern with braces names, such as `train-{000..999}.tar`. A text without braces names itself.

@@ -10,6 +10,7 @@ const SIGNALS: [fn() -> SignalKind; 3] = [SignalKind::interrupt, SignalKind::ter
 /// From now on, a signal that ends this process removes its drafts first. Called in the runtime of a command.
 ///
 /// A command may compute for seconds between two of its awaits, so this does not wait for it: another thread of the runtime ends the process.
+#[expect(clippy::exit, reason = "the signal asked for it")]
 pub(crate) fn remove_drafts_at_end() {
     let ignored = ignored_signals();
     for kind in SIGNALS.map(|kind| kind()) {

@@ -67,7 +67,7 @@ impl<W: Write> Printable<W> {
         let is_escaped = |character| is_control(character) && !matches!(character, '\n' | '\t');
         let mut rest = text;
         while let Some(at) = rest.find(is_escaped) {
-            self.inner.write_all(rest[..at].as_bytes())?;
+            self.inner.write_all(&rest.as_bytes()[..at])?;
             let mut characters = rest[at..].chars();
             if let Some(character) = characters.next() {
                 self.inner.write_all((self.escape)(character).as_bytes())?;

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fs::{self, File, OpenOptions},
     io::{self, Write},
-    mem,
+    mem::ManuallyDrop,
     path::{Path, PathBuf},
 };
 
@@ -115,12 +115,12 @@ impl Drop for Draft {
 
 /// Removes all drafts of this process, which is about to end. From now on, whoever creates, finishes or drops a draft waits forever.
 pub fn remove_drafts() {
-    let drafts = DRAFTS.lock();
-    for draft in &*drafts {
+    // Never unlocked.
+    let drafts = ManuallyDrop::new(DRAFTS.lock());
+    for draft in &**drafts {
         // Nobody is left to hear of an error.
         drop(fs::remove_file(draft));
     }
-    mem::forget(drafts);
 }
 
 /// Writes a file as a [`Draft`], which `write` returns once all bytes are written to it.

@@ -31,16 +31,18 @@ fn names() -> Vec<&'static str> {
 
 /// Text as character references, since XML has no control characters.
 fn as_xml(text: &str) -> String {
-    text.chars()
-        .map(|character| format!("&#x{:X};", u32::from(character)))
-        .collect()
+    let references = text
+        .chars()
+        .map(|character| format!("&#x{:X};", u32::from(character)));
+    references.collect::<Vec<_>>().concat()
 }
 
 fn answer_list(exchange: &mut Exchange) -> io::Result<()> {
-    let objects: String = names()
+    let objects: Vec<_> = names()
         .iter()
         .map(|name| format!("<Contents><Key>p/{}</Key><Size>3</Size></Contents>", as_xml(name)))
         .collect();
+    let objects = objects.concat();
     let list = format!("<ListBucketResult><IsTruncated>false</IsTruncated>{objects}</ListBucketResult>");
     exchange.answer("200 OK", &list)
 }

@@ -10,7 +10,7 @@ use indicatif::HumanBytes;
 use pushdown::{BytesKind, Engine, ImageHeader, Kind, MediaType, Pipeline, Step};
 use serde_json::json;
 
-use crate::{Exit, connection::Connection, errors::PipelineError, print::Format};
+use crate::{Exit, connection::Connection, errors::PipelineError, print::Format, terminal::write_line};
 
 /// Check a pipeline and show kind, shape and bytes after each step, for an image or a table
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ impl Check {
         let stages = Stages::new(&pipeline, &object)
             .map_err(|error| PipelineError::wrap(&self.pipeline, error.into()))?;
         for warning in pipeline.warnings() {
-            writeln!(io::stderr(), "warning: {warning}")?;
+            write_line(format_args!("warning: {warning}"))?;
         }
         self.format.print(|| stages.as_json(), |out| stages.table(out))?;
         Ok(Exit::Success)

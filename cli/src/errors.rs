@@ -2,7 +2,12 @@
 
 use std::io::{self, ErrorKind, Write as _};
 
-use crate::Exit;
+use pushdown_client::{Escaped, is_control};
+
+use crate::{
+    Exit,
+    terminal::{Printable, write_line},
+};
 
 /// An error in a pipeline's text, shown with a caret below it.
 #[derive(Debug, thiserror::Error)]
@@ -47,21 +52,31 @@ pub(crate) fn report(error: &anyhow::Error) -> Exit {
         return Exit::Success;
     }
     let usage = error.is::<PipelineError>() || error.is::<Usage>();
-    // The library's texts already include their causes.
-    let text = if usage || error.is::<pushdown_client::Error>() {
-        error.to_string()
-    } else {
-        format!("{error:#}")
-    };
     // If stderr is closed, nobody reads the error.
-    drop(writeln!(io::stderr(), "error: {text}"));
+    drop(if error.is::<PipelineError>() {
+        // It has several lines.
+        writeln!(Printable::text(io::stderr()), "error: {error}")
+    } else if usage || error.is::<pushdown_client::Error>() {
+        // The library's texts already include their causes.
+        write_line(format_args!("error: {error}"))
+    } else {
+        write_line(format_args!("error: {error:#}"))
+    });
     if usage { Exit::Usage } else { Exit::Failure }
 }
 
 /// Writes an error of the parsed arguments to stderr. `clap` also returns help and version as errors: they go to stdout.
 pub(crate) fn report_arguments(error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
     // If the stream is closed, nobody reads the text.
-    drop(error.print());
+    drop(
+        if text.contains(|character| is_control(character) && character != '\n') {
+            // It quotes an argument, which may be a name that a store has listed. The text has no colours.
+            write!(Printable::text(io::stderr()), "{text}")
+        } else {
+            error.print()
+        },
+    );
     if error.use_stderr() {
         Exit::Usage
     } else {
@@ -71,6 +86,7 @@ pub(crate) fn report_arguments(error: &clap::Error) -> Exit {
 
 /// The message, then its line of the pipeline's text, with a caret.
 fn render(text: &str, position: Option<u32>, message: &str) -> String {
+    let message = Escaped(message);
     let Some(position) = position
         .map(|position| position as usize)
         .filter(|position| text.is_char_boundary(*position))

@@ -3,10 +3,7 @@
 mod assumptions;
 mod report;
 
-use std::{
-    io::{self, Write},
-    num::NonZeroUsize,
-};
+use std::num::NonZeroUsize;
 
 use clap::Args;
 use pushdown_client::{Objects, Profile};
@@ -18,6 +15,7 @@ use crate::{
     location::Location,
     print::Format,
     progress::{self, Listing},
+    terminal::write_line,
 };
 pub use assumptions::Assumptions;
 pub use report::Explanation;
@@ -48,7 +46,7 @@ impl Explain {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let (profile, listed) = self.profile().await?;
         for (key, reason) in &profile.failed {
-            writeln!(io::stderr(), "{key}: {reason}")?;
+            write_line(format_args!("{key}: {reason}"))?;
         }
         anyhow::ensure!(
             !profile.samples.is_empty(),
@@ -56,13 +54,12 @@ impl Explain {
             self.prefix
         );
         for warning in profile.pipeline.warnings() {
-            writeln!(io::stderr(), "warning: {warning}")?;
+            write_line(format_args!("warning: {warning}"))?;
         }
         if let Some(why) = &profile.engine_mismatch {
-            writeln!(
-                io::stderr(),
+            write_line(format_args!(
                 "warning: {why}: readers run these steps and all later ones on this host, even if a plan pushes them"
-            )?;
+            ))?;
         }
         let explanation = Explanation::new(profile, listed, &self.assumptions);
         self.format
@@ -85,7 +82,7 @@ impl Explain {
         anyhow::ensure!(!all.is_empty(), "no objects found under {}", self.prefix);
         let listed = u32::try_from(all.len()).unwrap_or(u32::MAX);
         let sampled = spread(&all, self.samples.get());
-        let bar = progress::spinner(format!("measuring {} samples", sampled.len()));
+        let bar = progress::spinner(format_args!("measuring {} samples", sampled.len()));
         let seed = self.randomness.seed;
         let profile = store
             .profile(&sampled, &pipeline, seed, self.randomness.epoch)

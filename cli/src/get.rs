@@ -18,13 +18,14 @@ use pushdown::{
     BytesKind, Limits, Pipeline,
     wire::{self, Split},
 };
-use pushdown_client::ValueRequest;
+use pushdown_client::{Draft, ValueRequest};
 
 use crate::{
     Exit,
     connection::{Connection, Randomness},
     errors::{PipelineError, Usage},
     location::Location,
+    terminal::write_line,
 };
 use accept::Accept;
 use extension::{OutputFile, OutputForm};
@@ -58,7 +59,7 @@ pub(crate) struct Get {
     schema: tables::Schema,
     #[command(flatten)]
     randomness: Randomness,
-    /// File to write, `-` for stdout
+    /// File to write, `-` for stdout. A file that exists is replaced once the whole value has arrived
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// Read the object itself and run the pipeline on this host; for a table, as with --split 0, only the needed ranges
@@ -166,7 +167,7 @@ impl Get {
         };
         let OutputForm { form, note } = OutputFile::new(&self.output).value(stage, kind, self.accept)?;
         if let Some(note) = note {
-            writeln!(io::stderr(), "note: {note}")?;
+            write_line(format_args!("note: {note}"))?;
         }
         Ok(form)
     }
@@ -214,6 +215,7 @@ fn binary() -> Usage {
 }
 
 fn write(path: &Path, parts: &[bytes::Bytes]) -> io::Result<()> {
-    let mut file = std::fs::File::create(path)?;
-    parts.iter().try_for_each(|part| file.write_all(part))
+    let mut draft = Draft::create(path)?;
+    parts.iter().try_for_each(|part| draft.write_all(part))?;
+    draft.finish()
 }

@@ -20,8 +20,10 @@ mod read;
 mod report;
 #[cfg(feature = "tables")]
 mod schema;
+mod signals;
 mod steps;
 mod store_check;
+mod terminal;
 
 use std::{
     ffi::OsString,
@@ -91,7 +93,8 @@ enum Command {
     StoreCheck(store_check::StoreCheck),
 }
 
-/// Runs one command, and blocks until it has ended. It never ends the process.
+/// Runs one command, and blocks until it has ended. It ends the process only if a signal arrives while it writes a file: a part of the file
+/// is removed first.
 ///
 /// `arguments` are those of a process: the first one is the name of the program. The command uses the environment and the standard streams
 /// of this process. The first command sets up the log, unless the process already has a `tracing` subscriber; later ones log at the same
@@ -113,14 +116,14 @@ impl Cli {
     fn run(self) -> anyhow::Result<Exit> {
         log(self.verbose);
         match self.command {
-            Command::Get(get) => block_on(Box::pin(get.run())),
+            Command::Get(get) => block_on(Box::pin(writing(get.run()))),
             #[cfg(feature = "tables")]
             Command::Schema(schema) => block_on(Box::pin(schema.run())),
             Command::Read(read) => block_on(Box::pin(read.run())),
             Command::Explain(explain) => block_on(Box::pin(explain.run())),
             Command::Ls(ls) => block_on(Box::pin(ls.run())),
-            Command::Pack(pack) => block_on(Box::pin(pack.run())),
-            Command::Index(index) => block_on(Box::pin(index.run())),
+            Command::Pack(pack) => block_on(Box::pin(writing(pack.run()))),
+            Command::Index(index) => block_on(Box::pin(writing(index.run()))),
             Command::Steps(steps) => steps.run().map(|()| Exit::Success),
             Command::Check(check) => block_on(check.run()),
             Command::StoreCheck(check) => block_on(check.run()),
@@ -135,6 +138,12 @@ fn block_on(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Resu
         .block_on(command)
 }
 
+/// A command that writes files.
+async fn writing(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    signals::remove_drafts_at_end();
+    command.await
+}
+
 /// Sets up the log of the process.
 fn log(verbose: u8) {
     let default = match verbose {
@@ -146,6 +155,7 @@ fn log(verbose: u8) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let set_up = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .fmt_fields(terminal::log_fields())
         .with_writer(progress::Log)
         .with_ansi(io::stderr().is_terminal())
         .with_target(false)

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use pushdown_client::{MemberRef, Object, Objects, Store};
+use pushdown_client::{Escaped, MemberRef, Object, Objects, Store};
 use serde_json::json;
 
 use crate::{
@@ -15,8 +15,11 @@ use crate::{
     progress::Listing,
 };
 
+const NAMES: &str = "Control characters in names are escaped, so that each has a line. Programs read exact names with --json.";
+
 /// List the objects under a prefix, or the members of a shard
 #[derive(Debug, Args)]
+#[command(after_help = NAMES)]
 pub(crate) struct Ls {
     /// The objects; with --members, one tar or zip object
     #[arg(value_name = "s3://BUCKET/PREFIX")]
@@ -89,7 +92,7 @@ fn print_objects(out: &mut impl Write, objects: &Objects) -> io::Result<()> {
     let width = objects.iter().map(|object| bytes(&object).len()).max();
     let width = width.unwrap_or_default();
     for object in objects.iter() {
-        writeln!(out, "{:>width$}  {}", bytes(&object), object.key)?;
+        writeln!(out, "{:>width$}  {}", bytes(&object), Escaped(object.key))?;
     }
     Ok(())
 }
@@ -108,10 +111,11 @@ fn print_members(out: &mut impl Write, members: &Objects) -> io::Result<()> {
     for MemberRef { name, range } in members() {
         writeln!(
             out,
-            "{:>offset_width$}  {:>12}  {:>size_width$}  {name}",
+            "{:>offset_width$}  {:>12}  {:>size_width$}  {}",
             range.offset(),
             range.header_bytes(),
             range.size(),
+            Escaped(name),
         )?;
     }
     Ok(())

@@ -9,6 +9,8 @@ use clap::Args;
 use indicatif::HumanCount;
 use serde::Serialize;
 
+use crate::terminal::Printable;
+
 /// The output format of figures.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Format {
@@ -18,18 +20,20 @@ pub(crate) struct Format {
 }
 
 impl Format {
-    /// Prints `figures` as JSON if requested, otherwise the output of `text`.
+    /// Prints `figures` as JSON if requested, otherwise the output of `text`. Names in a text that stand on a line of their own are to be
+    /// [escaped](pushdown_client::Escaped), so that they cannot end it.
     pub(crate) fn print<S: Serialize>(
         self,
         figures: impl FnOnce() -> S,
-        text: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>,
+        text: impl FnOnce(&mut Printable<io::StdoutLock<'static>>) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
+        let out = io::stdout().lock();
         if self.json {
+            let mut out = Printable::json(out);
             serde_json::to_writer_pretty(&mut out, &figures())?;
             writeln!(out)?;
         } else {
-            text(&mut out)?;
+            text(&mut Printable::text(out))?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Progress on stderr: bars and spinners on a terminal, otherwise a line from time to time.
 
 use std::{
+    fmt::Display,
     io::{self, IsTerminal as _, Write},
     sync::LazyLock,
     time::Duration,
@@ -8,10 +9,11 @@ use std::{
 
 use indicatif::{HumanCount, MultiProgress, ProgressBar};
 use parking_lot::Mutex;
+use pushdown_client::Escaped;
 use tokio::time::Instant;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::location::Location;
+use crate::{location::Location, terminal::write_line};
 
 /// Interval of lines about a listing if stderr is not a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -30,8 +32,8 @@ pub(crate) fn counter() -> ProgressBar {
 }
 
 /// A spinner with a text.
-pub(crate) fn spinner(text: String) -> ProgressBar {
-    let spinner = BARS.add(ProgressBar::new_spinner().with_message(text));
+pub(crate) fn spinner(text: impl Display) -> ProgressBar {
+    let spinner = BARS.add(ProgressBar::new_spinner().with_message(Escaped(text).to_string()));
     spinner.enable_steady_tick(Duration::from_millis(100));
     spinner
 }
@@ -48,7 +50,7 @@ impl Listing {
     pub(crate) fn new(prefix: &Location) -> Self {
         Self {
             prefix: prefix.clone(),
-            spinner: spinner(format!("listing {prefix}")),
+            spinner: spinner(format_args!("listing {prefix}")),
             lines: (!io::stderr().is_terminal()).then(|| Mutex::new(Instant::now())),
         }
     }
@@ -64,9 +66,9 @@ impl Listing {
             && is_due(&mut last.lock(), LINE_INTERVAL)
         {
             // If stderr is closed, nobody reads the line.
-            drop(writeln!(io::stderr(), "{text}"));
+            drop(write_line(&text));
         }
-        self.spinner.set_message(text);
+        self.spinner.set_message(Escaped(text).to_string());
     }
 }
 

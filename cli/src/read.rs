@@ -5,7 +5,6 @@ mod reader;
 
 use std::{
     collections::BTreeMap,
-    io::{self, Write as _},
     num::{NonZeroU32, NonZeroUsize},
     path::PathBuf,
     time::Duration,
@@ -25,6 +24,7 @@ use crate::{
     print::Format,
     progress::{self, Listing},
     report::{EpochFigures, Report, cpu_time},
+    terminal::write_line,
 };
 use indexed::{DataSet, Indexed};
 use reader::SampleReader;
@@ -167,7 +167,7 @@ impl Read {
                 tokio::time::sleep(Duration::from_millis(self.step_ms)).await;
             }
             for (row, error) in batch.errors() {
-                bar.suspend(|| writeln!(io::stderr(), "{}: {error}", row.name()))?;
+                bar.suspend(|| write_line(format_args!("{}: {error}", row.name())))?;
             }
             for row in batch.rows().iter().filter(|row| row.value.is_ok()) {
                 *figures.stages.entry(row.stage).or_default() += 1;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 use indicatif::HumanBytes;
 use pushdown::{Description, Limits};
+use pushdown_client::Escaped;
 use serde_json::json;
 
 use crate::{
@@ -63,11 +64,15 @@ fn text(out: &mut impl Write, described: &Description) -> io::Result<()> {
         HumanBytes(described.object_bytes)
     )?;
     let fields = described.schema.fields();
-    let width = fields.iter().map(|field| field.name().chars().count()).max();
+    let names: Vec<String> = fields
+        .iter()
+        .map(|field| Escaped(field.name()).to_string())
+        .collect();
+    let width = names.iter().map(|name| name.chars().count()).max();
     let width = width.unwrap_or_default();
-    for field in fields {
+    for (field, name) in fields.iter().zip(names) {
         let null = if field.is_nullable() { "" } else { ", never null" };
-        writeln!(out, "  {:width$}  {}{null}", field.name(), field.data_type())?;
+        writeln!(out, "  {name:width$}  {}{null}", Escaped(field.data_type()))?;
     }
     Ok(())
 }

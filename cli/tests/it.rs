@@ -2,6 +2,8 @@
 //!
 //! - `cli`: help, checks, values, statistics, errors
 //! - `output_files`: the format of output files by their extension
+//! - `broken_answers`: answers that end early, and signals, while a file is written
+//! - `hostile_text`: names and errors that try to control the terminal
 //! - `tables`: remote and local scans, and `schema`
 //! - `table_faults`: tables of stores that change or misbehave while they are read
 //! - `placement`: local or remote scans of tables, by the link rate
@@ -21,11 +23,13 @@
 
 #[cfg(test)]
 mod it {
+    mod broken_answers;
     mod cli;
     mod engines;
     mod explain;
     mod explain_models;
     mod families;
+    mod hostile_text;
     mod outages;
     mod output_files;
     mod placement;

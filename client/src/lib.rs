@@ -63,12 +63,14 @@ mod transport;
 mod value_cache;
 
 pub use batch::{Batch, Row, StackLayout, Stacked};
+pub use draft::{Draft, remove_drafts};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
 pub use objects::{MemberRef, Object, Objects};
 pub use order::{SampleOrder, Tail, TailCounts};
 pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
+pub use pushdown_s3::{Escaped, is_control};
 pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
 pub use retry::RetryPolicy;
 pub use sample_name::draw_id;

@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use pushdown::wire::header;
+use pushdown_s3::Escaped;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s_fs::FileSystem;
@@ -24,7 +25,6 @@ use tracing::{debug, warn};
 
 use crate::body::BoxError;
 use crate::config::StoreFolder;
-use crate::error::Escaped;
 use folder_access::FolderAccess;
 
 /// A running store. Dropping it stops it.

@@ -3,9 +3,11 @@
 //! Only [`crate::s3::errors`] maps a kind to the wire (S3 code, status, headers).
 
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+use pushdown_s3::Escaped;
 
 use crate::body::BoxError;
 
@@ -186,8 +188,7 @@ impl ErrorKind {
 
 /// An error and its causes on one line, for the log.
 ///
-/// Errors quote input of callers and stores. Characters that end a line, control a terminal or reorder text are escaped,
-/// so that input cannot forge log lines.
+/// Errors quote input of callers and stores: they are escaped, so that input cannot forge log lines.
 #[derive(Debug)]
 pub struct ErrorChain<'a>(pub &'a (dyn std::error::Error + 'static));
 
@@ -197,42 +198,6 @@ impl fmt::Display for ErrorChain<'_> {
         std::iter::successors(self.0.source(), |error| error.source())
             .try_for_each(|cause| write!(f, ": {}", Escaped(cause)))
     }
-}
-
-/// Text on one line, with all non-printable characters escaped.
-#[derive(Debug)]
-pub struct Escaped<T>(pub T);
-
-impl<T: fmt::Display> fmt::Display for Escaped<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(Escaper(f), "{}", self.0)
-    }
-}
-
-struct Escaper<'a, 'b>(&'a mut fmt::Formatter<'b>);
-
-impl fmt::Write for Escaper<'_, '_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let mut rest = text;
-        while let Some(at) = rest.find(is_control) {
-            self.0.write_str(&rest[..at])?;
-            let mut characters = rest[at..].chars();
-            if let Some(character) = characters.next() {
-                write!(self.0, "{}", character.escape_default())?;
-            }
-            rest = characters.as_str();
-        }
-        self.0.write_str(rest)
-    }
-}
-
-/// Whether a character is a control character, a Unicode line or paragraph separator, or a Unicode mark of text direction.
-fn is_control(character: char) -> bool {
-    character.is_control()
-        || matches!(
-            character,
-            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-        )
 }
 
 const _: () = assert!(

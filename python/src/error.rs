@@ -1,7 +1,7 @@
 //! Errors of the library as one Python exception, which the package turns into its own.
 
-use pushdown_client::{Error, ErrorKind};
-use pyo3::{PyErr, create_exception, exceptions::PyException};
+use pushdown_client::{Error, ErrorKind, Escaped};
+use pyo3::{create_exception, exceptions::PyException, prelude::*, types::PyString};
 
 create_exception!(
     _native,
@@ -26,6 +26,12 @@ const fn name(kind: ErrorKind) -> &'static str {
         ErrorKind::Sample => "sample",
         _ => "internal",
     }
+}
+
+/// A text on one line, with its control characters escaped: what a store has named cannot control a terminal.
+#[pyfunction]
+pub(crate) fn escape(text: &Bound<'_, PyString>) -> String {
+    Escaped(text.to_string_lossy()).to_string()
 }
 
 /// Converts an error of the client.

@@ -31,7 +31,7 @@ mod _native {
     use super::{
         batch::Batch,
         command::run_command,
-        error::NativeError,
+        error::{NativeError, escape},
         objects::Objects,
         pipeline::{check_json, parse_pipeline},
         reader::{Observations, Reader},

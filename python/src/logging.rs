@@ -11,6 +11,7 @@ use std::{
     },
 };
 
+use pushdown_client::Escaped;
 use pushdown_exec::sync::Mutex;
 use pyo3::prelude::*;
 use tracing::{
@@ -111,6 +112,6 @@ impl Visit for Line {
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.message, self.fields)
+        write!(f, "{}{}", Escaped(&self.message), Escaped(&self.fields))
     }
 }

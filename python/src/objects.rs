@@ -111,6 +111,11 @@ impl Objects {
         self.0.bucket()
     }
 
+    /// The digest of what is in the list. That of a saved list, in contrast, is the one that its file states.
+    fn computed_digest(&self, py: Python<'_>) -> String {
+        py.detach(|| self.0.computed_digest())
+    }
+
     /// Hexadecimal SHA-256 of the bucket and the keys in order; with members, of their names, places and columns as well.
     #[getter]
     fn digest(&self, py: Python<'_>) -> String {

@@ -7,6 +7,8 @@ use pushdown::{
     Kind, Step,
     plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
 };
+#[cfg(feature = "models")]
+use pushdown_client::Escaped;
 use pushdown_client::Profile;
 use serde_json::json;
 
@@ -59,7 +61,7 @@ fn name(step: &Step) -> String {
             let (tensor, _) = model
                 .model()
                 .tensor(pushdown::step::model::Boundary::Cut(model.range().to));
-            format!("model until {tensor}")
+            format!("model until {}", Escaped(tensor))
         }
         step => step.name().to_owned(),
     }

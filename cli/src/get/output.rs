@@ -1,15 +1,16 @@
 //! The destination of rows: stdout, or a file.
 
 use std::{
-    fs::File,
-    io::{self, BufWriter, Write},
-    path::PathBuf,
+    io::{self, BufWriter, IntoInnerError, IsTerminal as _, Write},
+    path::Path,
 };
 
 use arrow_array::RecordBatch;
 use pushdown::wire::TableEncoder;
+use pushdown_client::Draft;
 
-use super::Get;
+use super::{Get, rows::TableFormat};
+use crate::terminal::Printable;
 
 /// Writes rows of one schema to their destination.
 pub(super) struct RowWriter<'a> {
@@ -32,27 +33,49 @@ impl RowWriter<'_> {
     }
 }
 
-/// The destination of rows. The file is created with the first of them.
+/// The destination of rows.
 pub(super) enum Output {
-    Stdout(io::Stdout),
-    File(PathBuf, Option<BufWriter<File>>),
+    Stdout(Box<dyn Write>),
+    File(BufWriter<Draft>),
+}
+
+impl Output {
+    /// Rows of this format on stdout. Files and other programs receive their exact bytes; on a terminal, control characters are escaped.
+    pub(super) fn stdout(format: TableFormat) -> Self {
+        let out = io::stdout();
+        Self::Stdout(match format {
+            _ if !out.is_terminal() => Box::new(out),
+            TableFormat::Ndjson => Box::new(Printable::json(out)),
+            TableFormat::Csv | TableFormat::Arrow | TableFormat::Parquet => Box::new(Printable::text(out)),
+        })
+    }
+
+    /// A file, which is complete as soon as it exists.
+    pub(super) fn file(path: &Path) -> io::Result<Self> {
+        Ok(Self::File(BufWriter::new(Draft::create(path)?)))
+    }
+
+    /// Ends the rows.
+    pub(super) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Stdout(mut out) => out.flush(),
+            Self::File(file) => file.into_inner().map_err(IntoInnerError::into_error)?.finish(),
+        }
+    }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Stdout(out) => out.write(bytes),
-            Self::File(_, Some(file)) => file.write(bytes),
-            Self::File(path, file) => file.insert(BufWriter::new(File::create(path)?)).write(bytes),
+            Self::File(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Stdout(out) => out.flush(),
-            Self::File(_, Some(file)) => file.flush(),
-            // Without any rows: create the file, in place of an old one.
-            Self::File(path, file) => file.insert(BufWriter::new(File::create(path)?)).flush(),
+            Self::File(file) => file.flush(),
         }
     }
 }

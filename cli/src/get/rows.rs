@@ -1,9 +1,6 @@
 //! Streams the rows of a table to a file or to the terminal.
 
-use std::{
-    fs,
-    io::{self, IsTerminal as _, Write as _},
-};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
@@ -22,7 +19,7 @@ use super::{
     extension::{OutputFile, OutputForm},
     output::{Output, RowWriter},
 };
-use crate::{connection::Randomness, errors::Usage, location::Location};
+use crate::{connection::Randomness, errors::Usage, location::Location, terminal::write_line};
 
 /// A form of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,21 +67,17 @@ impl Get {
         let store = self.connection.store().build().await;
         let store = store.map_err(|error| self.wrap_error(error))?;
         let mut out = if self.to_stdout() {
-            Output::Stdout(io::stdout())
+            Output::stdout(format)
         } else {
-            Output::File(self.output.clone(), None)
+            Output::file(&self.output).map_err(|error| self.unwritable(&error))?
         };
         let written = if self.is_prefix() || self.key_column {
             self.write_tables(&store, pipeline, format, &mut out).await
         } else {
             self.write_table(&store, pipeline, format, &mut out).await
         };
-        let written = written.and_then(|()| Ok(out.flush()?));
-        if let (Err(_), Output::File(path, Some(_))) = (&written, &out) {
-            // Do not leave a partial table.
-            drop(fs::remove_file(path));
-        }
-        written
+        written?;
+        self.written(out.finish())
     }
 
     /// Writes the rows of one table. Without an explicit split, the client chooses the placement.
@@ -185,7 +178,11 @@ impl Get {
     }
 
     pub(super) fn write_all(&self, out: &mut Output, piece: &Bytes) -> anyhow::Result<()> {
-        match out.write_all(piece) {
+        self.written(out.write_all(piece))
+    }
+
+    fn written(&self, written: io::Result<()>) -> anyhow::Result<()> {
+        match written {
             // The reader of stdout may have closed it; `errors::report` recognizes that by the error's kind.
             Err(error) if self.to_stdout() => Err(error.into()),
             Err(error) => Err(self.unwritable(&error)),
@@ -212,7 +209,7 @@ impl Get {
         } else {
             let OutputForm { form, note } = OutputFile::new(&self.output).rows(requested)?;
             if let Some(note) = note {
-                writeln!(io::stderr(), "note: {note}")?;
+                write_line(format_args!("note: {note}"))?;
             }
             form
         };

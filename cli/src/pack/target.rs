@@ -1,8 +1,7 @@
 //! Where shards are written.
 
 use std::{
-    fmt,
-    fs::{self, File},
+    fmt, fs,
     io::{ErrorKind, Write as _},
     path::{Path, PathBuf},
     str::FromStr,
@@ -10,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use pushdown::shard::ShardFormat;
-use pushdown_client::{Store, Upload};
+use pushdown_client::{Draft, Store, Upload};
 
 use crate::{
     connection::Connection,
@@ -40,12 +39,7 @@ pub(super) struct Shards {
 
 /// A shard that is written.
 pub(super) enum Output {
-    File {
-        file: File,
-        /// Where the file is until it is complete.
-        draft: PathBuf,
-        path: PathBuf,
-    },
+    File { draft: Draft, path: PathBuf },
     Object(Upload),
 }
 
@@ -190,11 +184,10 @@ impl Shards {
         if let (Some(store), Some(bucket)) = (&self.store, &self.target.bucket) {
             return Ok(Output::Object(store.upload(bucket, &path)));
         }
-        let draft = PathBuf::from(format!("{path}.part"));
-        let file = fs::create_dir_all(self.target.folder()).and_then(|()| File::create(&draft));
-        let file = file.with_context(|| format!("cannot write {}", draft.display()))?;
+        let draft = fs::create_dir_all(self.target.folder()).and_then(|()| Draft::create(&path));
+        let draft = draft.with_context(|| format!("cannot write {path}"))?;
         let path = path.into();
-        Ok(Output::File { file, draft, path })
+        Ok(Output::File { draft, path })
     }
 }
 
@@ -203,7 +196,7 @@ impl Shards {
 impl Output {
     pub(super) async fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         match self {
-            Self::File { file, path, .. } => file
+            Self::File { draft, path } => draft
                 .write_all(bytes)
                 .with_context(|| format!("cannot write {}", path.display())),
             Self::Object(upload) => Ok(upload.write(bytes).await?),
@@ -213,13 +206,9 @@ impl Output {
     /// Makes the shard visible, or leaves nothing of it.
     pub(super) async fn finish(self) -> anyhow::Result<()> {
         match self {
-            Self::File { file, draft, path } => {
-                let finished = file.sync_all().and_then(|()| fs::rename(&draft, &path));
-                if finished.is_err() {
-                    discard_file(&draft);
-                }
-                finished.with_context(|| format!("cannot write {}", path.display()))
-            }
+            Self::File { draft, path } => draft
+                .finish()
+                .with_context(|| format!("cannot write {}", path.display())),
             Self::Object(upload) => Ok(upload.finish().await?),
         }
     }
@@ -227,16 +216,11 @@ impl Output {
     /// Leaves nothing of the shard.
     pub(super) async fn discard(self) {
         match self {
-            Self::File { draft, .. } => discard_file(&draft),
+            Self::File { draft, .. } => drop(draft),
             // The error before says more.
             Self::Object(upload) => drop(upload.abort().await),
         }
     }
-}
-
-fn discard_file(draft: &Path) {
-    // Removing may fail for the same reason as writing.
-    drop(fs::remove_file(draft));
 }
 
 #[cfg(test)]

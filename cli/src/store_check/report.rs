@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pushdown_client::ConditionalAnswer;
+use pushdown_client::{ConditionalAnswer, Escaped};
 use serde::Serialize;
 
 use super::{
@@ -70,13 +70,15 @@ impl fmt::Display for Check {
         if let Some(status) = self.status {
             write!(f, "{status}")?;
         }
-        self.error_code.iter().try_for_each(|code| write!(f, " {code}"))?;
+        self.error_code
+            .iter()
+            .try_for_each(|code| write!(f, " {}", Escaped(code)))?;
         let separator = if self.status.is_some() && !self.note.is_empty() {
             ": "
         } else {
             ""
         };
-        write!(f, "{separator}{}", self.note)
+        write!(f, "{separator}{}", Escaped(&self.note))
     }
 }
 
@@ -128,7 +130,8 @@ impl StoreReport {
 
 impl fmt::Display for StoreReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} at {}, ETag {}", self.object, self.endpoint, self.etag)?;
+        let subject = format_args!("{} at {}, ETag {}", self.object, self.endpoint, self.etag);
+        writeln!(f, "{}", Escaped(subject))?;
         self.checks.iter().try_for_each(|check| writeln!(f, "{check}"))?;
         writeln!(f, "{}", self.verdict())
     }

@@ -21,13 +21,19 @@ impl Objects {
             return digest;
         }
         // Not inside of the cell: a process that forks meanwhile would wait for it forever.
+        let digest = self.computed_digest();
+        self.0.digest.get_or_init(|| digest)
+    }
+
+    /// The same, computed now: the digest of a loaded list is the one that its file states, and whoever wrote the file could state another.
+    pub fn computed_digest(&self) -> String {
         let digest = if self.has_members() {
             self.members_digest()
         } else {
             let keys = (0..self.len()).map(|index| self.key(index));
             Digest::from_parts(once(self.bucket()).chain(keys))
         };
-        self.0.digest.get_or_init(|| digest.to_string())
+        digest.to_string()
     }
 
     fn members_digest(&self) -> Digest {

@@ -9,7 +9,7 @@ mod members;
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
+    fs,
     io::{BufWriter, IntoInnerError},
     path::Path,
     sync::Arc,
@@ -23,7 +23,7 @@ use pushdown::wire::RecordBatchReader;
 
 use super::{List, Objects, columns::schema};
 use crate::{
-    draft::write_atomically,
+    draft::{Draft, write_atomically},
     error::{Error, Result},
 };
 use checksum::{ChecksumWriter, checksum};
@@ -70,7 +70,7 @@ impl Objects {
         })
     }
 
-    fn write(&self, file: File) -> Result<File, ArrowError> {
+    fn write(&self, file: Draft) -> Result<Draft, ArrowError> {
         let (batch, version) = self.saved_batch()?;
         let metadata = HashMap::from([
             (BUCKET.to_owned(), self.bucket().to_owned()),

@@ -21,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     body: Incoming,
+    /// Whether the head says where the body ends. Otherwise a connection that is closed early looks like the end.
+    has_end: bool,
     idle: Duration,
 }
 
@@ -40,6 +42,9 @@ impl Answer {
         let (parts, body) = response.into_parts();
         Self {
             status: parts.status,
+            has_end: [header::CONTENT_LENGTH, header::TRANSFER_ENCODING]
+                .iter()
+                .any(|name| parts.headers.contains_key(name)),
             headers: parts.headers,
             body,
             idle,
@@ -63,7 +68,13 @@ impl Answer {
                 Error::new(ErrorKind::Timeout, format!("no data arrived for {:?}", self.idle))
             })?;
             match frame {
-                None => return Ok(None),
+                // An error document may end anywhere.
+                None if self.has_end || !self.status.is_success() => return Ok(None),
+                None => {
+                    let text =
+                        "the answer may be incomplete: expected Content-Length or chunks, found neither";
+                    return Err(Error::protocol(text));
+                }
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         return Ok(Some(data));

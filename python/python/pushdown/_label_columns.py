@@ -79,7 +79,7 @@ def by_function(function: Callable[[str], Any], objects: Objects) -> LabelValues
         try:
             value = function(key)
         except Exception as error:
-            error.add_note(f"in the function of `labels`, for the key `{key}`")
+            error.add_note(_native.escape(f"in the function of `labels`, for the key `{key}`"))
             raise
         if value is None:
             raise ConfigError(

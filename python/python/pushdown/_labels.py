@@ -1,18 +1,23 @@
-"""The labels of a reader: resolved once per process, and handed to other processes by their description."""
+"""The labels of a reader: resolved once per process, and handed to other processes by their description, as JSON."""
 
 from __future__ import annotations
 
 import hashlib
-import pickle
+import json
 import re
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ._label_columns import LabelValues
 from ._shared import shared_file
 from ._source import DataSet
 from ._spec import Credentials, StoreSpec
 from ._store import StoreReader
-from .labels import Column, Labels, LabelSource, Sidecar, resolve
+from .errors import ConfigError, Error
+from .labels import Column, Labels, LabelSource, Sidecar, StoredLabels, resolve
 from .manifest import Manifest
 
 __all__ = ["LabelSet"]
@@ -29,7 +34,8 @@ class LabelSet:
         manifest = data_set.manifest
         if source is None and manifest is not None and (manifest.label is not None or manifest.columns):
             source = manifest
-        self._source, self._data_set, self._store, self._credentials = source, data_set, store, credentials
+        self._source: LabelSource | LabelValues | None = source
+        self._data_set, self._store, self._credentials = data_set, store, credentials
         self._labels: Labels | None = None
         self._store_reader: StoreReader | None = None
 
@@ -69,28 +75,69 @@ class LabelSet:
             self._store_reader.close()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return _reduced(self._source), self._data_set, self._store
+        return self._reduced(), self._data_set, self._store
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         source, self._data_set, self._store = state
-        self._source = _restored(source)
+        self._source = source.load() if isinstance(source, _Saved) else source
         self._credentials = self._labels = self._store_reader = None
 
+    def _reduced(self) -> Any:
+        """What describes the labels in a few bytes. A label per object goes through a file, unless it is an object that JSON does not have."""
+        source = self._source
+        if source is None or isinstance(source, (str, re.Pattern, Manifest, Sidecar)) or callable(source):
+            return source
+        if isinstance(source, Column):
+            description: dict[str, Any] = {"column": [source.name, source.field, source.parse, _list(source.classes)]}
+            return _saved(description) or source
+        labels = self.get()
+        if not isinstance(labels, StoredLabels):
+            return source
+        values, classes = labels.all.values, labels.all.classes
+        is_integers = not isinstance(values, list)
+        description = {"integers": is_integers, "values": list(values), "classes": _list(classes)}
+        return _saved(description) or LabelValues(list(values), classes)
 
-class _Spilled(str):
-    """Path of a file with a pickled description of labels."""
 
-    __slots__ = ()
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """A file with a description of labels as JSON, and the SHA-256 of its bytes."""
+
+    path: str
+    digest: str
+
+    def load(self) -> Column | LabelValues:
+        """The description. Raises `Error` for a file with other bytes, before it is parsed."""
+        try:
+            data = Path(self.path).read_bytes()
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read the labels of a pickled reader: {error}: they are there while the process that pickled it runs"
+            ) from error
+        found = hashlib.sha256(data).hexdigest()
+        if found != self.digest:
+            raise Error(f"the labels in {self.path} were replaced: expected the digest {self.digest}, found {found}")
+        description = json.loads(data)
+        if "column" in description:
+            return Column(*description["column"])
+        values, classes = description["values"], description["classes"]
+        return LabelValues(
+            array("q", values) if description["integers"] else values, None if classes is None else tuple(classes)
+        )
 
 
-def _reduced(source: LabelSource | None) -> Any:
-    """What describes the labels in a few bytes. A label per object goes through a file."""
-    if source is None or isinstance(source, (str, re.Pattern, Manifest, Sidecar)) or callable(source):
-        return source
-    data = pickle.dumps(source, protocol=pickle.HIGHEST_PROTOCOL)
-    name = f"{hashlib.sha256(data).hexdigest()}.labels"
-    return _Spilled(shared_file(name, lambda path: Path(path).write_bytes(data)))
+def _saved(description: dict[str, Any]) -> _Saved | None:
+    """The description in a file; `None` if it has objects that JSON does not have."""
+    try:
+        text = json.dumps(description)
+        if json.loads(text) != description:
+            return None
+    except (TypeError, ValueError):
+        return None
+    data = text.encode()
+    digest = hashlib.sha256(data).hexdigest()
+    return _Saved(shared_file(f"{digest}.labels", lambda path: Path(path).write_bytes(data)), digest)
 
 
-def _restored(source: Any) -> Any:
-    return pickle.loads(Path(source).read_bytes()) if isinstance(source, _Spilled) else source
+def _list(classes: Sequence[str] | None) -> list[str] | None:
+    return None if classes is None else list(classes)

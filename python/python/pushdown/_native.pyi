@@ -119,6 +119,10 @@ class Objects:
         """
         The longest folder that all paths begin with, with its slash; empty if there is none.
         """
+    def computed_digest(self, /) -> str:
+        """
+        The digest of what is in the list. That of a saved list, in contrast, is the one that its file states.
+        """
     @property
     def digest(self, /) -> str:
         """
@@ -507,6 +511,11 @@ class Tensor:
 def check_json(pipeline: str, size: tuple[SupportsIndex, SupportsIndex] | None = None, nbytes: SupportsIndex | None = None) -> str:
     """
     Kind, shape and bytes of each stage, as `pushdown check --json` prints them.
+    """
+
+def escape(text: str) -> str:
+    """
+    A text on one line, with its control characters escaped: what a store has named cannot control a terminal.
     """
 
 def expand_braces(pattern: str) -> list[str]:

@@ -73,7 +73,7 @@ def read_all(
             with native_errors():
                 return function(item)
         except Error as error:
-            error.add_note(f"while reading `{item}`")
+            error.add_note(_native.escape(f"while reading `{item}`"))
             raise
 
     if len(items) == 1:

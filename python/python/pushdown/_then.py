@@ -32,7 +32,8 @@ def apply_functions(functions: Sequence[Function], values: Sequence[Any], names:
                 value = function(value)
             except Exception as error:
                 name = getattr(function, "__qualname__", type(function).__name__)
-                error.add_note(f"in `{name}`, which `then` applies, for the sample `{sample}`")
+                note = f"in `{name}`, which `then` applies, for the sample `{sample}`"
+                error.add_note(_native.escape(note))
                 raise
         results.append(value)
     return results

@@ -27,9 +27,18 @@ __all__ = [
 
 
 class Error(Exception):
-    """An error of pushdown. `retryable` says whether the same call may succeed later; the reader has retried it already."""
+    """An error of pushdown. `retryable` says whether the same call may succeed later; the reader has retried it already.
+
+    Its text has no control characters: those in names and messages of a store are escaped, as in `a\\nb`. Its attributes are exact.
+    """
 
     retryable = False
+
+    def __str__(self) -> str:
+        return _native.escape(self._text())
+
+    def _text(self) -> str:
+        return super().__str__()
 
 
 class ConfigError(Error):
@@ -49,12 +58,16 @@ class PipelineError(Error):
         self.position = position
 
     def __str__(self) -> str:
+        message = super().__str__()
         if self.text is None or self.position is None:
-            return self.message
+            return message
         before = self.text.encode()[: self.position].decode(errors="ignore")
         line_start = before.rfind("\n") + 1
         line = self.text[line_start:].split("\n", 1)[0]
-        return f"{self.message}\n  {line}\n  {' ' * (len(before) - line_start)}^"
+        return f"{message}\n  {line}\n  {' ' * (len(before) - line_start)}^"
+
+    def _text(self) -> str:
+        return self.message
 
 
 class CredentialsError(Error):
@@ -100,7 +113,7 @@ class SampleError(Error):
         self.row = row
         self.member = member
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         name = self.key if self.member is None else f"{self.key} member {self.member}"
         place = "" if self.position is None else f" at position {self.position}"
         return f"sample `{name}`{place} failed: {self.code}: {self.message}"
@@ -138,7 +151,7 @@ class StateError(Error):
         self.found = found
         self.advice = advice
 
-    def __str__(self) -> str:
+    def _text(self) -> str:
         return (
             f"cannot load the state: expected {self.what} {self.expected}, found {self.found}: {self.advice}"
         )

@@ -17,7 +17,7 @@ from ._native import Objects, Tensor
 from .errors import ConfigError, SampleError
 from .manifest import Manifest, ReadUrl
 
-__all__ = ["Column", "LabelSource", "Labels", "Sidecar", "integers", "resolve"]
+__all__ = ["Column", "LabelSource", "Labels", "Sidecar", "StoredLabels", "integers", "resolve"]
 
 _POSSIBLE = (
     'expected "dir", a regular expression with one group, a function of the key, a dict of keys, '
@@ -131,7 +131,7 @@ class Labels(ABC):
 
 
 def resolve(
-    labels: LabelSource | None,
+    labels: LabelSource | LabelValues | None,
     objects: Objects,
     prefix: str,
     *,
@@ -147,6 +147,7 @@ def resolve(
     - a sequence with one label per object: a list, an array, a NumPy array, a tensor
     - a `Manifest`, read with `read_url`: by row if its keys are those of the data set, otherwise by key
     - a `Sidecar`, read with `read`
+    - labels that were computed before
 
     Of a member of a shard, the key is its name in the shard. A `Column` is read with the samples instead. Integers and classes become int64 tensors, other labels stay lists. Raises `ConfigError`; for an object
     without a label at first use, with its key.
@@ -155,11 +156,14 @@ def resolve(
     match labels:
         case None:
             return None
+        case LabelValues():
+            values = labels
+            return StoredLabels(lambda: values)
         case str() if labels == "dir":
-            return _Stored(lambda: by_folder(objects, root))
+            return StoredLabels(lambda: by_folder(objects, root))
         case str() | re.Pattern():
             pattern = _pattern(labels)
-            return _Stored(lambda: by_pattern(pattern, objects))
+            return StoredLabels(lambda: by_pattern(pattern, objects))
         case Sidecar():
             if objects.has_members:
                 raise ConfigError(
@@ -173,36 +177,37 @@ def resolve(
             return _Read(labels, read)
         case Manifest():
             manifest = labels
-            return _Stored(lambda: by_row_or_key(manifest, objects, root, read_url))
+            return StoredLabels(lambda: by_row_or_key(manifest, objects, root, read_url))
         case Mapping():
             mapping = labels
-            return _Stored(lambda: by_key(mapping, objects, root))
+            return StoredLabels(lambda: by_key(mapping, objects, root))
         case _ if callable(labels):
             function = labels
-            return _Stored(lambda: by_function(function, objects))
+            return StoredLabels(lambda: by_function(function, objects))
         case _ if _is_sequence(labels):
             sequence = labels
             _check_length(len(sequence), objects)
-            return _Stored(lambda: by_index(sequence))
+            return StoredLabels(lambda: by_index(sequence))
     raise ConfigError(f"invalid `labels`: {_POSSIBLE}, found {type(labels).__name__}")
 
 
-class _Stored(Labels):
+class StoredLabels(Labels):
     """Labels that are computed for all objects at once."""
 
     def __init__(self, compute: Callable[[], LabelValues]) -> None:
         self._compute = compute
 
     @cached_property
-    def _labels(self) -> LabelValues:
+    def all(self) -> LabelValues:
+        """The labels of all objects."""
         return self._compute()
 
     @property
     def classes(self) -> tuple[str, ...] | None:
-        return self._labels.classes
+        return self.all.classes
 
     def batch(self, indices: Sequence[int], keys: Sequence[str]) -> Tensor | list[object]:
-        values = self._labels.values
+        values = self.all.values
         selected = [values[index] for index in indices]
         return selected if isinstance(values, list) else integers(selected)
 

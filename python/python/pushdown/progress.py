@@ -8,6 +8,8 @@ import time
 from types import TracebackType
 from typing import TextIO
 
+from . import _native
+
 __all__ = ["Progress"]
 
 _log = logging.getLogger("pushdown")
@@ -26,7 +28,7 @@ class Progress:
     __slots__ = ("_counts", "_due", "_has_line", "_is_terminal", "_stream", "_what")
 
     def __init__(self, what: str, counts: str, stream: TextIO | None = None) -> None:
-        self._what, self._counts = what, counts
+        self._what, self._counts = _native.escape(what), counts
         # `sys.stderr` is None in programs without a console.
         self._stream = stream or sys.stderr
         self._is_terminal = self._stream is not None and self._stream.isatty()

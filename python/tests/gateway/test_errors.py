@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
 import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -112,3 +114,41 @@ def test_auto_reads_from_a_plain_store(world: Any, source: str, options: dict[st
     with pushdown.Reader(source, PIPELINE, **{**options, "endpoint": world.upstream}) as reader:
         assert samples(reader) == expected
         assert reader.mode == "plain"
+
+
+class Hostile(http.server.BaseHTTPRequestHandler):
+    """Refuses everything, with a message that sets the title of a terminal and adds a line."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        body = b"<Error><Code>Evil&#x9B;1A</Code><Message>a&#10;b&#x1B;]0;title&#7;&#x202E;</Message></Error>"
+        self.send_response(403)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Logs nothing."""
+
+
+def test_a_store_cannot_control_the_terminal() -> None:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    options: Any = {"endpoint": f"http://127.0.0.1:{server.server_port}", "credentials": ("access", "secret", None)}
+    try:
+        with pytest.raises(pushdown.RefusedError) as listed:
+            pushdown.list("s3://photos/", **options)
+        with (
+            pushdown.Reader(["s3://photos/a\nb.jpg"], "decode", mode="plain", **options) as reader,
+            pytest.raises(pushdown.SampleError) as read,
+        ):
+            list(reader)
+    finally:
+        server.shutdown()
+        server.server_close()
+    for raised in (listed, read):
+        text = str(raised.value)
+        assert r"Evil\u{9b}1A: a\nb\u{1b}]0;title\u{7}\u{202e}" in text
+        assert text.isprintable()
+    assert read.value.key == "a\nb.jpg" and r"a\nb.jpg" in str(read.value)

@@ -24,7 +24,7 @@ NAMES = {
     **dict.fromkeys(("Store", "Table", "TableBatch", "TableReader", "__version__"), store_double),
     **dict.fromkeys(("ShardReader", "ShardsRead"), shard_reader_double),
     **dict.fromkeys(("ShardIndex", "expand_braces", "is_shard"), shard_double),
-    **dict.fromkeys(("check_json", "parse_pipeline", "run_command", "steps_json"), store_double),
+    **dict.fromkeys(("check_json", "escape", "parse_pipeline", "run_command", "steps_json"), store_double),
 }
 DOUBLES = {name: getattr(double, name) for name, double in NAMES.items()}
 

@@ -91,6 +91,7 @@ def check_json(pipeline: str, size: tuple[int, int] | None, nbytes: int | None) 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Puts the double in place of the native functions and classes for one test."""
     for name, value in (
+        ("escape", str),
         ("Tensor", Tensor),
         ("Objects", Objects),
         ("parse_pipeline", parse_pipeline),

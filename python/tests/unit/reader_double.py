@@ -94,6 +94,9 @@ class Objects:
 
     @property
     def digest(self) -> str:
+        return self.computed_digest()
+
+    def computed_digest(self) -> str:
         text = json.dumps([self.bucket, self._keys, self._members, self._columns])
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -123,5 +123,9 @@ def steps_json() -> str:
     return "[]"
 
 
+def escape(text: str) -> str:
+    return "".join(f"\\u{{{ord(letter):x}}}" if letter < " " else letter for letter in text)
+
+
 def run_command(arguments: Sequence[str]) -> int:
     return len(arguments)

@@ -50,6 +50,26 @@ def test_a_pipeline_error_has_a_caret_below_the_fault() -> None:
     assert str(error) == "unknown step `nonsense`\n    é('ü') | nonsense\n             ^"
 
 
+HOSTILE = "a\n\x1b]0;title\x07"
+ESCAPED = r"a\u{a}\u{1b}]0;title\u{7}"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (errors.RefusedError(HOSTILE), ESCAPED),
+        (SampleError(HOSTILE, "Evil", HOSTILE, member=HOSTILE), f"sample `{ESCAPED} member {ESCAPED}` failed: Evil: {ESCAPED}"),
+        (PipelineError(HOSTILE, "decode |\n  resize", 11), f"{ESCAPED}\n    resize\n    ^"),
+        (StateError("the seed", HOSTILE, 8, "why"), f"cannot load the state: expected the seed {ESCAPED}, found 8: why"),
+    ],
+    ids=["RefusedError", "SampleError", "PipelineError", "StateError"],
+)
+def test_a_text_has_no_control_characters_of_a_store(error: Error, text: str) -> None:
+    assert str(error) == text
+    assert HOSTILE in error.args or isinstance(error, PipelineError)
+    assert str(pickle.loads(pickle.dumps(error))) == text
+
+
 def test_a_sample_error_names_key_position_and_code() -> None:
     error = SampleError("a.jpg", "NoSuchKey", "it is not there", 17)
     assert str(error) == "sample `a.jpg` at position 17 failed: NoSuchKey: it is not there"

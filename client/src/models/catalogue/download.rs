@@ -1,7 +1,8 @@
 //! Downloads the files of a gateway's models by digest, and stores them in the user's cache.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -16,6 +17,7 @@ use tokio::runtime::Handle;
 
 use super::host_runtime;
 use crate::{
+    draft::write_atomically,
     error::{Error, Result},
     store::Store,
 };
@@ -134,7 +136,7 @@ impl Download {
         let bytes = self.runtime.block_on(download).map_err(unavailable)?;
         let bytes: Arc<[u8]> = Arc::from(&*bytes);
         check(&bytes)?;
-        let cached = path.is_some_and(|file| match write_atomically(&file, &bytes) {
+        let cached = path.is_some_and(|file| match write_file(&file, &bytes) {
             Ok(()) => true,
             Err(error) => {
                 tracing::info!(%error, file = %file.display(), "cannot cache the weights");
@@ -165,12 +167,11 @@ impl Download {
     }
 }
 
-/// Writes a temporary file and renames it, so that no reader sees a partial file.
-fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    // Several processes may download at once.
-    let draft = file.with_extension(format!("{}.tmp", std::process::id()));
-    fs::write(&draft, bytes)?;
-    fs::rename(draft, file)
+    write_atomically(file, |mut draft| {
+        draft.write_all(bytes)?;
+        Ok(draft)
+    })
 }

@@ -1,6 +1,6 @@
 //! Files that are read again, and files that are not what `save` wrote.
 
-use std::path::PathBuf;
+use std::{fs::File, path::PathBuf};
 
 use arrow_array::{LargeStringArray, StringArray};
 use proptest::prelude::*;

@@ -5,7 +5,7 @@
 //! of some of them decide.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -104,12 +104,12 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
         let mut direct_count = 0;
         let mut subfolders = BTreeSet::new();
         let mut page = self.page(prefix, true, None).await?;
-        let mut token = None;
+        let mut tokens = HashSet::new();
         loop {
             direct_count += page.objects.len();
             push(&mut direct, &page);
-            subfolders.extend(std::mem::take(&mut page.prefixes));
-            match self.next_page(prefix, true, &mut token, page.next).await? {
+            subfolders.extend(page.prefixes.iter().cloned());
+            match self.next_page(prefix, true, &mut tokens, &page).await? {
                 Some(next) => page = next,
                 None => break,
             }
@@ -156,33 +156,38 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
     /// The objects of a folder from its first page on, one page after the other.
     async fn page_by_page(&self, prefix: &str, first: Page) -> Result<Objects> {
         let mut objects = ObjectsBuilder::default();
-        let (mut page, mut token) = (first, None);
+        let (mut page, mut tokens) = (first, HashSet::new());
         loop {
             push(&mut objects, &page);
             self.count(page.objects.len());
-            match self.next_page(prefix, false, &mut token, page.next).await? {
+            match self.next_page(prefix, false, &mut tokens, &page).await? {
                 Some(next) => page = next,
                 None => return Ok(sorted(objects.finish(Arc::clone(&self.bucket)))),
             }
         }
     }
 
-    /// The page after the one with this token, if there is one.
+    /// The page after this one, if there is one. `tokens` are those of the pages before.
     async fn next_page(
         &self,
         prefix: &str,
         has_delimiter: bool,
-        token: &mut Option<String>,
-        next: Option<String>,
+        tokens: &mut HashSet<String>,
+        last: &Page,
     ) -> Result<Option<Page>> {
-        if next.is_some() && next == *token {
-            return Err(self.invalid(prefix, "expected another page, found the same one again"));
+        let Some(token) = &last.next else {
+            return Ok(None);
+        };
+        let repeated = || self.invalid(prefix, "expected another page, found the same one again");
+        if !tokens.insert(token.clone()) {
+            return Err(repeated());
         }
-        *token = next;
-        match token {
-            Some(token) => self.page(prefix, has_delimiter, Some(token)).await.map(Some),
-            None => Ok(None),
+        let next = self.page(prefix, has_delimiter, Some(token)).await?;
+        // A store that ignores tokens sends its first page again, perhaps with a new token.
+        if next.first().is_some() && next.first() == last.first() {
+            return Err(repeated());
         }
+        Ok(Some(next))
     }
 
     /// Requests a page, without objects that represent folders.

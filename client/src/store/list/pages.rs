@@ -35,6 +35,14 @@ pub(super) struct Page {
     pub(super) next: Option<String>,
 }
 
+impl Page {
+    /// The first key, or the first common prefix if there is no key.
+    pub(super) fn first(&self) -> Option<&str> {
+        let key = self.objects.first().map(|object| &*object.key);
+        key.or_else(|| self.prefixes.first().map(String::as_str))
+    }
+}
+
 /// An object of a page.
 #[derive(Debug, Clone)]
 pub(super) struct PagedObject {

@@ -195,3 +195,55 @@ fn what_was_not_asked_for_is_an_error() {
         assert!(error.ends_with(&expected), "{error}");
     }
 }
+
+/// A store whose pages go in circles would be listed forever.
+#[test]
+fn pages_that_repeat_are_an_error() {
+    /// Answers each request with the next of these pages, from the first one again after the last: a key and the next token.
+    #[derive(Debug)]
+    struct Circular {
+        pages: fn(usize) -> (String, String),
+        requests: AtomicUsize,
+    }
+    impl PageSource for Circular {
+        fn page<'a>(&'a self, _: PageRequest<'a>) -> BoxFuture<'a, Result<Page>> {
+            let (key, token) = (self.pages)(self.requests.fetch_add(1, Relaxed));
+            let object = PagedObject {
+                key,
+                bytes: None,
+                etag: None,
+            };
+            let page = Page {
+                objects: vec![object],
+                prefixes: Vec::new(),
+                next: Some(token),
+            };
+            Box::pin(async move { Ok(page) })
+        }
+
+        fn describe(&self, prefix: &str) -> String {
+            prefix.to_owned()
+        }
+    }
+    let pages: [fn(usize) -> (String, String); 3] = [
+        |page| (format!("a{page}"), "same".to_owned()),
+        |page| (format!("a{page}"), format!("token {}", page % 3)),
+        |page| ("a".to_owned(), format!("token {page}")),
+    ];
+    for pages in pages {
+        let (store, ignore) = (
+            Circular {
+                pages,
+                requests: AtomicUsize::new(0),
+            },
+            |_| (),
+        );
+        let error = block_on(Lister::new(&store, "b", &ignore).list("a")).unwrap_err();
+        let expected = "cannot list a: expected another page, found the same one again";
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::Protocol, expected)
+        );
+        assert!(store.requests.load(Relaxed) <= 4);
+    }
+}

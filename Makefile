@@ -89,7 +89,7 @@ test-suites: setup ## Run third-party S3 test suites directly and through the ga
 	@.venv/bin/python -m pytest -q tests/suites
 	@S3_TESTS=$(S3_TESTS) scripts/s3-suites.sh
 
-fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard, MAX_TIME=60 seconds)
+fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql, MAX_TIME=60 seconds)
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, dependencies, documentation, shell scripts, docker/

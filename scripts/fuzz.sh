@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard [SECONDS]
+# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql [SECONDS]
 # Starts from the files of the test kit and writes failing inputs to fuzz/artifacts. Only our own crates have coverage counters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,8 @@ case $target in
   auth) binary=fuzz-auth files=() ;;
   chunked) binary=fuzz-chunked files=() ;;
   shard) binary=fuzz-shard files=() ;;
-  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg, auth, chunked or shard, found \`$target\`" >&2; exit 2 ;;
+  sql) binary=fuzz-sql memory=2048 files=() ;;
+  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg, auth, chunked, shard or sql, found \`$target\`" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
 # The first byte selects the query: each file is a seed for each of the eight.
@@ -45,6 +46,21 @@ if [ "$target" = shard ]; then
       { printf '%b' "\\x0$choice\\x40"; cat "$file"; } >"$corpus/$(basename "$file").$choice"
     done
   done
+fi
+# The first byte chooses between text and the choices of a grammar.
+if [ "$target" = sql ]; then
+  number=0
+  while IFS= read -r query; do
+    printf '%b%s' '\x00' "$query" >"$corpus/text.$number"
+    number=$((number + 1))
+  done <<'EOF'
+select * from object where n > 1 order by m limit 3
+with a as (select n + n as n from object), b as (select n + n as n from a) select n from b where n > 5
+with a as (select * from object union all select * from object) select * from a union select * from a
+select sum(n) over w, case when m is null then 'a' else text end as c from object window w as (partition by m order by n)
+select m, count(*) as c from object where text like '%a' and n in (1, 2, 3) or n between 1 and 5 group by m having count(*) > 1
+select (select max(n) from object) as x, position('a' in text), cast(n as varchar), [n, m], {'a': n} from object
+EOF
 fi
 # Three bytes choose the reading that is signed, and a change. The dollar sign becomes the signature.
 if [ "$target" = auth ]; then

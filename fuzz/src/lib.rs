@@ -1,6 +1,7 @@
 //! Properties of any bytes that are read as a table: the result is a table or an error, and the same table however it is read
 //! (law 1). The same for images. The first byte of an input selects the query, the rest is the object. Also shards, whose members
-//! do not depend on how they are read, and heads of requests and bodies of uploads, which the gateway verifies.
+//! do not depend on how they are read, SQL, whose planning is bounded, and heads of requests and bodies of uploads, which the
+//! gateway verifies.
 #![expect(clippy::panic, reason = "a fuzz target reports a defect by a panic")]
 
 mod auth;
@@ -8,6 +9,7 @@ mod chunked;
 mod image;
 mod remote;
 mod shard;
+mod sql;
 
 use std::sync::{Arc, LazyLock};
 
@@ -24,6 +26,7 @@ pub use chunked::chunked;
 pub use image::image;
 use remote::RemoteObject;
 pub use shard::shard;
+pub use sql::sql;
 
 /// Queries for Parquet objects. Column names are those of the files in `testkit/fixtures/tables`.
 const PARQUET_QUERIES: [&str; 8] = [

@@ -130,6 +130,38 @@ fn shards_of_any_bytes() {
     assert!(members > 1000, "{members}");
 }
 
+/// Queries of each kind; the last ones grow exponentially if no limit stops them.
+const QUERIES: [&str; 5] = [
+    "select * from object where n > 1 order by m limit 3",
+    "select m, count(*) as c from object where text like '%a' or n in (1, 2) group by m having count(*) > 1",
+    "select sum(n) over w as s, case when m is null then 1 else 2 end as c from object window w as (order by n)",
+    "with a as (select n + n as n from object), b as (select n + n as n from a) select n from b where n > 5",
+    "with a as (select * from object union all select * from object) select * from a union select * from a",
+];
+
+#[test]
+fn sql_of_any_bytes() {
+    for (index, query) in QUERIES.iter().enumerate() {
+        assert!(sql::check(&[b"\0", query.as_bytes()].concat()), "{query}");
+        for mutation in 0..MUTATIONS {
+            let mut random = Random(((index as u64) << 32 | mutation) * 2 + 1);
+            random.below(1);
+            sql::check(&[b"\0", &mutated(query.as_bytes(), &mut random)[..]].concat());
+        }
+    }
+    let mut planned = 0;
+    for seed in 0..20 * MUTATIONS {
+        let mut random = Random(seed * 2 + 1);
+        random.below(1);
+        let length = random.below(200);
+        let choices: Vec<_> = (0..length)
+            .map(|_| u8::try_from(random.below(256)).unwrap())
+            .collect();
+        planned += usize::from(sql::check(&[&[1][..], &choices].concat()));
+    }
+    assert!(planned > 20, "{planned}");
+}
+
 #[test]
 fn chunked_of_any_bytes() {
     let trailer = "x-amz-checksum-crc32:AAAAAA==\r\n";

@@ -23,7 +23,8 @@ enum Account {
     AccessKey(Arc<str>),
 }
 
-/// The size of an unverified body. Small ones have memory and CPU time of their own, so that they need not wait for large ones.
+/// The size of the body of an unverified request. Requests with a small one, or without a body, have memory and CPU time of their own,
+/// so that they need not wait for large ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BodySize {
     /// At most [`SMALL_BODY_BYTES`](crate::config::SMALL_BODY_BYTES), and not compressed.

@@ -1,12 +1,18 @@
 //! A GET or HEAD with a pipeline: parsed, and checked as far as possible before anything is fetched.
 
-use http::{Method, Request, request::Parts};
+use http::{HeaderValue, Method, Request, request::Parts};
+use pushdown::wire::header;
 
 use super::{Services, job::PipelineJob, prepared::Prepared, scoped_models::model_scope};
 use crate::{
+    compute::{BodySize, Tenant},
     error::{Error, ErrorKind, Result},
     origin::{OriginRequest, Signing},
+    s3::query::values,
 };
+
+/// Maximum length of a pipeline that is parsed on an I/O thread. Parsing SQL takes a microsecond per byte, and more for some texts.
+const SHORT_PIPELINE_BYTES: usize = 256;
 
 /// A request for the value of one object.
 #[derive(Debug)]
@@ -26,14 +32,14 @@ impl PipelineRequest {
         let (parts, body) = request.into_parts();
         check_no_body(&body)?;
         let models = &services.models;
-        let scope = model_scope(services.resign.as_ref(), &parts.extensions)?;
-        let job = match PipelineJob::for_request(&parts, models, &scope) {
-            Err(_) if !models.is_ready() => {
+        let (parts, job) = match parse(parts, services).await? {
+            (parts, Err(_)) if !models.is_ready() => {
                 models.wait_until_ready(services.limits.queue_wait).await?;
-                PipelineJob::for_request(&parts, models, &scope)
+                parse(parts, services).await?
             }
-            job => job,
-        }?;
+            parsed => parsed,
+        };
+        let job = job?;
         let known = Prepared::from_text(&parts, &job)?;
         Ok(Self { parts, job, known })
     }
@@ -57,6 +63,45 @@ impl PipelineRequest {
             request
         })
     }
+}
+
+/// Parses the pipeline of a request, a long one on the CPU pool: that takes too long for the I/O threads.
+///
+/// # Errors
+/// If the request was not admitted. Those of the pipeline are in the result.
+async fn parse(parts: Parts, services: &Services) -> Result<(Parts, Result<PipelineJob>)> {
+    let scope = model_scope(services.resign.as_ref(), &parts.extensions)?;
+    let models = services.models.clone();
+    let is_short = pipeline_bytes(&parts) <= SHORT_PIPELINE_BYTES;
+    let tenant = verified_tenant(&parts);
+    let parse = move || {
+        let job = PipelineJob::for_request(&parts, &models, &scope);
+        (parts, job)
+    };
+    Ok(if is_short {
+        parse()
+    } else {
+        services.cpu.run(&tenant.position_now(), parse).await?
+    })
+}
+
+/// Length of the pipeline in headers and query.
+fn pipeline_bytes(parts: &Parts) -> usize {
+    let headers = parts.headers.get_all(header::PIPELINE).iter();
+    let query = parts.uri.query().unwrap_or_default();
+    let queries = values(query, header::PIPELINE).map(str::len);
+    headers.map(HeaderValue::len).chain(queries).sum()
+}
+
+/// The account of the key that signed the request. Until the store has authorized it, all other requests share an account that
+/// leaves CPU time to others.
+fn verified_tenant(parts: &Parts) -> Tenant {
+    parts
+        .extensions
+        .get::<Signing>()
+        .map_or(Tenant::unverified(BodySize::Small), |signing| {
+            Tenant::from_access_key(Some(signing.allowed().key().tenant()))
+        })
 }
 
 /// Refuses a request with a body, even an empty declared one. The gateway would have to read the body or close the

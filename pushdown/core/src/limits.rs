@@ -35,6 +35,20 @@ pub const MAX_QUERY_NAME_BYTES: usize = 256;
 pub const MAX_NESTED_QUERIES: usize = 8;
 /// Maximum number of subqueries of a query: with `WITH`, each one can build on those before it.
 pub const MAX_INNER_QUERIES: usize = 32;
+/// Maximum number of SELECTs of a query, with each name of `WITH` replaced by its query: the planner plans a copy for each name.
+pub const MAX_QUERY_SELECTS: usize = 512;
+/// Maximum number of tables that a query reads, counted like [`MAX_QUERY_SELECTS`], before it is planned. Its plan has at most
+/// [`MAX_PLAN_SCANS`].
+pub const MAX_QUERY_READS: usize = 32;
+/// Maximum number of expressions of an `ORDER BY`: planning time is quadratic in it.
+pub const MAX_SORT_KEYS: usize = 100;
+/// Maximum number of regular expressions of a query with a counted repetition such as `{9}`: each may compile to 10 MiB.
+pub const MAX_COUNTED_PATTERNS: usize = 8;
+/// Maximum number of casts to other types in each other, as in `n::text::int`: planning time is cubic in it.
+pub const MAX_NESTED_CASTS: usize = 100;
+/// Maximum number of operators and columns that a condition gains if each column that an inner query computes is replaced by its
+/// expression: the planner moves conditions towards the object, and a column may be computed from another one several times.
+pub const MAX_INLINED_NODES: usize = 500;
 /// Maximum number of scans of the object per query, such as those of the parts of a union.
 pub const MAX_PLAN_SCANS: usize = 8;
 /// Maximum number of window functions of a query: all are computed at once, over all rows of a partition.

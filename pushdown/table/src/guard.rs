@@ -5,6 +5,7 @@ pub(crate) mod duplicate;
 pub(crate) mod extremes;
 pub(crate) mod function_memory;
 pub(crate) mod functions;
+pub(crate) mod inlining;
 pub(crate) mod overflow;
 pub(crate) mod pattern;
 pub(crate) mod rewrite;

@@ -7,6 +7,7 @@ mod hostile;
 mod int96;
 mod meaning;
 mod patterns;
+mod planning;
 mod query;
 mod ranges;
 mod refused;

@@ -3,6 +3,7 @@
 mod cells;
 mod limits;
 mod many_objects;
+mod planning;
 mod steps;
 mod store_faults;
 mod streaming;

@@ -1,6 +1,10 @@
 //! Plans a query over an object and runs it: one partition, one thread, no caches, and access to the object only.
 
-use std::{future::Future, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    future::{Future, poll_fn},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+};
 
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
@@ -17,6 +21,7 @@ use datafusion::{
     prelude::SessionConfig,
 };
 use futures::{FutureExt as _, StreamExt as _};
+use tokio::task::yield_now;
 
 use crate::{
     duckdb::{self, DuckDb, comparison},
@@ -27,7 +32,7 @@ use crate::{
     fault,
     formats::{format::TableFile, read_options::ReadOptions},
     guard::{
-        checks, extremes, function_memory::limit_function_memory, functions, overflow,
+        checks, extremes, function_memory::limit_function_memory, functions, inlining, overflow,
         window_memory::reserve_window_memory,
     },
     pruning::estimate,
@@ -42,6 +47,10 @@ use pushdown_core::{
 /// Minimum stack that the planner has before each checked recursion; with less it continues on a new stack. Large, because some
 /// of its code recurses once per nested query without a check.
 const MIN_STACK_BYTES: usize = 512 << 10;
+
+/// Stack on which a query is planned, of which only what is used takes memory. The planner checks the stack in some of its
+/// recursions only: an expression with as many operators as are allowed takes more than a thread has.
+const PLANNING_STACK_BYTES: usize = 16 << 20;
 
 /// A step that reads an object as a table.
 pub(crate) trait TableQuery: Sync {
@@ -69,7 +78,12 @@ pub(crate) async fn open<Q: TableQuery>(
     sample_id: &[u8],
     limits: &Limits,
 ) -> Result<OpenTable> {
-    let planning = AssertUnwindSafe(plan(query, source, sample_id, &limits.tables)).catch_unwind();
+    let mut planning = plan(query, source, sample_id, &limits.tables).boxed();
+    let planning = poll_fn(|task| {
+        let poll = || planning.poll_unpin(task);
+        stacker::maybe_grow(PLANNING_STACK_BYTES / 2, PLANNING_STACK_BYTES, poll)
+    });
+    let planning = AssertUnwindSafe(planning).catch_unwind();
     let opened = planning.await.map_err(|_| decoder_panicked())??;
     let batches = AssertUnwindSafe(opened.batches)
         .catch_unwind()
@@ -96,6 +110,7 @@ pub(crate) fn run<Q: TableQuery>(query: &Q, object: Bytes, scope: &Scope<'_>) ->
     })
 }
 
+/// Yields to the executor after each phase, so that planning ends early if nobody waits for it any more.
 async fn plan<Q: TableQuery>(
     query: &Q,
     source: Arc<dyn Source>,
@@ -108,8 +123,14 @@ async fn plan<Q: TableQuery>(
     let object = Arc::new(ObjectTable::new(stored, options)?);
     let mut state = session_state(limits)?;
     let plan = query.plan(&state, Arc::clone(&object) as _).await?;
+    yield_now().await;
     let logical = rewrite_plan(plan, &state)?;
-    let planned = state.create_physical_plan(&logical).await;
+    yield_now().await;
+    let optimized = state.optimize(&logical).map_err(fault::query)?;
+    yield_now().await;
+    let planner = Arc::clone(state.query_planner());
+    let planned = planner.create_physical_plan(&optimized, &state).await;
+    yield_now().await;
     // Planning has registered the scans, which determine the batch size.
     let batch_rows = object.batch_rows();
     *state.config_mut() = state.config().clone().with_batch_size(batch_rows);
@@ -144,6 +165,7 @@ async fn plan<Q: TableQuery>(
 /// Checks a plan and applies all rewrites. A separate function, so that its stack frame is gone while deep plans are planned.
 fn rewrite_plan(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     checks::check(&plan)?;
+    inlining::check(&plan)?;
     // DuckDB's semantics are applied first, because `compare_by_value` evaluates constant expressions.
     duckdb::with_duckdb_semantics(plan)
         .and_then(|plan| comparison::compare_by_value(plan, state))

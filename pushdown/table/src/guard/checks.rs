@@ -40,6 +40,8 @@ const UNBOUNDED_FUNCTIONS: [&str; 11] = [
 ];
 /// Functions whose time is proportional to the product of their arguments' lengths.
 const SLOW_FUNCTIONS: [&str; 3] = ["array_has_all", "array_has_any", "levenshtein"];
+/// Functions without arguments whose result the engine determines. DataFusion declares the other ones as volatile.
+const ENGINE_FUNCTIONS: [&str; 1] = ["version"];
 /// Functions that cast their first argument.
 const CAST_FUNCTIONS: [&str; 4] = ["arrow_cast", "arrow_try_cast", "cast_to_type", "try_cast_to_type"];
 /// Aggregates that are computed incrementally over windows.
@@ -51,6 +53,8 @@ struct Guard {
     nodes: usize,
     scans: usize,
     windows: usize,
+    /// Regular expressions with a counted repetition.
+    counted_patterns: usize,
 }
 
 /// Checks a plan before it is optimised.
@@ -133,7 +137,7 @@ impl Guard {
             Expr::ScalarFunction(call) => {
                 let (name, arguments) = (call.func.name(), call.args.as_slice());
                 check_function(name, call.func.signature().volatility)?;
-                pattern::check_call(name, arguments)?;
+                pattern::check_call(name, arguments, &mut self.counted_patterns)?;
                 match arguments.first() {
                     Some(value) if CAST_FUNCTIONS.contains(&name) => check_cast(value, schema),
                     _ => Ok(()),
@@ -145,12 +149,16 @@ impl Guard {
             Expr::WindowFunction(call) => self.window(expr, call, schema),
             Expr::BinaryExpr(binary) => match binary.op {
                 Operator::StringConcat => Err(refused("`||` is not supported: write concat(a, b)")),
-                Operator::RegexMatch | Operator::RegexNotMatch => pattern::check(&binary.right, ""),
-                Operator::RegexIMatch | Operator::RegexNotIMatch => pattern::check(&binary.right, "i"),
+                Operator::RegexMatch | Operator::RegexNotMatch => {
+                    pattern::check(&binary.right, "", &mut self.counted_patterns)
+                }
+                Operator::RegexIMatch | Operator::RegexNotIMatch => {
+                    pattern::check(&binary.right, "i", &mut self.counted_patterns)
+                }
                 _ => Ok(()),
             },
             Expr::Like(like) => pattern::check_like(like),
-            Expr::SimilarTo(like) => pattern::check(&like.pattern, ""),
+            Expr::SimilarTo(like) => pattern::check(&like.pattern, "", &mut self.counted_patterns),
             Expr::Cast(to) if is_text(to.field.data_type()) => check_cast(&to.expr, schema),
             Expr::TryCast(to) if is_text(to.field.data_type()) => check_cast(&to.expr, schema),
             Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_) => {
@@ -209,7 +217,7 @@ impl Guard {
 }
 
 fn check_function(name: &str, volatility: Volatility) -> Result<()> {
-    if volatility != Volatility::Immutable {
+    if volatility != Volatility::Immutable || ENGINE_FUNCTIONS.contains(&name) {
         return Err(refused(format!(
             "the function `{name}` is not supported: it depends on more than its arguments, and two hosts can compute different values"
         )));

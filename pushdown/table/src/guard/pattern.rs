@@ -4,7 +4,7 @@
 use datafusion::logical_expr::{Expr, Like};
 use regex::{Regex, RegexBuilder};
 
-use pushdown_core::{Error, ErrorKind, Result};
+use pushdown_core::{Error, ErrorKind, Result, limits::MAX_COUNTED_PATTERNS};
 
 /// Functions whose second argument is a regular expression, and the index of the argument with its flags.
 const REGEX_FUNCTIONS: [(&str, usize); 5] = [
@@ -19,7 +19,7 @@ const REGEX_FUNCTIONS: [(&str, usize); 5] = [
 ///
 /// # Errors
 /// [`InvalidPipeline`](ErrorKind::InvalidPipeline) for a pattern that is computed, malformed or too large.
-pub(crate) fn check_call(name: &str, arguments: &[Expr]) -> Result<()> {
+pub(crate) fn check_call(name: &str, arguments: &[Expr], counted: &mut usize) -> Result<()> {
     let Some((_, flags)) = REGEX_FUNCTIONS.iter().find(|(function, _)| *function == name) else {
         return Ok(());
     };
@@ -27,18 +27,32 @@ pub(crate) fn check_call(name: &str, arguments: &[Expr]) -> Result<()> {
         Some(flags) => literal(flags)?.unwrap_or_default(),
         None => "",
     };
-    arguments.get(1).map_or(Ok(()), |pattern| check(pattern, flags))
+    arguments
+        .get(1)
+        .map_or(Ok(()), |pattern| check(pattern, flags, counted))
 }
 
 /// Checks the regular expression on the right of an operator. It must be a literal: compiling takes memory, and must not happen
-/// for each row.
+/// for each row. `counted` is the number of expressions of the query with a counted repetition so far.
 ///
 /// # Errors
 /// As [`check_call`].
-pub(crate) fn check(pattern: &Expr, flags: &str) -> Result<()> {
+pub(crate) fn check(pattern: &Expr, flags: &str, counted: &mut usize) -> Result<()> {
     let Some(pattern) = literal(pattern)? else {
         return Ok(());
     };
+    // The time of all others is proportional to their length.
+    let is_count =
+        |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit() || first.is_whitespace());
+    *counted += usize::from(pattern.split('{').skip(1).any(is_count));
+    if *counted > MAX_COUNTED_PATTERNS {
+        return Err(Error::new(
+            ErrorKind::InvalidPipeline,
+            format!(
+                "the query has more than {MAX_COUNTED_PATTERNS} regular expressions with a repetition such as `{{9}}`"
+            ),
+        ));
+    }
     // `g` (all matches) is a flag of the function, not of the expression.
     let flags = flags.replace('g', "");
     let with_flags = if flags.is_empty() {

@@ -68,6 +68,18 @@ fn unsupported_clauses_are_rejected_by_name() {
             "GROUP BY WITH ROLLUP",
         ),
         (
+            "select n from object group by cube(n, m)",
+            "several sets of columns",
+        ),
+        (
+            "select n from object group by rollup(n, m)",
+            "several sets of columns",
+        ),
+        (
+            "select n from object group by grouping sets ((n), (m))",
+            "several sets of columns",
+        ),
+        (
             "select n from object group by all with totals",
             "GROUP BY ALL WITH",
         ),

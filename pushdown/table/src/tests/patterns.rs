@@ -87,3 +87,23 @@ fn patterns_match() {
         assert_eq!(table.rows(), count, "{condition}");
     }
 }
+
+/// Each may take 10 MiB.
+#[test]
+fn the_number_of_counted_patterns_is_limited() {
+    let object = parquet_file(&numbers(10), 10);
+    let query = |count: usize| {
+        let conditions: Vec<_> = (1..=count).map(|n| format!("text ~ 'r{{{n}}}'")).collect();
+        format!(
+            "select n from object where {} or text ~ 'x'",
+            conditions.join(" or ")
+        )
+    };
+    run(&format!("sql(\"{}\")", query(8)), &object).unwrap();
+    let error = run(&format!("sql(\"{}\")", query(9)), &object).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{error}");
+    assert!(
+        error.to_string().contains("more than 8 regular expressions"),
+        "{error}"
+    );
+}

@@ -138,10 +138,6 @@ fn queries_without_a_bound_are_rejected() {
             "returns a text",
         ),
         ("select unnest(make_array(n, m)) from object", "unnest"),
-        (
-            "select n, m, count(*) from object group by cube(n, m)",
-            "several sets",
-        ),
         ("select repeat(text, 1000000000) from object", "function `repeat`"),
         (
             "select lpad(text, 1000000000, 'x') from object",
@@ -202,7 +198,10 @@ fn queries_without_a_bound_are_rejected() {
         ("select arrow_cast(make_array(n), 'Utf8') from object", "as text"),
         ("select text || text from object", "write concat(a, b)"),
     ] {
-        let error = run(&format!("sql(\"{query}\")"), &object).unwrap_err();
+        let text = format!("sql(\"{query}\")");
+        // Some are found in the text alone.
+        let parsed = Pipeline::parse(&text);
+        let error = parsed.map_or_else(|error| error, |_| run(&text, &object).unwrap_err());
         assert_eq!(error.kind(), ErrorKind::InvalidPipeline, "{query}: {error}");
         let text = error.to_string();
         assert!(text.contains(message), "{query}: {error}");

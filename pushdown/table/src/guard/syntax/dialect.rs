@@ -1,12 +1,12 @@
 //! The SQL dialect of queries: the parser's generic dialect with `DuckDB`'s operator precedence.
 
-use std::any::TypeId;
+use std::{any::TypeId, cell::Cell};
 
 use datafusion::sql::sqlparser::{
     ast::{Expr, UnaryOperator},
     dialect::{Dialect, GenericDialect, Precedence},
     parser::{Parser, ParserError},
-    tokenizer::Token,
+    tokenizer::{Location, Token},
 };
 
 /// Above `*` and `/`, below `::`.
@@ -17,7 +17,28 @@ const SHIFT: u8 = 25;
 
 /// Enables many clauses so that `grammar` can refuse them by name. The parser's errors for clauses it does not know are vague.
 #[derive(Debug)]
-pub(super) struct DuckDb;
+pub(super) struct DuckDb {
+    /// How many more expressions the parser may begin. If a keyword's own grammar does not match, it parses the same tokens again
+    /// as a call, in time exponential in the nesting of such keywords.
+    expressions: Cell<usize>,
+    /// Where the number was exceeded.
+    excess: Cell<Option<Location>>,
+}
+
+impl DuckDb {
+    /// A dialect for one text, of which the parser may begin this number of expressions.
+    pub(super) const fn new(max_expressions: usize) -> Self {
+        Self {
+            expressions: Cell::new(max_expressions),
+            excess: Cell::new(None),
+        }
+    }
+
+    /// Where the parser began too many expressions, if it did.
+    pub(super) fn excess(&self) -> Option<Location> {
+        self.excess.get()
+    }
+}
 
 macro_rules! enable {
     ($($feature:ident)*) => {
@@ -103,6 +124,14 @@ impl Dialect for DuckDb {
 
     /// A sign binds tighter than a power: `-2 ^ 2` is 4.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        match self.expressions.get().checked_sub(1) {
+            Some(rest) => self.expressions.set(rest),
+            None => {
+                self.excess.set(Some(parser.peek_token_ref().span.start));
+                // The only error after which the parser does not try another grammar.
+                return Some(Err(ParserError::RecursionLimitExceeded));
+            }
+        }
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,

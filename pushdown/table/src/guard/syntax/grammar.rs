@@ -2,9 +2,11 @@
 //! that a later parser version adds does not compile until it is accepted or refused by name.
 
 mod call;
+mod expansion;
 mod expression;
 mod function;
 mod operator;
+mod pending;
 mod query;
 mod select;
 mod spans;
@@ -16,6 +18,9 @@ use datafusion::sql::sqlparser::{
     ast::{Expr, Query, SetExpr},
     tokenizer::Span,
 };
+
+use expansion::{Expansion, Place};
+use pending::Pending;
 
 /// An error for unsupported syntax.
 pub(super) struct UnsupportedSyntax {
@@ -29,9 +34,12 @@ type CheckResult = Result<(), UnsupportedSyntax>;
 /// operators.
 #[derive(Default)]
 struct GrammarChecker<'a> {
-    queries: Vec<&'a Query>,
-    bodies: Vec<&'a SetExpr>,
-    expressions: Vec<&'a Expr>,
+    queries: Pending<'a, Query>,
+    bodies: Pending<'a, SetExpr>,
+    expressions: Pending<'a, Expr>,
+    expansion: Expansion,
+    /// Of the node that is being checked.
+    place: Place,
 }
 
 /// Checks a query.
@@ -72,15 +80,26 @@ fn refuse_if(is_present: bool, syntax: &str, span: Span) -> CheckResult {
 impl GrammarChecker<'_> {
     fn check(&mut self) -> CheckResult {
         loop {
-            if let Some(expr) = self.expressions.pop() {
+            if let Some((place, expr)) = self.expressions.pop() {
+                self.enter(place);
                 self.expression(expr)?;
-            } else if let Some(body) = self.bodies.pop() {
+            } else if let Some((place, body)) = self.bodies.pop() {
+                self.enter(place);
                 self.body(body)?;
-            } else if let Some(query) = self.queries.pop() {
+            } else if let Some((place, query)) = self.queries.pop() {
+                self.enter(place);
                 self.query(query)?;
             } else {
-                return Ok(());
+                return self.expansion.check();
             }
         }
+    }
+
+    /// Sets the place of the nodes that are added from now on.
+    const fn enter(&mut self, place: Place) {
+        self.place = place;
+        self.queries.enter(place);
+        self.bodies.enter(place);
+        self.expressions.enter(place);
     }
 }

@@ -14,7 +14,10 @@ pub(super) fn excess_subquery(tokens: &[TokenWithSpan]) -> Option<(&TokenWithSpa
             Token::Word(word) => Some(word.keyword),
             _ => None,
         });
-        matches!(word, Some(Keyword::SELECT | Keyword::WITH | Keyword::VALUES))
+        matches!(
+            word,
+            Some(Keyword::SELECT | Keyword::FROM | Keyword::WITH | Keyword::VALUES)
+        )
     };
     // For each open parenthesis, whether a query is inside.
     let (mut open, mut subqueries) = (Vec::new(), 0);

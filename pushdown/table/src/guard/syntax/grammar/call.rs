@@ -1,17 +1,19 @@
 //! Parts of expressions with their own syntax: casts, intervals, and access to fields and elements.
 
 use datafusion::sql::sqlparser::{
-    ast::{AccessExpr, CastKind, Expr, Interval, Subscript},
+    ast::{AccessExpr, CastKind, DataType, Expr, Interval, Subscript},
     tokenizer::Span,
 };
 
-use super::{CheckResult, GrammarChecker, refuse, refuse_if, refuse_some};
+use super::{CheckResult, GrammarChecker, UnsupportedSyntax, refuse, refuse_if, refuse_some};
+use pushdown_core::limits::MAX_NESTED_CASTS;
 
 impl<'a> GrammarChecker<'a> {
     pub(super) fn cast(
         &mut self,
         kind: &CastKind,
         expr: &'a Expr,
+        data_type: &DataType,
         is_array: bool,
         span: Span,
     ) -> CheckResult {
@@ -20,6 +22,28 @@ impl<'a> GrammarChecker<'a> {
             CastKind::SafeCast => refuse("SAFE_CAST (write TRY_CAST)", span)?,
         }
         refuse_if(is_array, "CAST to ARRAY", span)?;
+        let (mut changes, mut inner, mut outer_type) = (1, expr, data_type);
+        loop {
+            inner = match inner {
+                Expr::Nested(expr) => expr,
+                Expr::Cast {
+                    expr, data_type: ty, ..
+                } => {
+                    changes += usize::from(ty != outer_type);
+                    outer_type = ty;
+                    expr
+                }
+                _ => break,
+            };
+        }
+        if changes > MAX_NESTED_CASTS {
+            return Err(UnsupportedSyntax {
+                message: format!(
+                    "the text has more than {MAX_NESTED_CASTS} casts to other types in each other"
+                ),
+                span,
+            });
+        }
         self.expressions.push(expr);
         Ok(())
     }

@@ -119,11 +119,11 @@ impl<'a> GrammarChecker<'a> {
                 kind,
                 expr,
                 // The planner refuses unknown types.
-                data_type: _,
+                data_type,
                 array,
                 format,
             } => {
-                self.cast(kind, expr, *array, span)?;
+                self.cast(kind, expr, data_type, *array, span)?;
                 refuse_some(format.as_ref(), "CAST with FORMAT", span)?;
             }
             Expr::TypedString(TypedString {
@@ -202,9 +202,9 @@ impl<'a> GrammarChecker<'a> {
                 }
             }
             Expr::Exists { subquery, negated: _ } | Expr::Subquery(subquery) => self.queries.push(subquery),
-            // The plan guard refuses these.
-            Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) => {
-                self.expressions.extend(sets.iter().flatten());
+            // The planner would enumerate their combinations, whose number is exponential in the length of the text.
+            Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => {
+                unsupported("grouping by several sets of columns")?;
             }
             Expr::CompoundFieldAccess { root, access_chain } => {
                 self.expressions.push(root);

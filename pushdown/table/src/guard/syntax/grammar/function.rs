@@ -67,7 +67,8 @@ impl<'a> GrammarChecker<'a> {
         self.expressions.extend(filter.iter().map(AsRef::as_ref));
         self.orders(within_group)?;
         match over {
-            None | Some(WindowType::NamedWindow(_)) => {}
+            None => {}
+            Some(WindowType::NamedWindow(name)) => self.expansion.add_window(self.place, name),
             Some(WindowType::WindowSpec(window)) => self.window(window)?,
         }
         match args {

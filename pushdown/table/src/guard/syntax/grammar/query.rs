@@ -6,7 +6,8 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::{
-    CheckResult, GrammarChecker, refuse, refuse_any, refuse_if, refuse_some, spans, table::table_alias,
+    CheckResult, GrammarChecker, expansion::NameKind, refuse, refuse_any, refuse_if, refuse_some, spans,
+    table::table_alias,
 };
 
 impl<'a> GrammarChecker<'a> {
@@ -38,6 +39,7 @@ impl<'a> GrammarChecker<'a> {
         {
             let span = with_token.0.span;
             refuse_if(*recursive, "a recursive query", span)?;
+            let mut place = self.place;
             for table in cte_tables {
                 let Cte {
                     alias,
@@ -49,8 +51,15 @@ impl<'a> GrammarChecker<'a> {
                 } = table;
                 table_alias(alias)?;
                 refuse_some(from.as_ref(), "FROM after a WITH query", span)?;
+                // It sees the queries before it, but not itself.
+                let fragment = self.expansion.fragment(place);
+                self.enter(fragment);
                 self.queries.push(query);
+                place = self
+                    .expansion
+                    .named(place, NameKind::Query, &alias.name, fragment);
             }
+            self.enter(place);
         }
         self.bodies.push(body);
         if let Some(order_by) = order_by {
@@ -123,6 +132,9 @@ impl<'a> GrammarChecker<'a> {
             }) => {
                 refuse_if(*explicit_row, "VALUES ROW", spans::body_span(body))?;
                 refuse_if(*value_keyword, "VALUE (write VALUES)", spans::body_span(body))?;
+                self.expansion.add_select(self.place, spans::body_span(body));
+                let columns = rows.first().map_or(0, |row| row.content.len());
+                self.expansion.add_columns(self.place, columns, 0);
                 for Parens {
                     opening_token: _,
                     content,

@@ -1,11 +1,13 @@
 //! SELECT, without its tables.
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, GroupByExpr, NamedWindowExpr, Select, SelectFlavor, SelectItem,
-    SelectItemQualifiedWildcardKind, TableWithJoins, WildcardAdditionalOptions,
+    Distinct, GroupByExpr, NamedWindowDefinition, NamedWindowExpr, Select, SelectFlavor, SelectItem,
+    SelectItemQualifiedWildcardKind, WildcardAdditionalOptions,
 };
 
-use super::{CheckResult, GrammarChecker, refuse, refuse_any, refuse_if, refuse_some, spans};
+use super::{
+    CheckResult, GrammarChecker, expansion::NameKind, refuse, refuse_any, refuse_if, refuse_some, spans,
+};
 
 impl<'a> GrammarChecker<'a> {
     pub(super) fn select(&mut self, select: &'a Select) -> CheckResult {
@@ -37,6 +39,12 @@ impl<'a> GrammarChecker<'a> {
             flavor,
         } = select;
         let span = select_token.0.span;
+        self.expansion.add_select(self.place, span);
+        let is_star =
+            |item: &&SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..));
+        let stars = projection.iter().filter(is_star).count();
+        self.expansion
+            .add_columns(self.place, projection.len() - stars, stars);
         refuse_any(optimizer_hints, "a hint", span)?;
         refuse_some(select_modifiers.as_ref(), "a modifier of SELECT", span)?;
         refuse_some(top.as_ref(), "TOP (write LIMIT)", span)?;
@@ -58,6 +66,7 @@ impl<'a> GrammarChecker<'a> {
             SelectFlavor::Standard | SelectFlavor::FromFirst => {}
             SelectFlavor::FromFirstNoSelect => refuse("FROM without SELECT", span)?,
         }
+        self.named_windows(named_window)?;
         match distinct {
             None | Some(Distinct::All | Distinct::Distinct) => {}
             Some(Distinct::On(expressions)) => self.expressions.extend(expressions),
@@ -65,13 +74,7 @@ impl<'a> GrammarChecker<'a> {
         for item in projection {
             self.item(item)?;
         }
-        for TableWithJoins { relation, joins } in from {
-            self.table(relation)?;
-            // The plan has a join, and the plan guard refuses it.
-            for join in joins {
-                self.table(&join.relation)?;
-            }
-        }
+        self.tables(from)?;
         self.expressions.extend(selection);
         match group_by {
             GroupByExpr::All(modifiers) => refuse_any(modifiers, "GROUP BY ALL WITH", span)?,
@@ -81,15 +84,28 @@ impl<'a> GrammarChecker<'a> {
             }
         }
         self.expressions.extend(having);
-        for window in named_window {
-            match &window.1 {
+        self.expressions.extend(qualify);
+        Ok(())
+    }
+
+    /// The windows of a WINDOW clause, which the expressions that are added afterwards can name.
+    fn named_windows(&mut self, windows: &'a [NamedWindowDefinition]) -> CheckResult {
+        let outer = self.place;
+        let mut place = outer;
+        for NamedWindowDefinition(name, window) in windows {
+            match window {
                 NamedWindowExpr::NamedWindow(name) => {
                     refuse("a window that names another window", name.span)?;
                 }
-                NamedWindowExpr::WindowSpec(window) => self.window(window)?,
+                NamedWindowExpr::WindowSpec(window) => {
+                    let fragment = self.expansion.fragment(outer);
+                    self.enter(fragment);
+                    self.window(window)?;
+                    place = self.expansion.named(place, NameKind::Window, name, fragment);
+                }
             }
         }
-        self.expressions.extend(qualify);
+        self.enter(place);
         Ok(())
     }
 

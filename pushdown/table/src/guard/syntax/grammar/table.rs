@@ -1,13 +1,31 @@
 //! Tables of FROM.
 
-use datafusion::sql::sqlparser::ast::{TableAlias, TableAliasColumnDef, TableFactor};
+use datafusion::sql::sqlparser::ast::{TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins};
 
-use super::{CheckResult, GrammarChecker, refuse, refuse_any, refuse_if, refuse_some, spans};
+use super::{
+    CheckResult, GrammarChecker, UnsupportedSyntax, refuse, refuse_any, refuse_if, refuse_some, spans,
+};
 
 const SAMPLE: &str = "TABLESAMPLE (append the step `sample(fraction, seed)`)";
 
 impl<'a> GrammarChecker<'a> {
-    pub(super) fn table(&mut self, table: &'a TableFactor) -> CheckResult {
+    /// A table of FROM. Joins are refused here, since planning them takes time quadratic in the columns of all tables.
+    pub(super) fn tables(&mut self, tables: &'a [TableWithJoins]) -> CheckResult {
+        let joined = tables.get(1).map(|tables| &tables.relation);
+        let joined = joined.or_else(|| Some(&tables.first()?.joins.first()?.relation));
+        if let Some(joined) = joined {
+            return Err(UnsupportedSyntax {
+                message: "a join (also INTERSECT and EXCEPT) is not supported: its memory has no bound by the size of the object"
+                    .to_owned(),
+                span: spans::table_span(joined),
+            });
+        }
+        tables
+            .first()
+            .map_or(Ok(()), |tables| self.table(&tables.relation))
+    }
+
+    fn table(&mut self, table: &'a TableFactor) -> CheckResult {
         let span = spans::table_span(table);
         match table {
             TableFactor::Table {
@@ -31,6 +49,7 @@ impl<'a> GrammarChecker<'a> {
                 refuse_some(json_path.as_ref(), "a path into a table", span)?;
                 refuse_some(sample.as_ref(), SAMPLE, span)?;
                 refuse_any(index_hints, "a hint for an index", span)?;
+                self.expansion.add_table(self.place, name, span);
                 alias.as_ref().map_or(Ok(()), table_alias)
             }
             TableFactor::Derived {
@@ -49,7 +68,7 @@ impl<'a> GrammarChecker<'a> {
                 alias,
             } => {
                 // The parser limits the depth of nested joins.
-                self.table(&table_with_joins.relation)?;
+                self.tables(std::slice::from_ref(table_with_joins))?;
                 alias.as_ref().map_or(Ok(()), table_alias)
             }
             TableFactor::TableFunction { .. } | TableFactor::Function { .. } => {

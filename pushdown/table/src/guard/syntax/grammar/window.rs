@@ -4,10 +4,17 @@ use datafusion::sql::sqlparser::ast::{
     OrderByExpr, OrderByOptions, WindowFrame, WindowFrameBound, WindowSpec,
 };
 
-use super::{CheckResult, GrammarChecker, refuse, refuse_some, spans};
+use super::{CheckResult, GrammarChecker, UnsupportedSyntax, refuse, refuse_some, spans};
+use pushdown_core::limits::MAX_SORT_KEYS;
 
 impl<'a> GrammarChecker<'a> {
     pub(super) fn orders(&mut self, orders: &'a [OrderByExpr]) -> CheckResult {
+        if let Some(excess) = orders.get(MAX_SORT_KEYS) {
+            return Err(UnsupportedSyntax {
+                message: format!("ORDER BY has more than {MAX_SORT_KEYS} expressions"),
+                span: spans::expression_span(&excess.expr),
+            });
+        }
         for order in orders {
             let OrderByExpr {
                 expr,

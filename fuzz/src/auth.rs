@@ -12,6 +12,7 @@ use pushdown_gateway::access::Keys;
 use pushdown_gateway::error::Error;
 use pushdown_gateway::s3::address::AddressStyle;
 use pushdown_gateway::s3::auth::{AuthError, Quoted, Verified, Verifier};
+use pushdown_gateway::s3::sign::Signature;
 
 use reading::Reading;
 
@@ -63,6 +64,10 @@ pub(crate) fn check(input: &[u8]) -> bool {
             let reading = reading();
             assert!(reading.is_signed(), "verified, and not signed: {text}");
             check_verified(&verified, &reading, &text);
+            // Whoever reads a signature without verifying it finds the same key, or refuses.
+            if let Ok(claimed) = Signature::from_parts(&parts) {
+                assert_eq!(claimed.access_key(), Some(ACCESS_KEY), "{text}");
+            }
             true
         }
         Err(AuthError::SignatureMismatch(mismatch)) => {

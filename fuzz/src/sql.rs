@@ -1,7 +1,7 @@
 //! Any bytes as SQL: as text, or as choices of a grammar. Planning it over a small object ends soon, with a plan or an error of the
 //! query.
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use pushdown::{ErrorKind, Pipeline};
@@ -181,7 +181,7 @@ impl QueryWriter<'_> {
                     writer.one_of(&NAMES);
                 } else {
                     writer.text.push_str(["a", "b", "c", "d"][index % 4]);
-                    drop(write!(writer.text, "{index}"));
+                    writer.text.push_str(&index.to_string());
                 }
                 index += 1;
                 writer.text.push_str(" as (");
@@ -278,7 +278,7 @@ impl QueryWriter<'_> {
             2 => {
                 let (name, number) = (self.choice(4), self.choice(32));
                 self.text.push_str(["a", "b", "c", "d"][name]);
-                drop(write!(self.text, "{number}"));
+                self.text.push_str(&number.to_string());
             }
             3 => {
                 self.text.push_str("((object)) t");

@@ -23,7 +23,7 @@ pub(in crate::routes) struct ComputedSample {
 /// Holds the memory of a value until it is sent.
 #[derive(Debug)]
 pub(in crate::routes) enum ValueMemory {
-    Own(#[expect(dead_code, reason = "held until it is dropped")] Permit),
+    Own(Permit),
     Shared(SharedValue),
 }
 

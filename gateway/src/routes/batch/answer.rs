@@ -130,24 +130,32 @@ impl BatchAnswer {
 
 impl BatchAnswer {
     /// Holds the memory of values that are sent next. Returns whether those that `is_copied` says may be copied: the memory of a value
-    /// that other requests have, too, does not cover a copy.
+    /// that other requests can have, too, does not cover a copy.
     fn hold_memory(&mut self, values: Vec<(u64, ValueMemory)>, is_copied: impl Fn(u64) -> bool) -> bool {
-        let mut shared_bytes = 0;
+        let needs_more = |bytes, memory: &ValueMemory| memory.is_shared() && is_copied(bytes);
+        let copies = values.iter().filter(|(bytes, memory)| needs_more(*bytes, memory));
+        let copied_bytes: u64 = copies.map(|(bytes, _)| bytes).sum();
+        if copied_bytes == 0 {
+            self.sent_memory = values.into_iter().map(|(_, memory)| memory).collect();
+            return true;
+        }
+        if let Some(permit) = self.memory.try_acquire(copied_bytes) {
+            self.sent_memory = values.into_iter().map(|(_, memory)| memory).collect();
+            self.sent_memory.push(ValueMemory::Own(permit));
+            return true;
+        }
+        // Without free memory, a value that no other request has is no longer shared.
+        let mut may_copy = true;
         self.sent_memory.clear();
         for (bytes, memory) in values {
-            let memory = if is_copied(bytes) {
+            let memory = if needs_more(bytes, &memory) {
                 memory.into_own()
             } else {
                 memory
             };
-            if is_copied(bytes) && matches!(memory, ValueMemory::Shared(_)) {
-                shared_bytes += bytes;
-            }
+            may_copy &= !needs_more(bytes, &memory);
             self.sent_memory.push(memory);
         }
-        let permit = (shared_bytes > 0).then(|| self.memory.try_acquire(shared_bytes));
-        let may_copy = permit.as_ref().is_none_or(Option::is_some);
-        self.sent_memory.extend(permit.flatten().map(ValueMemory::Own));
         may_copy
     }
 }

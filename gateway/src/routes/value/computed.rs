@@ -28,6 +28,11 @@ pub(in crate::routes) enum ValueMemory {
 }
 
 impl ValueMemory {
+    /// Whether other requests have the value, or can still have it.
+    pub(in crate::routes) const fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
+    }
+
     /// The same memory, no longer shared if no other request has the value: then none can join any more.
     pub(in crate::routes) fn into_own(self) -> Self {
         match self {

@@ -35,6 +35,10 @@ pub(crate) fn query(sql: &str) -> Result<Box<Query>, SyntaxError> {
         offset: Some(0),
         message: message.to_owned(),
     };
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself is for parsers of one lifetime only"
+    )]
     let statements = parse(sql, |parser| parser.parse_statements())?;
     let mut statements = statements.into_iter();
     match (statements.next(), statements.next()) {

@@ -23,7 +23,7 @@ fn plan(query: &str, object: &Bytes) -> (Result<()>, Duration) {
             let scan = pipeline.scan(0..1, Arc::new(object.clone()), &context);
             block_on(scan).map(drop)
         });
-    (planned, cpu_time() - before)
+    (planned, cpu_time().saturating_sub(before))
 }
 
 fn list(count: usize, separator: &str, item: impl Fn(usize) -> String) -> String {

@@ -124,14 +124,12 @@ impl Dialect for DuckDb {
 
     /// A sign binds tighter than a power: `-2 ^ 2` is 4.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        match self.expressions.get().checked_sub(1) {
-            Some(rest) => self.expressions.set(rest),
-            None => {
-                self.excess.set(Some(parser.peek_token_ref().span.start));
-                // The only error after which the parser does not try another grammar.
-                return Some(Err(ParserError::RecursionLimitExceeded));
-            }
-        }
+        let Some(rest) = self.expressions.get().checked_sub(1) else {
+            self.excess.set(Some(parser.peek_token_ref().span.start));
+            // The only error after which the parser does not try another grammar.
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        };
+        self.expressions.set(rest);
         let op = match parser.peek_token_ref().token {
             Token::Minus => UnaryOperator::Minus,
             Token::Plus => UnaryOperator::Plus,

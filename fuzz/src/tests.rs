@@ -206,7 +206,7 @@ authorization:AWS4-HMAC-SHA256 Credential=FUZZEDACCESSKEY1/20260101/us-east-1/s3
      &X-Amz-Signature=$&versionId=1
 host:photos.s3.lab.example
 range:bytes=0-9
-authorization:Bearer token",
+accept:*/*",
     "PUT /photos/a
 host:gateway
 x-amz-date:20260101T001459Z

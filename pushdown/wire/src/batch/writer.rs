@@ -95,7 +95,8 @@ impl BatchWriter {
         value_bytes <= max_bytes as u64
     }
 
-    /// The same rows as [`rows`](Self::rows) without copies of their values: each in a record batch of its own, not compressed.
+    /// The same rows as [`rows`](Self::rows) without copies of their values: each in a record batch of its own, not
+    /// compressed. Only values as short as the head of a message are joined with it.
     ///
     /// # Errors
     /// As [`rows`](Self::rows).

@@ -7,7 +7,10 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use self::{unverified::UnverifiedShare, wait_slots::WaitSlots};
+use self::{
+    unverified::{SizeShare, UnverifiedShare},
+    wait_slots::WaitSlots,
+};
 use super::{Ledger, Tenant, fair_lock::FairLock};
 use crate::{
     config::UnverifiedBytes,
@@ -79,7 +82,7 @@ impl Memory {
     /// Whether another caller waits for memory that only the bodies of this unverified tenant use.
     pub fn is_contended(&self, tenant: &Tenant) -> bool {
         let share = tenant.unverified_body().map(|size| self.unverified.of(size));
-        share.is_some_and(|share| share.is_awaited())
+        share.is_some_and(SizeShare::is_awaited)
     }
 
     /// Waits for `bytes` as a whole: fair between tenants, first come first served within a tenant.

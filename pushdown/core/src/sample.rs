@@ -269,7 +269,7 @@ mod tests {
     fn the_only_owner_changes_pixels_in_place() {
         let image = Image::from_parts(1, 1, vec![1, 2, 3]);
         let address = image.pixels().as_ptr();
-        let changed = image.map_pixels(|pixels| pixels.reverse());
+        let changed = image.map_pixels(<[u8]>::reverse);
         assert_eq!(
             (changed.pixels(), changed.pixels().as_ptr()),
             (&[3, 2, 1][..], address)

@@ -32,12 +32,6 @@ impl Accounts {
         })
     }
 
-    fn get(&self, query: &str) -> Request {
-        Request::new("GET", &format!("{PATH}?{query}"))
-            .header("Host", "store")
-            .header("x-pushdown-pipeline", PIPELINE)
-    }
-
     fn send(&self, request: &Request) -> Result<Response> {
         request.send(self.gateway.listen())
     }
@@ -52,14 +46,19 @@ impl Accounts {
     }
 }
 
+fn get(query: &str) -> Request {
+    Request::new("GET", &format!("{PATH}?{query}"))
+        .header("Host", "store")
+        .header("x-pushdown-pipeline", PIPELINE)
+}
+
 fn presigned_by(key: &str) -> String {
     format!("{PRESIGNED}&X-Amz-Credential={key}{SCOPE}&X-Amz-Signature={GOOD_SIGNATURE}")
 }
 
 /// Requests that one store reads as the attacker's, and another reader as the victim's.
-fn ambiguous(accounts: &Accounts) -> Vec<Request> {
+fn ambiguous() -> Vec<Request> {
     let presigned = presigned_by("ATTACKER");
-    let get = |query: &str| accounts.get(query);
     vec![
         get(&presigned).header("Authorization", &format!("Foo {VICTIM}")),
         get(&presigned).header("Authorization", &format!("AWS4-HMAC-SHA256 {VICTIM}")),
@@ -85,7 +84,7 @@ fn ambiguous(accounts: &Accounts) -> Vec<Request> {
 #[test]
 fn a_request_with_two_readings_is_refused_before_the_store_is_asked() -> Result<()> {
     let accounts = Accounts::new()?;
-    for request in ambiguous(&accounts) {
+    for request in ambiguous() {
         for method in ["GET", "HEAD"] {
             let mut request = request.clone();
             method.clone_into(&mut request.method);
@@ -123,7 +122,7 @@ fn a_request_with_two_readings_is_refused_before_the_store_is_asked() -> Result<
 fn a_scheme_that_is_not_known_names_no_account() -> Result<()> {
     let accounts = Accounts::new()?;
     let ask = |query: &str, authorization: Option<String>| -> Result<String> {
-        let mut request = accounts.get(query);
+        let mut request = get(query);
         if let Some(value) = authorization {
             request = request.header("Authorization", &value);
         }
@@ -147,7 +146,7 @@ fn a_scheme_that_is_not_known_names_no_account() -> Result<()> {
 #[test]
 fn a_plain_request_is_forwarded_whatever_it_claims() -> Result<()> {
     let accounts = Accounts::new()?;
-    let requests = ambiguous(&accounts);
+    let requests = ambiguous();
     for mut request in requests.clone() {
         request.headers.retain(|(name, _)| name != "x-pushdown-pipeline");
         accounts.send(&request)?;

@@ -188,7 +188,7 @@ fn all_kinds_of_requests_together_stay_within_the_budget() -> Result<()> {
             .map(|_| scope.spawn(|| open_body(lab.address())))
             .collect();
         send_at_once(&lab, &requests)?;
-        let open: Vec<_> = bodies.into_iter().map(|body| body.join()).collect();
+        let open: Vec<_> = bodies.into_iter().map(thread::ScopedJoinHandle::join).collect();
         drop(open);
         anyhow::Ok(())
     })?;

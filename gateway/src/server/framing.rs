@@ -25,10 +25,10 @@ enum Position {
     #[default]
     RequestLine,
     Header,
-    /// A body of so many more bytes.
+    /// The number of bytes of the body that have not arrived.
     Body(u64),
     ChunkSize,
-    /// A chunk of so many more bytes.
+    /// The number of bytes of the chunk that have not arrived.
     Chunk(u64),
     ChunkEnd,
     Trailer,

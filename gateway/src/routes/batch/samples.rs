@@ -180,7 +180,7 @@ impl Batch {
     }
 
     /// In forward mode, checks that the store verifies the key whose account the batch claims: the address of a sample could have
-    /// parameters of its own.
+    /// further parameters.
     fn check_account(&self, target: &PathAndQuery) -> Result<()> {
         let signature = Signature::read(&HeaderMap::new(), target.query())?;
         if signature.access_key() == self.tenant.access_key() {

@@ -101,7 +101,7 @@ fn a_request_with_two_readings_is_refused_before_the_store_is_asked() -> Result<
         let answer = accounts.batch(&presign, PATH)?;
         ensure!(answer.status == 400, "{presign}: {}", answer.text());
     }
-    // A sample with a signature of its own in its path is an error of its row, or of the batch.
+    // A path that contains a signature is an error of its row, or of the batch.
     let path = format!("{PATH}?X-Amz-Credential=ATTACKER{SCOPE}&a=");
     let answer = accounts.batch(&signed("VICTIM"), &path)?;
     if answer.status == 200 {

@@ -87,7 +87,7 @@ fn rows_of_one_object_share_its_pixels() -> Result<()> {
     Ok(())
 }
 
-/// A request of the property test: a batch of so many rows, or one object.
+/// A request of the property test: a batch of `rows` rows, or a GET of one object.
 #[derive(Debug, Clone)]
 struct Ask {
     object: Index,

@@ -83,6 +83,6 @@ EOF
 fi
 
 RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/fuzz-rustc.sh \
-  "${CARGO:-cargo}" build --locked -p pushdown-fuzz --features libfuzzer --bin "$binary"
+  "${CARGO:-cargo}" build --locked --workspace --features pushdown-fuzz/libfuzzer --bin "$binary"
 exec "${CARGO_TARGET_DIR:-target}/debug/$binary" "$corpus" -max_total_time="$seconds" -timeout=20 -rss_limit_mb="$memory" \
   -artifact_prefix=fuzz/artifacts/ -print_final_stats=1

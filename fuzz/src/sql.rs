@@ -118,9 +118,10 @@ pub(crate) fn check(input: &[u8]) -> bool {
     assert!(spent < MAX_CPU_TIME, "{spent:?} for {query}");
     match planned {
         Ok(()) => true,
-        // A panic of the planner is reported as a defect of the object, and there is none.
+        // The object is good, so a panic is the planner's.
         Err(error) => {
             assert!(error.kind() != ErrorKind::Undecodable, "{error:?} for {query}");
+            assert!(!error.to_string().contains("panicked"), "{error:?} for {query}");
             false
         }
     }

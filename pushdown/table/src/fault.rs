@@ -14,6 +14,8 @@ use pushdown_core::{Error, ErrorKind, language::excerpt, step::distance};
 /// Longest name, in bytes, for which similar names are searched: a comparison takes time proportional to the product of both
 /// lengths, and a name can be as long as the query.
 const MAX_COMPARED_BYTES: usize = 256;
+/// Begins the text of an error of the planner.
+const PLANNER_FAILED: &str = "the query cannot be planned over this object (another form of it may be)";
 /// Maximum number of known columns that a message lists.
 const MAX_LISTED_NAMES: usize = 20;
 /// Maximum length of a library's message within an error message, in characters.
@@ -50,6 +52,14 @@ pub(crate) fn query(error: DataFusionError) -> Error {
             error => Error::unsuitable(text(error)),
         },
         root => Error::internal(text(root)),
+    }
+}
+
+/// Describes a failure of the planner that is its own, a panic included: the same query over the same object fails again.
+pub(crate) fn planning(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Internal => Error::unsuitable(format!("{PLANNER_FAILED}: {}", error.split_position().1)),
+        _ => error,
     }
 }
 

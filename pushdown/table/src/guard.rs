@@ -1,6 +1,7 @@
 //! What a query may do: clauses, functions, memory, overflow.
 
 pub(crate) mod checks;
+pub(crate) mod distinct_keys;
 pub(crate) mod duplicate;
 pub(crate) mod extremes;
 pub(crate) mod function_memory;

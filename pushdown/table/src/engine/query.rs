@@ -32,8 +32,8 @@ use crate::{
     fault,
     formats::{format::TableFile, read_options::ReadOptions},
     guard::{
-        checks, extremes, function_memory::limit_function_memory, functions, inlining, overflow,
-        window_memory::reserve_window_memory,
+        checks, distinct_keys::without_repeated_keys, extremes, function_memory::limit_function_memory,
+        functions, inlining, overflow, window_memory::reserve_window_memory,
     },
     pruning::estimate,
 };
@@ -121,6 +121,19 @@ async fn plan<Q: TableQuery>(
     let options = query.read_options();
     let stored = TableFile::open(options, source, sample_id, limits).await?;
     let object = Arc::new(ObjectTable::new(stored, options)?);
+    let planned = AssertUnwindSafe(plan_over(query, object, limits)).catch_unwind();
+    match planned.await {
+        Ok(opened) => opened.map_err(fault::planning),
+        Err(_) => Err(fault::planning(Error::internal("the planner panicked"))),
+    }
+}
+
+/// Plans a query over an object whose metadata is read.
+async fn plan_over<Q: TableQuery>(
+    query: &Q,
+    object: Arc<ObjectTable>,
+    limits: &TableLimits,
+) -> Result<OpenTable> {
     let mut state = session_state(limits)?;
     let plan = query.plan(&state, Arc::clone(&object) as _).await?;
     yield_now().await;
@@ -166,6 +179,7 @@ async fn plan<Q: TableQuery>(
 fn rewrite_plan(plan: LogicalPlan, state: &SessionState) -> Result<LogicalPlan> {
     checks::check(&plan)?;
     inlining::check(&plan)?;
+    let plan = without_repeated_keys(plan).map_err(fault::query)?;
     // DuckDB's semantics are applied first, because `compare_by_value` evaluates constant expressions.
     duckdb::with_duckdb_semantics(plan)
         .and_then(|plan| comparison::compare_by_value(plan, state))

@@ -234,6 +234,18 @@ fn supported_clauses_return_their_rows() {
             "select distinct on (m) n from object order by m, n desc",
             &[7, 8, 9, 3, 4, 5, 6],
         ),
+        (
+            "select distinct on (m, m) n from object order by m, m, n desc",
+            &[7, 8, 9, 3, 4, 5, 6],
+        ),
+        (
+            "select distinct on (m, object.m, (m), m) n from object order by m, m, m, m, n desc",
+            &[7, 8, 9, 3, 4, 5, 6],
+        ),
+        (
+            "select n + 10 as n from object where n > 8 union all select distinct on (m, m) m from object where m < 1",
+            &[19, 0],
+        ),
         ("select n from object order by all desc limit 2", &[9, 8]),
         (
             "select m, count(*) as c from object group by all order by m limit 2",

@@ -4,8 +4,9 @@ SHELL := /bin/bash
 .PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites fuzz lint lint-docker docker-steps check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
-# All targets use one set of features: with another the dependencies would compile twice, ten minutes each. `--benches` also
-# builds the binaries for the clients' tests. `--all-targets` would build test binaries of programs without tests.
+# Every debug build selects the whole workspace, and with it one set of features: with another, DataFusion and all above it would
+# compile twice, ten minutes each (scripts/one-build.sh checks that). `--benches` also builds the binaries for the clients' tests.
+# `--all-targets` would build test binaries of programs without tests.
 ALL = --locked --workspace --tests --benches
 # Most tests wait for servers more than they compute.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
@@ -21,15 +22,15 @@ setup: ## Install Debian packages and the Python environment for tests and demo
 build: setup ## Build optimised programs in target/release
 	@$(CARGO) build $(RELEASE)
 
-demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer learning over two links (FULL=1: all photos)
+demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer learning over two links (FULL=1: all photos, all figures)
 	@scripts/photos.sh large
 	@scripts/photos.sh elpv
 	@scripts/models.sh efficientnet_lite0
-	@$(CARGO) build $(ALL)
+	@$(CARGO) build --locked --workspace --bin pushdown-gateway --bin pushdown --bin transfer-learning
 	@DEMO_PROFILE=debug .venv/bin/python scripts/demo.py
 	@DEMO_PROFILE=debug .venv/bin/python scripts/transfer_demo.py
 
-test: setup test-rust test-clients test-python ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
+test: setup test-rust test-clients test-python one-build ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
 test-full: setup ## Run every test: also large models, ten tenants, further stores and third-party S3 test suites, all feature sets and the benchmark's harness
 	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-python test-python-torch test-e2e FULL=1
@@ -106,7 +107,10 @@ check-cuda: setup ## Compile the gateway with CUDA, and test its behaviour witho
 	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings
 	@$(CARGO) test --locked -p pushdown-gateway --features cuda --test it providers
 
-.PHONY: fmt-check
+.PHONY: fmt-check one-build
+one-build:
+	@scripts/one-build.sh
+
 fmt-check:
 	@$(CARGO) fmt --all --check
 

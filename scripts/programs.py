@@ -43,6 +43,13 @@ def run_program(name: str, *arguments: object, cores: set[int] | None = None, **
     return ended.stdout
 
 
+def columns(lines: list[tuple[str, ...]]) -> str:
+    """A table of texts, the first column on the left, the others on the right."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    aligned = ([f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)] for line in lines)
+    return "\n".join(f"  {line[0]:<{widths[0]}}  {'  '.join(cells[1:])}" for line, cells in zip(lines, aligned, strict=True))
+
+
 def end(*processes: subprocess.Popen) -> None:
     """Terminates processes and waits for them; kills those that do not end within 10 s."""
     for process in processes:

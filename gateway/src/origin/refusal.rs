@@ -45,8 +45,8 @@ pub(super) enum Remedy {
 
 /// Passes the store's answer to a request that the gateway signed, unless it is about this signature or leads elsewhere.
 ///
-/// The error is [`ErrorKind::Internal`] for a signature that the store refuses, [`ErrorKind::OriginUnavailable`] for one that it
-/// may accept later, [`ErrorKind::SlowDown`] for a newly created bucket, and [`ErrorKind::OriginUnavailable`] for any other
+/// The error is [`ErrorKind::Internal`] for a signature that the store refuses, [`ErrorKind::SlowDown`] for credentials that have
+/// expired and for a newly created bucket, and [`ErrorKind::OriginUnavailable`] for a clock that differs and for any other
 /// redirection. The address in `Location` is never used. An answer with 200 to a write can still become a refusal, which is
 /// masked when it arrives.
 pub(super) async fn check(answer: Response<Body>, signer: Upstream, method: &Method) -> CheckedAnswer {

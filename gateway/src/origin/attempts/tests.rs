@@ -131,7 +131,7 @@ async fn expired_credentials_are_replaced_once() {
     assert!(is_retry(&attempts.evaluate(answer(400, EXPIRED), None).await));
     assert_eq!(lab.next(&mut attempts), signed_with("second", HOME));
     let result = attempts.evaluate(answer(400, EXPIRED), None).await;
-    assert_eq!(error(result), ErrorKind::OriginUnavailable);
+    assert_eq!(error(result), ErrorKind::SlowDown);
     assert_eq!(lab.source.fetches(), 2);
 }
 
@@ -142,7 +142,7 @@ async fn permanent_credentials_are_never_replaced() {
     let mut attempts = lab.attempts(Method::GET);
     lab.next(&mut attempts);
     let result = attempts.evaluate(answer(400, EXPIRED), None).await;
-    assert_eq!(error(result), ErrorKind::OriginUnavailable);
+    assert_eq!(error(result), ErrorKind::SlowDown);
     assert_eq!(lab.source.fetches(), 1);
 }
 

@@ -6,16 +6,17 @@ use crate::{
     s3::errors::ACCESS_DENIED,
 };
 
-/// Codes about a signature, and whether a later request can succeed.
-const SIGNATURE_CODES: [(&str, bool); 8] = [
-    ("SignatureDoesNotMatch", false),
-    ("InvalidAccessKeyId", false),
-    ("InvalidClientTokenId", false),
-    ("InvalidToken", false),
-    ("AuthorizationHeaderMalformed", false),
-    ("ExpiredToken", true),
-    ("TokenRefreshRequired", true),
-    ("RequestTimeTooSkewed", true),
+/// Codes about a signature, and the error in its place: [`ErrorKind::Internal`] unless a later request can succeed. Credentials that
+/// have expired by the store's clock are the same to the caller as those that have expired by the gateway's.
+const SIGNATURE_CODES: [(&str, ErrorKind); 8] = [
+    ("SignatureDoesNotMatch", ErrorKind::Internal),
+    ("InvalidAccessKeyId", ErrorKind::Internal),
+    ("InvalidClientTokenId", ErrorKind::Internal),
+    ("InvalidToken", ErrorKind::Internal),
+    ("AuthorizationHeaderMalformed", ErrorKind::Internal),
+    ("ExpiredToken", ErrorKind::SlowDown),
+    ("TokenRefreshRequired", ErrorKind::SlowDown),
+    ("RequestTimeTooSkewed", ErrorKind::OriginUnavailable),
 ];
 
 /// The store denies a request that the gateway has allowed.
@@ -30,14 +31,11 @@ pub(super) fn replacement(code: &str, signer: Upstream) -> Option<Error> {
         // The store's message names the gateway's identity.
         return Some(Error::new(ErrorKind::AccessDenied, ACCESS_DENIED).with_source(DeniedByStore));
     }
-    let (code, can_retry) = SIGNATURE_CODES.iter().find(|(name, _)| *name == code)?;
+    let (code, kind) = SIGNATURE_CODES.iter().find(|(name, _)| *name == code)?;
     tracing::warn!(code, "the store refuses the gateway's signature");
-    Some(if *can_retry {
-        Error::new(
-            ErrorKind::OriginUnavailable,
-            "the store refused the gateway's credentials: try again later",
-        )
-    } else {
-        Error::new(ErrorKind::Internal, "the store refused the gateway's signature")
-    })
+    let message = match kind {
+        ErrorKind::Internal => "the store refused the gateway's signature",
+        _ => "the store refused the gateway's credentials: try again later",
+    };
+    Some(Error::new(*kind, message))
 }

@@ -18,7 +18,8 @@ fn answer(status: u16, text: &str) -> Response<Body> {
 async fn answers_about_the_gateways_signature_are_not_forwarded() {
     for (code, kind) in [
         ("SignatureDoesNotMatch", ErrorKind::Internal),
-        ("ExpiredToken", ErrorKind::OriginUnavailable),
+        ("ExpiredToken", ErrorKind::SlowDown),
+        ("RequestTimeTooSkewed", ErrorKind::OriginUnavailable),
     ] {
         let document = format!("<Error><Code>{code}</Code><AWSAccessKeyId>GATEWAY</AWSAccessKeyId></Error>");
         let error = check(answer(403, &document), Upstream::Caller)

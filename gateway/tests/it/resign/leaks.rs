@@ -216,7 +216,7 @@ fn what_the_store_says_about_the_gateways_signature_is_not_forwarded() -> Result
     for (key, status) in [
         ("refused", 500),
         ("unknown", 500),
-        ("expired", 502),
+        ("expired", 503),
         ("moved", 502),
     ] {
         for with_pipeline in [false, true] {

@@ -23,15 +23,15 @@ fn encode(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// Any key, query and headers: spaces, slashes, dots, percent signs and other alphabets, repeated names, empty values.
+/// Any key, query and headers: spaces, slashes, dots, percent signs and other alphabets, repeated headers, empty values.
 fn case() -> impl Strategy<Value = Case> {
     let method = prop::sample::select(vec!["GET", "PUT", "HEAD", "DELETE", "POST"]);
-    let parameter = ("[a-z][ -~é]{0,6}", "[ -~é]{0,8}");
+    let parameters = prop::collection::btree_map("[a-z][ -~é]{0,6}", "[ -~é]{0,8}", 0..4);
     let header = ("x-amz-meta-[a-c]", "[ -~]{0,12}");
     (
         method,
         "[ -~é日]{1,24}",
-        prop::collection::vec(parameter, 0..4),
+        parameters.prop_map(Vec::from_iter).prop_shuffle(),
         prop::collection::vec(header, 0..4),
     )
         .prop_map(|(method, key, parameters, headers)| {
@@ -140,6 +140,15 @@ proptest! {
         assert_means(&verified, &case);
         prop_assert_eq!(verified.carrier(), Carrier::Query);
         prop_assert_eq!(verified.payload(), PayloadMode::Unsigned);
+    }
+
+    #[test]
+    fn a_repeated_parameter_is_refused(case in case(), is_presigned in any::<bool>(), value in "[a-z]{0,4}") {
+        let mut request = case.request;
+        let separator = if case.parameters == 0 { '?' } else { '&' };
+        request.target += &format!("{separator}again={value}&%61gain=1");
+        let request = if is_presigned { presigned(request) } else { signed(request) };
+        prop_assert!(verify(&request).is_err(), "{}", request.target);
     }
 
     #[test]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib
 import io
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
@@ -17,7 +18,8 @@ Columns: TypeAlias = dict[str, list[Any]]
 ReadColumns: TypeAlias = Callable[[bytes, Sequence[str], str, Collection[str]], Columns]
 """Takes the bytes of a table, the columns to read, its name in errors, and the columns that stay text."""
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+# Python refuses to convert more than 4,300 digits.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,4299}")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
@@ -60,10 +62,25 @@ def _full_rows(lines: Any, expected: int, table: str) -> Iterator[list[str]]:
 
 
 def _typed(values: list[str]) -> list[Any]:
-    """The values as integers or floats, if all of them are written so."""
+    """The values as integers or floats, if all of them are written so and none loses digits of a whole number."""
     if all(map(_INTEGER.fullmatch, values)):
         return list(map(int, values))
-    return list(map(float, values)) if all(map(_NUMBER.fullmatch, values)) else values
+    if not all(map(_NUMBER.fullmatch, values)):
+        return values
+    try:
+        return list(map(_float_or_integer, values))
+    except OverflowError:
+        return values
+
+
+def _float_or_integer(text: str) -> float | int:
+    """A float, or the integer among floats that no float equals. Raises `OverflowError` for a number beyond the range of floats."""
+    value = float(text)
+    if _INTEGER.fullmatch(text) and (math.isinf(value) or int(text) != value):
+        return int(text)
+    if math.isinf(value):
+        raise OverflowError(text)
+    return value
 
 
 def _read_parquet(data: bytes, names: Sequence[str], table: str, texts: Collection[str]) -> Columns:

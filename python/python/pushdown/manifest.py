@@ -49,7 +49,8 @@ class Manifest:
     - `columns`: columns to read. Without `label`, the label of a row is a dict of them.
     - `base`: the `s3://` URL of a folder; of a manifest in a bucket, its own folder is the default.
 
-    A CSV column is integers or floats if all its values are written so (`007` is not), and text otherwise.
+    A CSV column is integers or floats if all its values are written so (`007` is not), and text otherwise. Integers are exact, with any
+    number of digits; among floats, one that no float equals stays an integer.
     Each process reads the source once, at first use; a pickled manifest holds no rows.
     """
 

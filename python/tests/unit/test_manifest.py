@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import pickle
 import sys
+from array import array
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import native_double
+from pushdown._label_columns import values_of
 from pushdown.errors import ConfigError
 from pushdown.manifest import Manifest
 
@@ -46,6 +48,16 @@ def test_csv_gives_keys_in_order_and_columns(tmp_path: Path) -> None:
         (["nan", "1"], ["nan", "1"]),
         (["1_0", " 1"], ["1_0", " 1"]),
         (["cat", "1"], ["cat", "1"]),
+        (["1234567890123456789", "9007199254740993"], [1234567890123456789, 9007199254740993]),
+        (["-9223372036854775808", "18446744073709551615"], [-(2**63), 2**64 - 1]),
+        (["123456789012345678901234567890", "1"], [123456789012345678901234567890, 1]),
+        (["1234567890123456789", "0.5", "4", "1e3"], [1234567890123456789, 0.5, 4.0, 1000.0]),
+        (["1234567890123456789", ""], ["1234567890123456789", ""]),
+        (["01234567890123456789", "1"], ["01234567890123456789", "1"]),
+        (["9" * 4301, "1"], ["9" * 4301, "1"]),
+        (["9" * 400, "0.5"], [int("9" * 400), 0.5]),
+        (["1e999", "0.5"], ["1e999", "0.5"]),
+        (["-0", "1"], [-0.0, 1.0]),
     ],
 )
 def test_types_of_csv_columns(tmp_path: Path, values: list[str], expected: list[Any]) -> None:
@@ -53,6 +65,32 @@ def test_types_of_csv_columns(tmp_path: Path, values: list[str], expected: list[
     found = Manifest(path, columns=["v"]).load().columns["v"]
     assert found == expected
     assert list(map(type, found)) == list(map(type, expected))
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.tsv", "m.parquet", "m.arrow"])
+def test_labels_of_any_digits_are_exact(tmp_path: Path, name: str) -> None:
+    labels = [1234567890123456789, -9223372036854775808, 9007199254740993]
+    if name.endswith("sv"):
+        separator = "," if name == "m.csv" else "\t"
+        rows = "".join(f"k{row}{separator}{label}\n" for row, label in enumerate(labels))
+        write(tmp_path, f"path{separator}label\n{rows}", name)
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        table = pyarrow.table({"path": ["k0", "k1", "k2"], "label": labels})
+        if name == "m.parquet":
+            importlib.import_module("pyarrow.parquet").write_table(table, tmp_path / name)
+        else:
+            with importlib.import_module("pyarrow.ipc").new_file(str(tmp_path / name), table.schema) as writer:
+                writer.write_table(table)
+    manifest = Manifest(tmp_path / name, label="label", base="s3://photos/")
+    values = values_of(manifest.labels(manifest.load())).values
+    assert isinstance(values, array)
+    assert list(values) == labels
+
+
+def test_labels_beyond_64_bits_are_a_list(tmp_path: Path) -> None:
+    manifest = Manifest(write(tmp_path, f"path,label\na,{2**64 - 1}\nb,7\n"), label="label", base="s3://photos/")
+    assert values_of(manifest.labels(manifest.load())).values == [2**64 - 1, 7]
 
 
 def test_keys_are_text_even_if_they_are_numbers(tmp_path: Path) -> None:

@@ -27,6 +27,16 @@ pub trait Source: fmt::Debug + Send + Sync + 'static {
 
     /// Reads the object from its start to its end.
     fn stream(&self) -> BoxStream<'static, Result<Bytes>>;
+
+    /// Reserves memory for `bytes` that a scan holds before it is planned. The first reads of the end and the start of an object need
+    /// no reservation.
+    ///
+    /// # Errors
+    /// [`Source`](ErrorKind::Source) if there is not enough memory.
+    fn reserve(&self, bytes: u64) -> Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
 }
 
 /// The end of an object.

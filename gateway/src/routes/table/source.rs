@@ -103,6 +103,10 @@ impl Source for RangedSource {
             .flatten()
             .boxed()
     }
+
+    fn reserve(&self, bytes: u64) -> pushdown::Result<()> {
+        Ok(self.0.footer.grow(bytes)?)
+    }
 }
 
 // === impl Inner ===
@@ -191,19 +195,23 @@ impl FooterMemory {
         })))
     }
 
-    /// Reserves memory for a read during planning. Does not wait: the total is not known yet, and the scan already has memory
-    /// (deadlock).
+    /// Reserves memory for a read of a footer during planning.
     fn reserve(&self, length: u64) -> Result<(), Error> {
-        let FooterUse {
-            memory,
-            permit,
-            bytes,
-        } = &mut *self.0.lock();
-        if let Some(permit) = permit {
-            memory.grow(permit, length.saturating_mul(FOOTER_MEMORY_RATIO))?;
-            *bytes += length;
+        self.grow(length.saturating_mul(FOOTER_MEMORY_RATIO))?;
+        let mut used = self.0.lock();
+        if used.permit.is_some() {
+            used.bytes += length;
         }
         Ok(())
+    }
+
+    /// Reserves memory during planning. Does not wait: the total is not known yet, and the scan already has memory (deadlock).
+    fn grow(&self, bytes: u64) -> Result<(), Error> {
+        let FooterUse { memory, permit, .. } = &mut *self.0.lock();
+        match permit {
+            Some(permit) => memory.grow(permit, bytes),
+            None => Ok(()),
+        }
     }
 
     /// Ends planning. Returns the bytes that were read, and the permit for their memory.

@@ -1,11 +1,12 @@
 //! Formats that are read sequentially: CSV, JSON lines, Arrow IPC. If the messages of an Arrow file are not a valid stream,
 //! they are read in the order of its footer.
 //!
-//! The columns of a text are inferred from its first [`INFERENCE_BYTES`], decompressed; later rows must fit them. These bytes
-//! are kept, so that the first scan continues after them, with the same request.
+//! The columns of a text are inferred from its first [`INFERENCE_BYTES`], decompressed, or from its first row if that is longer; later
+//! rows must fit them. These bytes are kept, so that the first scan continues after them, with the same request.
 
 mod csv;
 mod decompress;
+mod head;
 mod ipc;
 mod json;
 mod lines;
@@ -29,6 +30,7 @@ use crate::formats::{
 };
 use csv::CsvTable;
 use decompress::{Codec, decompress};
+use head::{Head, RowSyntax};
 use ipc::{ArrowTable, StoredFooter};
 pub(super) use ipc::{FILE_MAGIC as ARROW_FILE, MESSAGE_MARKER as ARROW_MESSAGE};
 use json::JsonTable;
@@ -37,9 +39,6 @@ use pushdown_core::{
     limits::{BATCH_ROWS, INFERENCE_BYTES, TableLimits},
     step::rowwise::split_batch,
 };
-
-/// Target size of a text's record batches, estimated from its first rows.
-const BATCH_BYTES: u64 = 16 << 20;
 
 /// First bytes to read in order to detect a compression.
 const MAGIC_BYTES: usize = 8;
@@ -82,13 +81,6 @@ struct OpenedStream {
 
 type Chunks = BoxStream<'static, Result<Bytes>>;
 
-/// The first bytes of an object, decompressed.
-struct Head {
-    bytes: Bytes,
-    /// Whether the object continues after them.
-    is_truncated: bool,
-}
-
 /// Decodes an object's bytes into record batches.
 trait Decoder: Send {
     /// Consumes bytes of `chunk`, until they complete a record batch or all are consumed.
@@ -130,24 +122,29 @@ impl StreamFile {
         let (start, rest) = read_at_least(object.chunks(), MAGIC_BYTES).await?;
         let codec = Codec::detect(&start.concat())?;
         let decompressed = without_bom(decompress(chain(start, rest), codec, limits));
-        let (start, rest) = read_at_least(decompressed, INFERENCE_BYTES + 1).await?;
-        let head = Head::new(&start);
+        let opened = read_at_least(decompressed, INFERENCE_BYTES + 1).await?;
+        let head = Head::new(&opened.0);
         let format = match reading.format {
             Some(format) => format,
             None => format::detect_format(&head.bytes, sample_id)?,
         };
         format::check_options(reading, format)?;
+        let default = if format::is_tab_separated(sample_id) {
+            b'\t'
+        } else {
+            b','
+        };
+        let Delimiter(delimiter) = reading.delimiter.unwrap_or(Delimiter(default));
+        let syntax = RowSyntax {
+            format,
+            has_header: reading.header.unwrap_or(true),
+            delimiter,
+        };
+        let (head, start, rest) = head
+            .with_first_row(syntax, opened, object.source.as_ref(), limits)
+            .await?;
         let content = match format {
-            Format::Csv => {
-                let default = if format::is_tab_separated(sample_id) {
-                    b'\t'
-                } else {
-                    b','
-                };
-                let Delimiter(delimiter) = reading.delimiter.unwrap_or(Delimiter(default));
-                let header = reading.header.unwrap_or(true);
-                Content::Csv(CsvTable::infer(&head, header, delimiter, limits)?)
-            }
+            Format::Csv => Content::Csv(CsvTable::infer(&head, syntax.has_header, delimiter, limits)?),
             Format::Json => Content::Json(JsonTable::infer(&head, limits)?),
             Format::Arrow => {
                 let is_file = head.bytes.starts_with(ARROW_FILE) && codec == Codec::None;
@@ -229,23 +226,6 @@ impl StoredObject {
             Some(bytes) => Arc::new(bytes.clone()),
             None => Arc::clone(&self.source),
         }
-    }
-}
-
-impl Head {
-    fn new(chunks: &[Bytes]) -> Self {
-        let mut bytes = Bytes::from(chunks.concat());
-        let is_truncated = bytes.len() > INFERENCE_BYTES;
-        bytes.truncate(INFERENCE_BYTES);
-        Self { bytes, is_truncated }
-    }
-
-    /// Number of rows in a record batch, if `rows` rows take `bytes` bytes.
-    fn batch_rows(rows: usize, bytes: usize) -> usize {
-        let row_bytes = (bytes as u64).div_ceil(rows.max(1) as u64).max(1);
-        usize::try_from(BATCH_BYTES / row_bytes)
-            .unwrap_or(BATCH_ROWS)
-            .clamp(1, BATCH_ROWS)
     }
 }
 

@@ -3,6 +3,7 @@
 mod arrow;
 mod footer;
 mod late;
+mod long_rows;
 mod text;
 
 use std::{fmt::Write as _, io::Write as _};

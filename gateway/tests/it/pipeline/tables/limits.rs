@@ -7,7 +7,7 @@ use flate2::{Compression, write::GzEncoder};
 
 use pushdown_testkit::Parquet;
 
-use super::{Lab, SMALL};
+use super::{Lab, SMALL, read_table};
 
 /// One row group per row: its footer is longer than the first read at the end of an object.
 const LONG_FOOTER: Parquet = Parquet {
@@ -56,5 +56,31 @@ fn every_table_limit_can_be_set_and_is_enforced() -> Result<()> {
         );
     }
     insta::assert_snapshot!(results.join("\n"));
+    Ok(())
+}
+
+/// Memory for a first row of more than a MiB is reserved while it is read, compressed or not.
+#[test]
+fn a_long_first_row_is_read_within_the_memory_budget() -> Result<()> {
+    let rows = |length| {
+        let long = "A".repeat(length);
+        format!("{{\"id\": 0, \"image\": \"{long}\"}}\n{{\"id\": 1, \"image\": \"\"}}\n")
+    };
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::default());
+    compressed.write_all(rows(40_000_000).as_bytes())?;
+    let lab = Lab::new(&["--memory-budget=64MiB"])?;
+    lab.put("a.jsonl", rows(1_500_000))?;
+    lab.put("b.jsonl.gz", compressed.finish()?)?;
+    let select = "select(columns=[id])";
+    let answer = lab.get("a.jsonl", select, &[])?;
+    assert_eq!(read_table(&answer)?.rows(), 2);
+    let answer = lab.get("b.jsonl.gz", select, &[])?;
+    assert_eq!(
+        (answer.status, answer.element("Code").as_deref()),
+        (413, Some("EntityTooLarge")),
+        "{}",
+        answer.text()
+    );
+    assert!(lab.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }

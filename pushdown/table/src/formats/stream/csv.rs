@@ -12,11 +12,12 @@ use arrow_csv::reader::{Decoder, ReaderBuilder};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::{
-    Head,
+    head::Head,
     lines::{Preamble, RowDecoder, TextDecoder, TextFormat, count_line_breaks, malformed},
 };
 use crate::guard::duplicate::first_duplicate;
 use head::WholeRows;
+pub(super) use head::first_row_end;
 use pushdown_core::{Error, Result, language::excerpt, limits::TableLimits};
 
 /// The inferred layout of a CSV file.

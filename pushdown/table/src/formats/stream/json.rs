@@ -14,7 +14,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::{
-    Head,
+    head::Head,
     lines::{Preamble, RowDecoder, TextDecoder, TextFormat, count_line_breaks, leading_space, malformed},
 };
 use columns::ObjectColumn;
@@ -94,6 +94,12 @@ impl JsonTable {
         };
         TextDecoder::new(format, self.batch_rows, Preamble::default(), limits)
     }
+}
+
+/// The end of the first row; `None` if the text ends before it.
+pub(super) fn first_row_end(text: &[u8]) -> Option<usize> {
+    let (length, is_row_end) = RowSplitter::default().next(text);
+    is_row_end.then_some(length)
 }
 
 /// Parses a row and reads it by `read`. Fails if the row is not an object.

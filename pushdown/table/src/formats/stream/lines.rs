@@ -75,7 +75,7 @@ impl<F: TextFormat> TextDecoder<F> {
             pending_bytes: 0,
             lines_before: preamble.lines,
             skip_bytes: preamble.bytes,
-            max_pending_bytes: limits.max_batch_bytes.min(MAX_TEXT_BYTES),
+            max_pending_bytes: max_text_bytes(limits),
         })
     }
 
@@ -182,6 +182,11 @@ impl<F: TextFormat> Decoder for TextDecoder<F> {
         self.decoder.end().map_err(|error| self.locate(&error, true))?;
         self.flush(true)
     }
+}
+
+/// Maximum bytes of text in a record batch.
+pub(super) fn max_text_bytes(limits: &TableLimits) -> u64 {
+    limits.max_batch_bytes.min(MAX_TEXT_BYTES)
 }
 
 /// The error of a malformed line.

@@ -2,7 +2,7 @@
 
 use csv::{ByteRecord, ReaderBuilder as Parser, StringRecord};
 
-use super::{super::Head, types::TypeSet};
+use super::{super::head::Head, types::TypeSet};
 use pushdown_core::{Error, Result};
 
 /// The whole rows of a head. Offsets are in bytes.
@@ -54,6 +54,21 @@ impl WholeRows {
             count += 1;
         }
     }
+}
+
+/// The end of the first row with values, in a text that continues; `None` if the row may be longer.
+pub(in super::super) fn first_row_end(text: &[u8], has_header: bool, delimiter: u8) -> Option<usize> {
+    let mut parser = parser(delimiter).from_reader(text);
+    let mut record = ByteRecord::new();
+    for _ in 0..1 + usize::from(has_header) {
+        // A malformed row is an error of the inference.
+        parser
+            .read_byte_record(&mut record)
+            .ok()
+            .filter(|is_row| *is_row)?;
+    }
+    let end = usize::try_from(parser.position().byte()).ok()?;
+    (end < text.len()).then_some(end)
 }
 
 /// The types that hold all values of each column. Rows with another number of values fail when they are decoded, with

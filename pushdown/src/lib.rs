@@ -37,7 +37,7 @@ pub use pipeline::Pipeline;
 pub use pushdown_core::{
     BytesKind, Cancellation, Context, DType, Engine, Error, ErrorKind, Estimate, Family, Image, ImageHeader,
     ImageKind, Inflater, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table,
-    TableBuilder, TableKind, TableLimits, Tensor, TensorKind, limits,
+    TableBuilder, TableKind, TableLimits, Tensor, TensorKind, limits, uuid,
 };
 pub use pushdown_plan as plan;
 pub use pushdown_shard as shard;

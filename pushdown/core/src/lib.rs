@@ -18,6 +18,7 @@ mod sample;
 mod source;
 pub mod step;
 pub mod table;
+pub mod uuid;
 
 pub use cancellation::Cancellation;
 pub use context::Context;

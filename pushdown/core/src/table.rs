@@ -1,5 +1,7 @@
 //! Tables: record batches of one schema, in row order.
 
+pub mod conversion;
+
 use arrow_array::{Array as _, ArrayRef, RecordBatch, cast::AsArray as _};
 use arrow_schema::{DataType, SchemaRef};
 

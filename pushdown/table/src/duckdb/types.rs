@@ -8,9 +8,9 @@ use datafusion::sql::sqlparser::ast::{DataType as Named, ExactNumberInfo, Timezo
 /// The time zone of `TIMESTAMPTZ`.
 const UTC: &str = "UTC";
 /// Metadata key of a field that names an Arrow extension type.
-pub(crate) const EXTENSION: &str = "ARROW:extension:name";
+pub(crate) const EXTENSION: &str = arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 /// The extension type for UUIDs of 16 bytes.
-pub(crate) const UUID: &str = "arrow.uuid";
+pub(crate) const UUID: &str = pushdown_core::uuid::NAME;
 
 /// The type of a name that DataFusion does not know, or reads differently: timestamps and times have microseconds, a decimal
 /// without a precision has 18 digits, 3 of them after the point, and the length of a text type is ignored.

@@ -10,6 +10,7 @@ use datafusion::{
         ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     },
 };
+use pushdown_core::uuid;
 
 /// The text of a UUID: `550e8400-e29b-41d4-a716-446655440000`.
 pub(crate) fn uuid_text(uuid: Expr) -> Expr {
@@ -45,17 +46,7 @@ impl ScalarUDFImpl for UuidText {
             )
         };
         let uuids = uuids.as_fixed_size_binary_opt().ok_or_else(not_a_uuid)?;
-        let texts: StringArray = uuids.iter().map(|uuid| uuid.map(hyphenated)).collect();
+        let texts: StringArray = uuids.iter().map(|value| value.map(uuid::to_text)).collect();
         Ok(ColumnarValue::Array(Arc::new(texts)))
     }
-}
-
-fn hyphenated(bytes: &[u8]) -> String {
-    let mut digits = hex::encode(bytes);
-    for index in [20, 16, 12, 8] {
-        if index < digits.len() {
-            digits.insert(index, '-');
-        }
-    }
-    digits
 }

@@ -1,6 +1,11 @@
 use std::sync::Arc;
 
-use arrow_array::{DictionaryArray, Int32Array, ListArray, types::Int8Type, types::Int32Type};
+use arrow_array::{
+    Array as _, ArrayRef, DictionaryArray, FixedSizeBinaryArray, Int32Array, ListArray, StructArray,
+    types::Int8Type, types::Int32Type,
+};
+use arrow_buffer::OffsetBuffer;
+use arrow_schema::{DataType, Field, Schema};
 
 use super::*;
 use pushdown_core::{ErrorKind, Kind, Sample};
@@ -9,7 +14,7 @@ fn table() -> Table {
     let words: DictionaryArray<Int8Type> = vec![Some("a"), None, Some("b")].into_iter().collect();
     let lists =
         ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), None]), None, Some(vec![])]);
-    let columns: [(&str, arrow_array::ArrayRef); 3] = [
+    let columns: [(&str, ArrayRef); 3] = [
         ("number", Arc::new(Int32Array::from(vec![1, 2, 3]))),
         ("word", Arc::new(words)),
         ("list", Arc::new(lists)),
@@ -101,7 +106,7 @@ fn parquet_is_streamed_by_row_groups() {
 
 #[test]
 fn texts_have_a_header_and_nulls() {
-    let columns: [(&str, arrow_array::ArrayRef); 3] = [
+    let columns: [(&str, ArrayRef); 3] = [
         ("n", Arc::new(Int32Array::from(vec![Some(1), None]))),
         (
             "t",
@@ -126,9 +131,62 @@ fn texts_have_a_header_and_nulls() {
     assert_eq!(text(TableForm::Ndjson, &empty), "");
 }
 
+fn uuid_field(name: &str, nullable: bool) -> Field {
+    let metadata = [("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())];
+    Field::new(name, DataType::FixedSizeBinary(16), nullable).with_metadata(metadata.into())
+}
+
+/// As pyarrow's `to_pylist`, and the CSV and JSON of `DuckDB`.
+#[test]
+fn uuids_are_texts_with_hyphens() {
+    let bytes = |first: u8| (0..16).map(|byte| first + byte).collect::<Vec<u8>>();
+    let uuids = [Some(bytes(0)), None, Some(bytes(0xf0))];
+    let uuids: ArrayRef =
+        Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(uuids.into_iter(), 16).unwrap());
+    let field = uuid_field("id", true);
+    let schema = Arc::new(Schema::new(vec![field.clone()]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(&uuids)]).unwrap();
+    let text = |form, batch: &RecordBatch| {
+        let table = Table::new(
+            batch.schema(),
+            vec![batch.slice(0, 1), batch.slice(1, batch.num_rows() - 1)],
+        );
+        String::from_utf8(written(form, &table.unwrap()).unwrap()).unwrap()
+    };
+    let (first, last) = (
+        "00010203-0405-0607-0809-0a0b0c0d0e0f",
+        "f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfeff",
+    );
+    assert_eq!(
+        text(TableForm::Csv, &batch),
+        format!("id\n{first}\n\"\"\n{last}\n")
+    );
+    let json = format!("{{\"id\":\"{first}\"}}\n{{\"id\":null}}\n{{\"id\":\"{last}\"}}\n");
+    assert_eq!(text(TableForm::Ndjson, &batch), json);
+    // Other bytes of this size, and UUIDs in Arrow, stay what they are.
+    let plain = RecordBatch::try_from_iter([("id", uuids)]).unwrap();
+    assert!(TableEncoder::new(TableForm::Csv, &plain.schema()).is_err());
+    let table = Table::new(schema, vec![batch.clone()]).unwrap();
+    let arrow = written(TableForm::ArrowStream(Compression::None), &table).unwrap();
+    assert_eq!(decode(arrow.into(), &Limits::default()).unwrap(), table);
+
+    let pair = StructArray::new(vec![field].into(), batch.columns().to_vec(), None);
+    let lists = ListArray::new(
+        Arc::new(Field::new("element", pair.data_type().clone(), false)),
+        OffsetBuffer::from_lengths([2, 0, 1]),
+        Arc::new(pair),
+        Some(vec![true, false, true].into()),
+    );
+    let nested = RecordBatch::try_from_iter([("ids", Arc::new(lists) as ArrayRef)]).unwrap();
+    let json = format!(
+        "{{\"ids\":[{{\"id\":\"{first}\"}},{{\"id\":null}}]}}\n{{\"ids\":null}}\n{{\"ids\":[{{\"id\":\"{last}\"}}]}}\n"
+    );
+    assert_eq!(text(TableForm::Ndjson, &nested), json);
+}
+
 #[test]
 fn unsupported_columns_are_named() {
-    let bytes: arrow_array::ArrayRef = Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..]]));
+    let bytes: ArrayRef = Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..]]));
     let batch = RecordBatch::try_from_iter([("photo", bytes)]).unwrap();
     for (form, schema, says) in [
         (

@@ -1,5 +1,7 @@
 //! Tables as text: CSV with a header, and JSON lines.
 
+mod uuids;
+
 use std::fmt;
 
 use arrow_array::RecordBatch;
@@ -11,17 +13,20 @@ use bytes::Bytes;
 use super::sink::Sink;
 use pushdown_core::{Error, Result, language::excerpt};
 
-/// Encodes CSV. Nulls are empty values.
+/// Encodes CSV. Nulls are empty values, and UUIDs texts.
 pub(super) struct Csv {
     writer: CsvWriter<Sink>,
     sink: Sink,
+    /// The columns as they are written.
     schema: SchemaRef,
 }
 
-/// Encodes one JSON object per line, including null values.
+/// Encodes one JSON object per line, including null values. UUIDs are texts.
 pub(super) struct Ndjson {
     writer: LineDelimitedWriter<Sink>,
     sink: Sink,
+    /// The columns as they are written.
+    schema: SchemaRef,
 }
 
 // === impl Csv ===
@@ -29,14 +34,15 @@ pub(super) struct Ndjson {
 impl Csv {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self> {
         let is_nested = |data_type: &DataType| data_type.is_nested() && !is_dictionary(data_type);
-        check_types(schema, "CSV", |data_type| {
+        let schema = uuids::without_uuids(schema);
+        check_types(&schema, "CSV", |data_type| {
             is_nested(data_type) || is_binary(data_type)
         })?;
         let sink = Sink::default();
         let mut csv = Self {
             writer: CsvWriterBuilder::new().with_header(true).build(sink.clone()),
             sink,
-            schema: SchemaRef::clone(schema),
+            schema,
         };
         // Writes the header even if no row follows.
         let empty = RecordBatch::new_empty(SchemaRef::clone(&csv.schema));
@@ -47,8 +53,8 @@ impl Csv {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
-        self.writer
-            .write(batch)
+        uuids::convert(batch, &self.schema)
+            .and_then(|batch| self.writer.write(&batch))
             .map_err(|error| unwritable("CSV", &error))?;
         Ok(self.sink.take())
     }
@@ -63,7 +69,8 @@ impl Csv {
 
 impl Ndjson {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self> {
-        check_types(schema, "JSON", |data_type| {
+        let schema = uuids::without_uuids(schema);
+        check_types(&schema, "JSON", |data_type| {
             is_binary(data_type) || matches!(data_type, DataType::Union(..) | DataType::Interval(_))
         })?;
         let sink = Sink::default();
@@ -71,12 +78,13 @@ impl Ndjson {
         Ok(Self {
             writer: builder.build::<_, LineDelimited>(sink.clone()),
             sink,
+            schema,
         })
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<Vec<Bytes>> {
-        self.writer
-            .write(batch)
+        uuids::convert(batch, &self.schema)
+            .and_then(|batch| self.writer.write(&batch))
             .map_err(|error| unwritable("JSON", &error))?;
         Ok(self.sink.take())
     }

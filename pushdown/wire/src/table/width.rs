@@ -3,7 +3,7 @@
 use arrow_schema::{DataType, Schema};
 
 use super::TableForm;
-use pushdown_core::Estimate;
+use pushdown_core::{Estimate, uuid};
 
 impl TableForm {
     /// The maximum size of rows with these columns in this form, from the estimate of a scan. `None` if there is no upper bound,
@@ -21,7 +21,9 @@ impl TableForm {
             } else {
                 1
             };
-            Some(name + max_width(field.data_type())?)
+            // In JSON, the text has quotes.
+            let uuid = uuid::is_uuid(field).then_some(uuid::TEXT_LENGTH + 2);
+            Some(name + uuid.or_else(|| max_width(field.data_type()))?)
         };
         let row: u64 = schema.fields().iter().map(column).sum::<Option<u64>>()?;
         Some(estimate.max_rows?.saturating_mul(row + 3))
@@ -42,10 +44,10 @@ fn max_width(data_type: &DataType) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{iter, sync::Arc};
 
-    use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch};
-    use arrow_schema::Field;
+    use arrow_array::{ArrayRef, BooleanArray, FixedSizeBinaryArray, Float64Array, Int64Array, RecordBatch};
+    use arrow_schema::{Field, extension::EXTENSION_TYPE_NAME_KEY};
     use bytes::Bytes;
 
     use super::*;
@@ -54,7 +56,8 @@ mod tests {
     #[test]
     fn encoded_rows_never_exceed_the_maximum() {
         let rows = 4;
-        let columns: [(&str, ArrayRef); 3] = [
+        let uuids = FixedSizeBinaryArray::try_from_iter(iter::repeat_n([0xab_u8; 16], rows)).unwrap();
+        let columns: [(&str, ArrayRef); 4] = [
             (
                 "a\n",
                 Arc::new(Int64Array::from(vec![
@@ -74,8 +77,19 @@ mod tests {
                 ])),
             ),
             ("c", Arc::new(BooleanArray::from(vec![false; rows]))),
+            ("d", Arc::new(uuids)),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut fields: Vec<Field> = batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| Field::clone(field))
+            .collect();
+        fields[3] = fields[3]
+            .clone()
+            .with_metadata([(EXTENSION_TYPE_NAME_KEY.to_owned(), uuid::NAME.to_owned())].into());
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec()).unwrap();
         let estimate = Estimate {
             max_rows: Some(rows as u64 + 1),
             ..Estimate::default()

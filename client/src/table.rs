@@ -3,6 +3,7 @@
 mod arrived_rows;
 mod batches;
 mod build;
+mod columns;
 mod compute;
 mod epoch;
 mod fallback;
@@ -53,6 +54,9 @@ pub(crate) use source::TableSource;
 ///
 /// Another world may continue an epoch: what is left is dealt out anew as stretches of the same order. See [`RowsRead`]. Each
 /// row is read once, but unlike objects, rows do not keep one order across worlds.
+///
+/// The columns after the pipeline are those of all objects: they have the same names, in any order, and types that one type holds, such
+/// as integers of several widths. Columns that the pipeline does not read may differ in any way.
 ///
 /// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget, and computed a few rows at a time, on all
 /// threads. After an error it ends; a reader built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
@@ -171,7 +175,7 @@ impl TableReader {
 
     /// The columns of the batches.
     pub fn schema(&self) -> &SchemaRef {
-        &self.rows.schema
+        &self.rows.columns.schema
     }
 
     /// The whole data set, over all shards.

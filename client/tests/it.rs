@@ -65,6 +65,8 @@ mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod quantized_features;
     #[cfg(all(feature = "models", feature = "tables"))]
+    mod row_columns;
+    #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
     mod shard_index;
     mod shard_reader;

@@ -12,9 +12,9 @@ use crate::{connection::Randomness, errors::Usage, location::Location, progress:
 /// How the columns of several tables must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Schema {
-    /// The same columns in the same order
+    /// The same columns, in any order
     Same,
-    /// The same types; columns missing from a table are null
+    /// Columns missing from a table are null
     Union,
 }
 

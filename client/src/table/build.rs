@@ -1,6 +1,6 @@
 //! Builds a reader of rows: footers, the condition, and where the steps run.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{cast::AsArray as _, types::Int64Type};
 use arrow_schema::SchemaRef;
@@ -12,6 +12,7 @@ use pushdown::{
 
 use super::{
     RowsRead, State, TableReader,
+    columns::Columns,
     fallback::Fallback,
     planner::{ReaderSize, RowObservations, RowPlanner},
     read::{RowReader, over},
@@ -61,12 +62,12 @@ impl TableReader {
             )));
         }
         let described = source.describe(settings.gets).await?;
+        let columns = source.columns(&settings, &described).await?;
         let splits = RowSplit::all(pipeline);
         let (fixed, can_cut) = source.fixed_split(&settings, &splits).await;
         let groups = source
             .row_groups(&settings, &described, fixed.unwrap_or(1).min(1))
             .await?;
-        let schema = source.schema(&settings).await?;
         let costs = source.costs(&settings, &splits, &groups).await?;
         let first_split = source.first_split(&splits).await?;
         let is_possible = |index: usize| index >= first_split && (can_cut || !splits[index].is_inside_each());
@@ -97,7 +98,7 @@ impl TableReader {
             splits,
             split,
             bytes,
-            schema,
+            columns,
         };
         Ok(Self {
             left: RowsLeft::new(rows.samples.len(), &settings.rows_read),
@@ -111,18 +112,20 @@ impl TableReader {
 }
 
 impl TableSource {
-    /// Reads the descriptions of all objects, and checks that they are Parquet with the same columns.
+    /// Reads the descriptions of all objects, and checks that they are Parquet.
     async fn describe(&self, gets: usize) -> Result<Vec<Description>> {
         let descriptions = self
             .tables
             .iter()
             .map(|table| async move { table.describe().await });
         let described: Vec<Description> = stream::iter(descriptions).buffered(gets).try_collect().await?;
-        let first = described.first().ok_or_else(|| {
-            Error::config("the data set has no objects: expected at least one to determine the columns")
-        })?;
+        if described.is_empty() {
+            return Err(Error::config(
+                "the data set has no objects: expected at least one to determine the columns",
+            ));
+        }
         for (object, description) in self.objects.iter().zip(&described) {
-            if let Some(found) = mismatch(description, first, self.objects.key(0)) {
+            if let Some(found) = mismatch(description) {
                 let text = format!("s3://{}/{}: {found}", self.objects.bucket(), object.key);
                 return Err(Error::new(ErrorKind::Sample, text));
             }
@@ -202,13 +205,29 @@ impl TableSource {
         Ok(found)
     }
 
-    /// The columns of the pipeline's result.
-    async fn schema(&self, settings: &TableSettings) -> Result<SchemaRef> {
-        let nothing = over(&settings.pipeline, 0..0)?;
-        let scan = self.tables[0]
-            .scan(&nothing, self.seed, settings.plan.epoch)
+    /// The columns of the pipeline's result, planned once for objects with the same stored columns.
+    async fn columns(&self, settings: &TableSettings, described: &[Description]) -> Result<Columns> {
+        let nothing = &over(&settings.pipeline, 0..0)?;
+        let (mut known, mut first_objects) = (HashMap::new(), Vec::new());
+        let index = |(object, description): (usize, &Description)| {
+            *known
+                .entry(description.schema.fields().clone())
+                .or_insert_with(|| {
+                    first_objects.push(object);
+                    first_objects.len() - 1
+                })
+        };
+        let of_object = described.iter().enumerate().map(index).collect();
+        let planned = first_objects.into_iter().map(|object| async move {
+            let table = &self.tables[object];
+            let scan = table.scan(nothing, self.seed, settings.plan.epoch).await?;
+            Ok::<_, Error>((object, SchemaRef::clone(scan.schema())))
+        });
+        let distinct = stream::iter(planned)
+            .buffered(settings.gets)
+            .try_collect()
             .await?;
-        Ok(SchemaRef::clone(scan.schema()))
+        Columns::merge(&self.objects, distinct, of_object, self.limits.tables.max_columns)
     }
 
     /// The split that follows from the settings and the endpoint alone, and whether the gateway runs parts of an `each`.
@@ -280,25 +299,18 @@ fn first_rows(described: &[Description]) -> Vec<u64> {
     rows.collect()
 }
 
-/// Why the rows of an object cannot be in the same data set as those of the first one.
-fn mismatch(description: &Description, first: &Description, first_key: &str) -> Option<String> {
+/// Why the rows of an object cannot be samples.
+fn mismatch(description: &Description) -> Option<String> {
     let Some(groups) = &description.row_groups else {
         let format = description.format.name();
         return Some(format!(
             "found {format}, expected Parquet: rows are read by row groups"
         ));
     };
-    if let Some(rows) = groups.iter().max().filter(|rows| **rows > MAX_GROUP_ROWS) {
-        return Some(format!(
-            "found a row group of {rows} rows, expected at most {MAX_GROUP_ROWS}"
-        ));
-    }
-    (description.schema.fields() != first.schema.fields()).then(|| {
-        format!(
-            "found the columns {}, expected those of {first_key}: {}",
-            description.schema, first.schema
-        )
-    })
+    let rows = groups.iter().max().filter(|rows| **rows > MAX_GROUP_ROWS)?;
+    Some(format!(
+        "found a row group of {rows} rows, expected at most {MAX_GROUP_ROWS}"
+    ))
 }
 
 #[cfg(test)]
@@ -317,9 +329,8 @@ mod tests {
             rows: None,
             row_groups: Some(vec![1, rows]),
         };
-        let most = described(MAX_GROUP_ROWS);
-        assert_eq!(mismatch(&most, &most, "k"), None);
-        let found = mismatch(&described(MAX_GROUP_ROWS + 1), &most, "k").unwrap();
+        assert_eq!(mismatch(&described(MAX_GROUP_ROWS)), None);
+        let found = mismatch(&described(MAX_GROUP_ROWS + 1)).unwrap();
         assert_eq!(
             found,
             "found a row group of 268435457 rows, expected at most 268435456"

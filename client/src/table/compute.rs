@@ -95,11 +95,13 @@ impl RowReader {
         let ids = held.rows.ids(range.clone()).to_vec();
         let work = move || {
             let table = reader.run_steps(&held.rows, range, epoch)?;
-            if table.schema().fields() != reader.schema.fields() {
+            if !reader.columns.are_of(object, table.schema()) {
                 return Err(reader.source.replaced(object, "found other columns"));
             }
             let rows = concat_batches(table.schema(), table.batches());
-            rows.map_err(|error| Error::internal("cannot concatenate rows").with_source(error))
+            let rows = rows.map_err(|error| Error::internal("cannot concatenate rows").with_source(error))?;
+            let converted = reader.columns.convert(object, &rows);
+            converted.map_err(|error| reader.source.tables[object].map_error(error))
         };
         let rows = self.source.cpu.run_for(number, work).await??;
         Ok(RowBlock { rows, ids })

@@ -74,7 +74,7 @@ impl TableReader {
             blocks,
             ready: VecDeque::new(),
             positions: positions.into_iter().flatten(),
-            schema: SchemaRef::clone(&self.rows.schema),
+            schema: SchemaRef::clone(&self.rows.columns.schema),
             size: batch_size,
             number: first,
         };

@@ -2,12 +2,12 @@
 
 use std::{ops::Range, sync::Arc};
 
-use arrow_schema::SchemaRef;
 use pushdown::{Pipeline, Step, step::TOO_MUCH_MEMORY};
 
 use super::{
     RowId,
     arrived_rows::ArrivedRows,
+    columns::Columns,
     fallback::Fallback,
     order::{RowGroupSlice, RowOrder},
     pacing::PacedRead,
@@ -39,7 +39,7 @@ pub(super) struct RowReader {
     pub(super) samples: SampleRows,
     /// Rows of the objects before each object.
     pub(super) first_rows: Vec<u64>,
-    pub(super) schema: SchemaRef,
+    pub(super) columns: Columns,
 }
 
 // === impl RowReader ===

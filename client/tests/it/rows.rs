@@ -11,7 +11,7 @@ use super::world::{Objects, World, photos};
 
 pub(super) const PIPELINE: &str = "select(columns=[n, text], where='n % 3 = 0 and n >= 200')";
 
-/// Three objects of 1000, 2500 and 10 rows, and two objects outside of the data set.
+/// Three objects of 1000, 2500 and 10 rows, and three objects outside of the data set.
 pub(super) fn world() -> World {
     let file = |rows, row_group| {
         let parquet = Parquet {
@@ -35,6 +35,7 @@ pub(super) fn world() -> World {
             .write()
             .unwrap(),
         ),
+        ("other/e.parquet".to_owned(), file(10, 10)),
         ("text/e.csv".to_owned(), b"n,text\n1,a\n".to_vec()),
     ]))
 }
@@ -274,6 +275,7 @@ async fn unsuitable_pipelines_are_refused_with_the_reason() {
         ("decode", "t/"),
         ("select(columns=[m])", "t/"),
         ("select", "none/"),
+        ("select", "other/"),
         ("select", ""),
         ("select", "text/"),
     ] {

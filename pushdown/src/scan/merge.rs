@@ -1,17 +1,27 @@
 //! Merges the tables of several objects into one.
 
+mod types;
+
 use std::{collections::HashMap, iter, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, new_null_array};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use pushdown_core::table::conversion;
+
+use self::types::{convert_leaf, merge_fields, merge_types};
+use crate::{
+    Error, Result,
+    limits::{BATCH_BYTES, BATCH_ROWS},
+};
 
 /// Name of the column with the key of the object that a row comes from.
 const KEY_COLUMN: &str = "key";
 /// Size of the offset of a value of variable length.
 const OFFSET_BYTES: u64 = 8;
+/// Approximate bytes of a converted value that takes new memory of any size, such as one of a dictionary.
+const CONVERTED_BYTES: u64 = BATCH_BYTES / BATCH_ROWS as u64;
 
 /// How to merge tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,23 +37,35 @@ pub struct MergeRule {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SchemaRule {
-    /// The same columns in the same order.
+    /// The same columns, in the order of the first table.
     #[default]
     Same,
-    /// Columns of the same name have the same type. A column that a table lacks is null.
+    /// A column that a table lacks is null.
     Union,
 }
 
 /// Merges the schemas of tables, added one after the other.
+///
+/// Columns of one name are merged if there is a type that holds the values of both without loss: integers, floats, decimals, times and
+/// texts of several widths, dictionaries and their values, columns of nulls, and structs and lists of such columns.
 #[derive(Debug)]
 pub struct SchemaMerger {
     rule: MergeRule,
     max_columns: usize,
-    columns: Vec<FieldRef>,
+    columns: Vec<MergedColumn>,
     /// Index into `columns` by name.
     indices: HashMap<String, usize>,
     /// Key of the first object.
     first_key: Option<Arc<str>>,
+    /// What to do about columns that an object lacks.
+    advice: &'static str,
+}
+
+#[derive(Debug)]
+struct MergedColumn {
+    field: FieldRef,
+    /// Key of the object from which the column has its type.
+    key: Arc<str>,
 }
 
 /// Maps the record batches of one object to those of the merged table.
@@ -53,6 +75,8 @@ pub struct BatchMapping {
     key: Option<Arc<str>>,
     /// The column of the object for each merged column except `key`; `None` for one that the object lacks.
     sources: Vec<Option<usize>>,
+    /// Approximate bytes that the mapping adds to each row.
+    added_bytes_per_row: u64,
 }
 
 impl SchemaMerger {
@@ -64,6 +88,15 @@ impl SchemaMerger {
             columns: Vec::new(),
             indices: HashMap::new(),
             first_key: None,
+            advice: "select columns that all objects have, or use `schema=union`",
+        }
+    }
+
+    /// An empty schema of rows as samples: all objects have the same columns.
+    pub fn of_samples(max_columns: usize) -> Self {
+        Self {
+            advice: "select columns that all objects have",
+            ..Self::new(MergeRule::default(), max_columns)
         }
     }
 
@@ -76,16 +109,8 @@ impl SchemaMerger {
         let is_first = self.first_key.is_none();
         let first_key = Arc::clone(self.first_key.get_or_insert_with(|| Arc::clone(key)));
         let same_schema = self.rule.schema == SchemaRule::Same;
-        if !is_first && same_schema && schema.fields().len() != self.columns.len() {
-            let difference = format!(
-                "expected {} columns, found {}",
-                self.columns.len(),
-                schema.fields().len()
-            );
-            return Err(self.mismatch(key, &first_key, &difference));
-        }
         let mut found = vec![false; self.columns.len()];
-        for (position, field) in schema.fields().iter().enumerate() {
+        for field in schema.fields() {
             let name = field.name();
             if self.rule.key && name == KEY_COLUMN {
                 return Err(Error::unsuitable(format!(
@@ -93,19 +118,13 @@ impl SchemaMerger {
                 )));
             }
             match self.indices.get(name).copied() {
-                Some(index) if same_schema && index != position => {
-                    let difference =
-                        format!("expected column `{name}` at position {index}, found it at {position}");
-                    return Err(self.mismatch(key, &first_key, &difference));
-                }
                 Some(index) => {
                     if std::mem::replace(&mut found[index], true) {
                         return Err(Error::unsuitable(format!(
                             "`{key}` has two columns `{name}`: rename one in the query"
                         )));
                     }
-                    self.merge_column(index, field)
-                        .map_err(|difference| self.mismatch(key, &first_key, &difference))?;
+                    self.merge_column(index, key, field)?;
                 }
                 None if is_first || !same_schema => {
                     if self.columns.len() == self.max_columns {
@@ -118,45 +137,55 @@ impl SchemaMerger {
                     found.push(true);
                     // Earlier tables lack the column.
                     let nullable = field.is_nullable() || !is_first;
-                    self.columns
-                        .push(Arc::new(field.as_ref().clone().with_nullable(nullable)));
+                    self.columns.push(MergedColumn {
+                        field: Arc::new(field.as_ref().clone().with_nullable(nullable)),
+                        key: Arc::clone(key),
+                    });
                 }
                 None => {
                     let difference = format!("found an extra column `{name}`");
-                    return Err(self.mismatch(key, &first_key, &difference));
+                    return Err(self.different_columns(key, &first_key, &difference));
                 }
             }
         }
-        for (column, _) in self.columns.iter_mut().zip(&found).filter(|(_, found)| !**found) {
-            *column = Arc::new(column.as_ref().clone().with_nullable(true));
+        let lacking = self.columns.iter().zip(&found).find(|(_, found)| !**found);
+        if let Some((column, _)) = lacking.filter(|_| same_schema) {
+            let difference = format!("found no column `{}`", column.field.name());
+            return Err(self.different_columns(key, &first_key, &difference));
+        }
+        let lacking = self.columns.iter_mut().zip(&found).filter(|(_, found)| !**found);
+        for (MergedColumn { field, .. }, _) in lacking {
+            *field = Arc::new(field.as_ref().clone().with_nullable(true));
         }
         Ok(())
     }
 
-    fn merge_column(&mut self, index: usize, field: &Field) -> Result<(), String> {
-        let column = &mut self.columns[index];
-        if column.data_type() != field.data_type() {
-            return Err(format!(
-                "expected column `{}` of type {}, found {}",
-                field.name(),
-                column.data_type(),
-                field.data_type()
-            ));
-        }
-        if field.is_nullable() && !column.is_nullable() {
-            *column = Arc::new(column.as_ref().clone().with_nullable(true));
-        }
-        Ok(())
-    }
-
-    fn mismatch(&self, key: &str, first_key: &str, difference: &str) -> Error {
-        let advice = match self.rule.schema {
-            SchemaRule::Same => "select columns that all objects have, or use `schema=union`",
-            SchemaRule::Union => "cast the column in the query",
-        };
+    fn different_columns(&self, key: &str, first_key: &str, difference: &str) -> Error {
         Error::unsuitable(format!(
-            "the columns of `{key}` differ from those of `{first_key}`: {difference}; {advice}"
+            "the columns of `{key}` differ from those of `{first_key}`: {difference}; {}",
+            self.advice
         ))
+    }
+
+    fn merge_column(&mut self, index: usize, key: &Arc<str>, found: &Field) -> Result<()> {
+        let column = &mut self.columns[index];
+        let Some(merged) = merge_fields(&column.field, found) else {
+            return Err(Error::unsuitable(format!(
+                "the columns of `{key}` differ from those of `{}`: expected column `{}` of type {}, found {}; leave it out, \
+                 or cast it in the query",
+                column.key,
+                found.name(),
+                column.field.data_type(),
+                found.data_type()
+            )));
+        };
+        if merged.data_type() != column.field.data_type() {
+            column.key = Arc::clone(key);
+        }
+        if merged != *column.field {
+            column.field = Arc::new(merged);
+        }
+        Ok(())
     }
 
     /// The schema of the merged table.
@@ -165,7 +194,10 @@ impl SchemaMerger {
             .rule
             .key
             .then(|| Arc::new(Field::new(KEY_COLUMN, DataType::Utf8, false)));
-        let fields: Vec<FieldRef> = key.into_iter().chain(self.columns.iter().cloned()).collect();
+        let fields: Vec<FieldRef> = key
+            .into_iter()
+            .chain(self.columns.iter().map(|column| FieldRef::clone(&column.field)))
+            .collect();
         Arc::new(Schema::new(fields))
     }
 
@@ -180,47 +212,51 @@ impl SchemaMerger {
         merged_schema: &SchemaRef,
     ) -> Result<BatchMapping> {
         let mut sources = vec![None; self.columns.len()];
+        let mut added_bytes_per_row = 0_u64;
         for (position, field) in schema.fields().iter().enumerate() {
             let index = self.indices.get(field.name()).copied();
             let index = index.ok_or_else(|| schema_changed(key))?;
-            let column = &self.columns[index];
+            let column = &self.columns[index].field;
             let nulls_fit = column.is_nullable() || !field.is_nullable();
-            if field.data_type() != column.data_type()
-                || !nulls_fit
-                || sources[index].replace(position).is_some()
-            {
+            let merged = merge_types(column.data_type(), field.data_type());
+            let is_known =
+                field.data_type() == column.data_type() || merged.as_ref() == Some(column.data_type());
+            if !is_known || !nulls_fit || sources[index].replace(position).is_some() {
                 return Err(schema_changed(key));
             }
+            let converted = converted_bytes(field.data_type(), column.data_type());
+            added_bytes_per_row = added_bytes_per_row.saturating_add(converted);
         }
-        let mut columns = self.columns.iter().zip(&sources);
-        if columns.any(|(column, source)| source.is_none() && !column.is_nullable()) {
-            return Err(schema_changed(key));
+        for (MergedColumn { field, .. }, source) in self.columns.iter().zip(&sources) {
+            if source.is_none() {
+                if !field.is_nullable() {
+                    return Err(schema_changed(key));
+                }
+                added_bytes_per_row = added_bytes_per_row.saturating_add(null_bytes(field.data_type()));
+            }
+        }
+        if self.rule.key {
+            added_bytes_per_row = added_bytes_per_row.saturating_add(key.len() as u64 + OFFSET_BYTES);
         }
         Ok(BatchMapping {
             schema: Arc::clone(merged_schema),
             key: self.rule.key.then(|| Arc::clone(key)),
             sources,
+            added_bytes_per_row,
         })
     }
 }
 
 impl BatchMapping {
-    /// Approximate bytes that the mapping adds to each row: the key, and nulls for columns that the object lacks.
-    pub fn added_bytes_per_row(&self) -> u64 {
-        let key_bytes = self.key.as_ref().map_or(0, |key| key.len() as u64 + OFFSET_BYTES);
-        let columns = self.schema.fields().iter().skip(usize::from(self.key.is_some()));
-        let missing = self
-            .sources
-            .iter()
-            .zip(columns)
-            .filter(|(source, _)| source.is_none());
-        let nulls = missing.map(|(_, field)| null_bytes(field.data_type()));
-        nulls.fold(key_bytes, u64::saturating_add)
+    /// Approximate bytes that the mapping adds to each row: the key, nulls for columns that the object lacks, and converted values.
+    pub const fn added_bytes_per_row(&self) -> u64 {
+        self.added_bytes_per_row
     }
 
     /// Maps rows of the object to rows of the merged table.
     ///
     /// # Errors
+    /// [`Unsuitable`](crate::ErrorKind::Unsuitable) for a value that the type of the merged column does not hold;
     /// [`Internal`](crate::ErrorKind::Internal) for rows of another object.
     pub fn apply(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
@@ -234,13 +270,15 @@ impl BatchMapping {
             .iter()
             .zip(fields)
             .map(|(source, field)| match source {
-                Some(source) => Arc::clone(batch.column(*source)),
-                None => new_null_array(field.data_type(), rows),
+                Some(source) => conversion::convert(batch.column(*source), field, &convert_leaf)
+                    .map_err(|error| not_convertible(field, &error)),
+                None => Ok(new_null_array(field.data_type(), rows)),
             });
+        let columns = key.into_iter().map(Ok).chain(columns);
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(
             Arc::clone(&self.schema),
-            key.into_iter().chain(columns).collect(),
+            columns.collect::<Result<_>>()?,
             &options,
         )
         .map_err(|error| Error::internal(format!("cannot map rows to the merged table: {error}")))
@@ -267,6 +305,32 @@ fn null_bytes(data_type: &DataType) -> u64 {
                 + 1
         }
     }
+}
+
+/// Approximate bytes of a value that is converted from one type to another.
+fn converted_bytes(from: &DataType, to: &DataType) -> u64 {
+    match (from, to) {
+        _ if from == to => 0,
+        (DataType::Null, _) => null_bytes(to),
+        (
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary,
+            DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary,
+        ) => OFFSET_BYTES,
+        (DataType::FixedSizeBinary(length), DataType::Binary | DataType::LargeBinary) => {
+            u64::try_from(*length).unwrap_or(0) + OFFSET_BYTES
+        }
+        _ => to
+            .primitive_width()
+            .map_or(CONVERTED_BYTES, |bytes| bytes as u64 + 1),
+    }
+}
+
+fn not_convertible(field: &Field, error: &ArrowError) -> Error {
+    Error::unsuitable(format!(
+        "a value of the column `{}` does not fit {}, the type for all objects: {error}",
+        field.name(),
+        field.data_type()
+    ))
 }
 
 fn schema_changed(key: &str) -> Error {

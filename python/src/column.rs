@@ -1,27 +1,56 @@
 //! Columns of tables as arrays.
 
-use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray as _, types};
+use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray as _};
 use arrow_buffer::MutableBuffer;
 use arrow_schema::{DataType, Field, SchemaRef};
-use pyo3::{
-    IntoPyObjectExt as _,
-    prelude::*,
-    types::{PyBytes, PyList},
-};
+use pyo3::{IntoPyObjectExt as _, prelude::*, types::PyList};
 
 use crate::{
     error::config,
     tensor::{ElementType, Tensor},
+    values::Converter,
 };
 
-/// A column without nulls of numbers, or of fixed-size lists of numbers, as one array `[n, ...]`. Texts, binaries, booleans and numbers
-/// with nulls as a list.
+/// A column without nulls of numbers, or of fixed-size lists of numbers, as one array `[n, ...]`. Any other as a list of Python
+/// objects.
 pub(crate) fn column<'py>(
     py: Python<'py>,
     schema: &SchemaRef,
     batches: &[RecordBatch],
     name: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let (field, arrays) = find(schema, batches, name)?;
+    match dense(field, &arrays)? {
+        Some(tensor) => tensor.into_bound_py_any(py),
+        None => Ok(PyList::new(py, objects(py, field, &arrays)?)?.into_any()),
+    }
+}
+
+/// The Python objects of a column.
+pub(crate) fn values<'py>(
+    py: Python<'py>,
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    name: &str,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let (field, arrays) = find(schema, batches, name)?;
+    objects(py, field, &arrays)
+}
+
+fn objects<'py>(py: Python<'py>, field: &Field, arrays: &[&ArrayRef]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let converter = Converter {
+        py,
+        column: field.name(),
+    };
+    let objects = arrays.iter().map(|array| converter.objects(field, array));
+    Ok(objects.collect::<PyResult<Vec<_>>>()?.concat())
+}
+
+fn find<'a>(
+    schema: &'a SchemaRef,
+    batches: &'a [RecordBatch],
+    name: &str,
+) -> PyResult<(&'a Field, Vec<&'a ArrayRef>)> {
     let Ok(index) = schema.index_of(name) else {
         let names: Vec<_> = schema
             .fields()
@@ -33,18 +62,8 @@ pub(crate) fn column<'py>(
             names.join(", ")
         )));
     };
-    let field = schema.field(index);
-    let arrays: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(index)).collect();
-    if let Some(tensor) = dense(field, &arrays)? {
-        return tensor.into_bound_py_any(py);
-    }
-    let list = PyList::empty(py);
-    for array in arrays {
-        for row in 0..array.len() {
-            list.append(object(py, field, array, row)?)?;
-        }
-    }
-    Ok(list.into_any())
+    let arrays = batches.iter().map(|batch| batch.column(index)).collect();
+    Ok((schema.field(index), arrays))
 }
 
 /// The values as one array, if they are numbers without nulls.
@@ -110,70 +129,5 @@ const fn element_type(item: &DataType) -> Option<ElementType> {
         DataType::Float32 => Some(ElementType::F32),
         DataType::Float64 => Some(ElementType::F64),
         _ => None,
-    }
-}
-
-/// One value of a column that is no array.
-fn object<'py>(py: Python<'py>, field: &Field, array: &ArrayRef, row: usize) -> PyResult<Bound<'py, PyAny>> {
-    if array.is_null(row) {
-        return Ok(py.None().into_bound(py));
-    }
-    match array.data_type() {
-        DataType::Utf8 => array.as_string::<i32>().value(row).into_bound_py_any(py),
-        DataType::LargeUtf8 => array.as_string::<i64>().value(row).into_bound_py_any(py),
-        DataType::Utf8View => array.as_string_view().value(row).into_bound_py_any(py),
-        DataType::Int8 => array
-            .as_primitive::<types::Int8Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::Int16 => array
-            .as_primitive::<types::Int16Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::Int32 => array
-            .as_primitive::<types::Int32Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::Int64 => array
-            .as_primitive::<types::Int64Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::UInt8 => array
-            .as_primitive::<types::UInt8Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::UInt16 => array
-            .as_primitive::<types::UInt16Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::UInt32 => array
-            .as_primitive::<types::UInt32Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::UInt64 => array
-            .as_primitive::<types::UInt64Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::Float16 => array
-            .as_primitive::<types::Float16Type>()
-            .value(row)
-            .to_f32()
-            .into_bound_py_any(py),
-        DataType::Float32 => array
-            .as_primitive::<types::Float32Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::Float64 => array
-            .as_primitive::<types::Float64Type>()
-            .value(row)
-            .into_bound_py_any(py),
-        DataType::Boolean => array.as_boolean().value(row).into_bound_py_any(py),
-        DataType::Binary => Ok(PyBytes::new(py, array.as_binary::<i32>().value(row)).into_any()),
-        DataType::LargeBinary => Ok(PyBytes::new(py, array.as_binary::<i64>().value(row)).into_any()),
-        DataType::BinaryView => Ok(PyBytes::new(py, array.as_binary_view().value(row)).into_any()),
-        other => Err(config(format!(
-            "the column `{}` is {other}, which has no plain form: use the table, for instance with pyarrow.table(batch.table)",
-            field.name()
-        ))),
     }
 }

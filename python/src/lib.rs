@@ -21,6 +21,7 @@ mod steps;
 mod store;
 mod table;
 mod tensor;
+mod values;
 
 use pyo3::pymodule;
 

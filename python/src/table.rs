@@ -9,7 +9,7 @@ use pyo3_arrow::PyTable;
 
 use crate::{
     batch::Batch,
-    column::column,
+    column::{column, values},
     live::Live,
     objects::Objects,
     reader::stats_json,
@@ -119,6 +119,16 @@ impl TableBatch {
     /// A numeric or fixed-size column as one array `[n, ...]`, any other as a list.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         column(
+            py,
+            &self.0.rows.schema(),
+            std::slice::from_ref(&self.0.rows),
+            name,
+        )
+    }
+
+    /// A column as a list of Python objects.
+    fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        values(
             py,
             &self.0.rows.schema(),
             std::slice::from_ref(&self.0.rows),

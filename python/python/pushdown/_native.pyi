@@ -408,6 +408,10 @@ class TableBatch:
         """
     @property
     def table(self, /) -> Table: ...
+    def values(self, /, name: str) -> list[Any]:
+        """
+        A column as a list of Python objects.
+        """
 
 @final
 class TableReader:

@@ -39,7 +39,7 @@ class TableBatch:
         return self.table.column_names
 
     def __getitem__(self, column: str) -> Tensor | list[object]:
-        """A column: numbers, and arrays of one shape, as a tensor `[n, ...]`, all else as a list. Raises `KeyError`."""
+        """A column: numbers, and arrays of one shape, as a tensor `[n, ...]`, all else as a list of Python values. Raises `KeyError`."""
         if column not in self.columns:
             raise KeyError(f"no column `{column}`: expected one of {', '.join(self.columns)}")
         with native_errors():

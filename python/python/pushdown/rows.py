@@ -43,7 +43,10 @@ class RowReader(RowReaderBase):
       order.
     - Row groups are shuffled, and rows within them. Ranks keep contiguous stretches of that order. The order depends on the world;
       the value of a row does not: random steps draw by seed, epoch, key and row.
-    - `y` is an int64 tensor for whole numbers, otherwise a list.
+    - `y` is an int64 tensor for whole numbers, otherwise a list of Python values: those of pyarrow's `to_pylist`. Categories are their
+      values.
+    - Objects may differ in columns that are not read, in the order of columns, and in types that one type holds: int32 and int64, string
+      and large_string, columns of nulls.
 
     A `RowReader` iterates, keeps its state, pickles and survives forks as a `Reader` does. Raises `ConfigError`, `PipelineError`, and
     errors of listing the objects.
@@ -181,7 +184,9 @@ class RowIterator(Iterator[Batch]):
             self._policy = self._new_policy(len(native))
         with native_errors():
             samples = native.samples(table.native, self._column)
-            labels = None if self._label is None else _ColumnLabels(samples.index, table[self._label])
+            labels = None
+            if self._label is not None:
+                labels = _ColumnLabels(samples.index, table.native.values(self._label))
         samples, _ = self._policy.apply(samples, NO_COLUMNS)
         values = None if iteration.pool is None else iteration.pool.submit(samples)()
         return make_batch(samples, labels, function_values=values)
@@ -202,8 +207,7 @@ class RowIterator(Iterator[Batch]):
 class _ColumnLabels(Labels):
     """The labels of a batch: the values of a column."""
 
-    def __init__(self, indices: Tensor, column: Tensor | list[object]) -> None:
-        values = column if isinstance(column, list) else memoryview(column).tolist()
+    def __init__(self, indices: Tensor, values: list[Any]) -> None:
         self._values: Mapping[int, Any] = dict(zip(memoryview(indices), values, strict=True))
 
     def batch(self, indices: Sequence[int], keys: Sequence[str]) -> Tensor | list[object]:

@@ -47,7 +47,7 @@ def test_the_pipeline_reads_the_columns_and_runs_over_the_images() -> None:
 
 def test_labels_follow_the_rows_that_are_left() -> None:
     indices = Tensor("i64", [3], array("q", [70, 5, 9]))
-    whole = _ColumnLabels(indices, Tensor("i64", [3], array("q", [7, 0, 2]))).batch([9, 70], ["k", "k"])
+    whole = _ColumnLabels(indices, [7, 0, 2]).batch([9, 70], ["k", "k"])
     assert list(memoryview(whole)) == [2, 7]
     assert _ColumnLabels(indices, ["cat", "dog", None]).batch([5, 9], ["k", "k"]) == ["dog", None]
 

@@ -118,10 +118,10 @@ def test_labels_without_a_python_value(world: Any, endpoint: str, column: pa.Arr
     assert "batch.table" not in str(error.value)
 
 
-def rows(label: Any = pa.int64(), image: pa.DataType | None = None, **columns: pa.Array) -> pa.Table:
+def rows(label: Any = None, image: pa.DataType | None = None, **columns: pa.Array) -> pa.Table:
     """Rows with the labels 0 to 3."""
     image = image or pa.struct({"bytes": pa.binary(), "path": pa.string()})
-    values = pa.array(range(ROWS), pa.int64()).cast(label) if isinstance(label, pa.DataType) else label
+    values = pa.array(range(ROWS), label or pa.int64()) if label is None or isinstance(label, pa.DataType) else label
     return pa.table({"image": pa.array(IMAGES, image), "label": values, **columns})
 
 
@@ -175,11 +175,11 @@ def test_categories_of_several_files(world: Any, endpoint: str) -> None:
         for part in words
     ]
     strings = rows(pa.array(["a", "b", "c", "d"]))
-    url = put(world, *tables)
-    assert labels(url, endpoint, batch_size=400) == sum(words, [])
-    assert labels(put(world, *tables, strings), endpoint, batch_size=400) == [*sum(words, []), "a", "b", "c", "d"]
+    url, expected = put(world, *tables), list(itertools.chain(*words))
+    assert labels(url, endpoint, batch_size=400) == expected
+    assert labels(put(world, *tables, strings), endpoint, batch_size=400) == [*expected, "a", "b", "c", "d"]
     with pushdown.TableReader(url, "select(columns=[label])", endpoint=endpoint, batch_size=400) as reader:
-        assert [value for batch in reader for value in pa.table(batch.table)["label"].to_pylist()] == sum(words, [])
+        assert [value for batch in reader for value in pa.table(batch.table)["label"].to_pylist()] == expected
 
 
 def test_a_column_with_other_types_names_both_files(world: Any, endpoint: str) -> None:

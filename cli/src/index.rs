@@ -44,6 +44,8 @@ pub(crate) struct Index {
 struct Report {
     shards: usize,
     members: usize,
+    /// Members that are left out.
+    left_out: u64,
     /// Bytes of all contents.
     bytes: u64,
     seconds: f64,
@@ -114,6 +116,7 @@ impl Report {
         Self {
             shards,
             members: index.len(),
+            left_out: index.left_out(),
             bytes: sizes.fold(0, u64::saturating_add),
             seconds,
         }
@@ -129,7 +132,12 @@ impl fmt::Display for Report {
             Count(self.shards, "shard"),
             HumanBytes(self.bytes),
             self.seconds
-        )
+        )?;
+        if self.left_out > 0 {
+            let members = usize::try_from(self.left_out).unwrap_or(usize::MAX);
+            writeln!(f, "{} left out", Count(members, "member"))?;
+        }
+        Ok(())
     }
 }
 

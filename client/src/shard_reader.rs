@@ -38,7 +38,8 @@ use state::Checkpoint;
 pub use state::ShardsRead;
 
 /// Reads the samples of tar shards in shard order, each exactly once, and runs the whole pipeline on this host. It needs no index, and
-/// shards may be compressed: keys end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`.
+/// shards may be compressed: keys end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`. What the first bytes of a shard say counts, if it is another
+/// compression.
 ///
 /// Each shard is read by one GET, and continued where it broke off. The members of a group must follow each other in the shard. Samples,
 /// their values and their columns are those of an [index](crate::ShardIndex::samples), and so are the draws of random steps. Members are

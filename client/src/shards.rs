@@ -6,12 +6,12 @@ mod samples;
 mod selection;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     ops::Range,
 };
 
 pub use selection::ColumnSelection;
-pub(crate) use selection::{Column, ColumnMatcher, FoundExtensions, warn_of_skipped};
+pub(crate) use selection::{Column, ColumnMatcher, FoundExtensions, warn_of_left_out, warn_of_skipped};
 
 use crate::{
     error::{Error, Result},
@@ -26,12 +26,22 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardIndex {
     members: Objects,
+    /// By shard, the number of its members that are left out, if there are any.
+    left_out: BTreeMap<String, u64>,
 }
 
 impl ShardIndex {
     /// The index of these members, in the order above.
     pub(crate) const fn new(members: Objects) -> Self {
-        Self { members }
+        Self {
+            members,
+            left_out: BTreeMap::new(),
+        }
+    }
+
+    /// The same index of shards with other members, so many of each, that are left out.
+    pub(crate) fn with_left_out(self, left_out: BTreeMap<String, u64>) -> Self {
+        Self { left_out, ..self }
     }
 
     /// Every member as a sample.
@@ -47,6 +57,13 @@ impl ShardIndex {
     /// Whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
+    }
+
+    /// Number of members that are left out: what is no regular file, and files with a name that is not UTF-8, absolute or with a part `..`.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+            .values()
+            .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// The bucket of all shards.
@@ -73,6 +90,7 @@ impl ShardIndex {
             .collect();
         check_distinct(self.bucket(), keys.iter().map(AsRef::as_ref))?;
         let mut selected = Vec::with_capacity(keys.len());
+        let mut left_out = BTreeMap::new();
         for key in keys.iter().map(AsRef::as_ref) {
             let range = ranges.get(key).ok_or_else(|| {
                 Error::config(format!(
@@ -81,8 +99,12 @@ impl ShardIndex {
                 ))
             })?;
             selected.push(range.clone());
+            if let Some(count) = self.left_out.get(key) {
+                left_out.insert(key.to_owned(), *count);
+            }
         }
-        Ok(Self::new(self.members.select(selected.into_iter().flatten())))
+        let members = self.members.select(selected.into_iter().flatten());
+        Ok(Self::new(members).with_left_out(left_out))
     }
 
     /// The members of each shard.

@@ -1,10 +1,10 @@
-//! Any bytes as a shard: its members, or the error, do not depend on the pieces in which it is read. The header in front of each
-//! content is that of its member, and of no other.
+//! Any bytes as a shard: its members, and what is left out, or the error, do not depend on the pieces in which it is read. The header in
+//! front of each content is that of its member, and of no other.
 
 use std::collections::HashSet;
 
 use pushdown::shard::{
-    Member, MemberRange, ShardError, ShardFormat, ShardLimits, TarWalker, ZipDirectory, check_entry,
+    LeftOut, Member, MemberRange, ShardError, ShardFormat, ShardLimits, TarWalker, ZipDirectory, check_entry,
     check_name,
 };
 
@@ -20,6 +20,12 @@ const LIMITS: ShardLimits = ShardLimits {
 const BLOCK_BYTES: usize = 512;
 const CHECKSUM: usize = 148;
 const MAGIC: usize = 257;
+/// Where a local header of a zip has its flags, and the one for sizes that follow the content.
+const FLAGS: usize = 6;
+const SIZES_AFTER_CONTENT: u8 = 1 << 3;
+
+/// Members, and what is left out of a tar.
+type Found = Result<(Vec<Member>, LeftOut), ShardError>;
 
 /// Checks a shard. The first byte chooses the format, and whether the checksums of a tar are mended; the second one the size of
 /// the pieces in which the rest is read.
@@ -45,12 +51,19 @@ pub(crate) fn check(input: &[u8]) -> usize {
         );
         (ShardFormat::Tar, whole, walk(&shard, size, true))
     } else {
-        (ShardFormat::Zip, read_zip(&shard, 0), read_zip(&shard, size))
+        let zip = |more| read_zip(&shard, more).map(|members| (members, LeftOut::default()));
+        (ShardFormat::Zip, zip(0), zip(size))
     };
     assert!(whole == pieces, "whole {whole:?}, pieces {pieces:?}");
     match whole {
-        Ok(members) => {
+        Ok((members, left_out)) => {
             check_members(format, &shard, &members);
+            // Ten names of 200 escaped bytes.
+            assert!(left_out.to_string().len() < 30_000, "{left_out}");
+            assert!(
+                left_out.count() <= (shard.len() / BLOCK_BYTES) as u64,
+                "{left_out}"
+            );
             members.len()
         }
         Err(error) => {
@@ -62,7 +75,7 @@ pub(crate) fn check(input: &[u8]) -> usize {
 }
 
 /// The members of a tar that is read in pieces of `size` bytes. With `skips`, only what cannot be skipped is read.
-fn walk(shard: &[u8], size: usize, skips: bool) -> Result<Vec<Member>, ShardError> {
+fn walk(shard: &[u8], size: usize, skips: bool) -> Found {
     let mut walker = TarWalker::new(LIMITS);
     let mut members = Vec::new();
     while !walker.is_at_end() {
@@ -78,8 +91,9 @@ fn walk(shard: &[u8], size: usize, skips: bool) -> Result<Vec<Member>, ShardErro
         }
         members.append(&mut walker.take_members());
     }
+    let left_out = walker.left_out().clone();
     members.append(&mut walker.finish(shard.len() as u64)?);
-    Ok(members)
+    Ok((members, left_out))
 }
 
 /// The members of a zip. With each range, `more` bytes after it are read.
@@ -123,7 +137,12 @@ fn check_members(format: ShardFormat, shard: &[u8], members: &[Member]) {
             check_entry(format, header, name, &range)
         };
         assert_eq!(check(name, range.size()), Ok(()));
-        assert!(check(name, range.size() + 1).is_err(), "{name:?} of another size");
+        // A zip may leave the size to its directory.
+        let has_size = format == ShardFormat::Tar || header[FLAGS] & SIZES_AFTER_CONTENT == 0;
+        assert!(
+            !has_size || check(name, range.size() + 1).is_err(),
+            "{name:?} of another size"
+        );
         assert!(
             check(&format!("{name}x"), range.size()).is_err(),
             "another name than {name:?}"

@@ -35,8 +35,8 @@ pub mod step;
 pub use engine::{available_engine, engine_of};
 pub use pipeline::Pipeline;
 pub use pushdown_core::{
-    BytesKind, Cancellation, Context, DType, Engine, Error, ErrorKind, Estimate, Family, Image, ImageHeader,
-    ImageKind, Inflater, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table,
+    BytesKind, Cancellation, Codec, Context, DType, Engine, Error, ErrorKind, Estimate, Family, Image,
+    ImageHeader, ImageKind, Inflater, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table,
     TableBuilder, TableKind, TableLimits, Tensor, TensorKind, limits, uuid,
 };
 pub use pushdown_plan as plan;

@@ -80,6 +80,12 @@ impl ShardsRead {
         Ok(Self(Arc::new(state.map_err(|error| native(&error))?)))
     }
 
+    /// Whether no sample is left for the reader whose state it is.
+    #[getter]
+    fn is_complete(&self) -> bool {
+        self.0.is_complete()
+    }
+
     /// As the settings of a reader have it in `shards_read`.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&*self.0)

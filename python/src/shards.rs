@@ -80,6 +80,12 @@ impl ShardIndex {
         self.0.len()
     }
 
+    /// Number of members that are left out.
+    #[getter]
+    fn left_out(&self) -> u64 {
+        self.0.left_out()
+    }
+
     /// Keys of the shards that have members, in order.
     #[getter]
     fn shards(&self) -> Vec<&str> {

@@ -132,6 +132,44 @@ fn members_are_those_that_python_finds() {
     );
     let index = ShardIndex::load(&list).unwrap();
     assert_eq!((index.len(), index.bucket()), (count, "photos"));
+    // The links, devices and pipes.
+    assert_eq!((&report["left_out"], index.left_out()), (&5.into(), 5));
+}
+
+#[test]
+fn index_names_what_is_left_out() {
+    let mut writer = TarWriter::new(Vec::new());
+    writer.append("a\tb.jpg", b"1").unwrap();
+    writer.append("c.jpg", b"2").unwrap();
+    let mut shard = writer.finish().unwrap();
+    // A letter of Latin-1, and the checksum for it.
+    shard[2] = 0xe4;
+    let sum: u32 = shard[..148]
+        .iter()
+        .chain(&shard[156..512])
+        .map(|byte| u32::from(*byte))
+        .sum();
+    shard[148..154].copy_from_slice(format!("{:06o}", sum + 8 * 32).as_bytes());
+    let gzip = [&b"\x1f\x8b\x08\0"[..], &[7; 2000]].concat();
+    let objects = [("a.tar", shard), ("b.tar", gzip)].map(|(key, object)| (key.to_owned(), object));
+    let world = World::with_objects(objects.into());
+    let list = world.folder().join("list.parquet");
+    let list = list.to_str().unwrap();
+    let output = run_command(&world, &["index", "s3://photos/a.tar", "-o", list]);
+    let (stdout, stderr) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert!(
+        stdout.contains("1 member in 1 shard") && stdout.contains("1 member left out"),
+        "{stdout}"
+    );
+    let expected =
+        "left out of the shards of s3://photos: 1 member: a.tar `a\\t\\xe4.jpg` (a name that is not UTF-8)";
+    assert_eq!(stderr.matches(expected).count(), 1, "{stderr}");
+    let (code, error) = failure(&world, &["index", "s3://photos/b.tar", "-o", list]);
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("the object is compressed by gzip"), "{error}");
 }
 
 #[test]
@@ -294,6 +332,11 @@ fn pack_and_index_refuse_what_would_be_wrong() {
             &["index", "s3://photos/a.tar.gz", "-o", list],
             2,
             "a compressed tar",
+        ),
+        (
+            &["index", "s3://photos/a.tar.xz", "-o", list],
+            2,
+            "compressed by bzip2 or xz, which is not supported",
         ),
         (
             &["index", "s3://photos/none/", "-o", list],

@@ -1,6 +1,6 @@
 //! Makes batches: draws samples from the shuffle buffer, and runs the pipeline on them.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use futures::{
     StreamExt as _,
@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Result},
     order::{BufferDraws, shard_order},
     reader::ReadPlan,
-    shards::warn_of_skipped,
+    shards::{warn_of_left_out, warn_of_skipped},
 };
 
 /// What is read of an epoch.
@@ -75,6 +75,7 @@ impl EpochRead {
     async fn drive(self, sender: mpsc::UnboundedSender<Delivery>) -> Result<()> {
         let Self { session, plan, .. } = &self;
         let (place, epoch, seed) = (self.place, plan.epoch, plan.shuffle_seed);
+        let is_whole = self.is_whole_epoch();
         let progress = self.checkpoint.progress.clone();
         let checkpoint = self.checkpoint.clone();
         let shards = u32::try_from(session.shards.len()).unwrap_or(u32::MAX);
@@ -108,7 +109,12 @@ impl EpochRead {
                 break;
             }
             left -= drawn.len();
-            let progress = samples.buffer.progress();
+            // The state after the last batch says that nothing is left. An error belongs to the next batch.
+            let mut progress = samples.buffer.progress();
+            let has_more = samples.has_more().await;
+            if matches!(has_more, Ok(false)) {
+                progress = samples.buffer.progress();
+            }
             let charge = Arc::new(budget.admit(number, session.expected_bytes(&drawn)).await);
             let batch = BatchContext {
                 session,
@@ -129,8 +135,16 @@ impl EpochRead {
             if sender.send(delivery).is_err() {
                 return Ok(());
             }
+            has_more?;
         }
-        session.check_groups(&samples)
+        session.check_groups(&samples, is_whole)
+    }
+
+    /// Whether this reader alone reads all samples of the epoch.
+    fn is_whole_epoch(&self) -> bool {
+        let shards = u32::try_from(self.session.shards.len()).unwrap_or(u32::MAX);
+        let is_from_start = self.checkpoint == Checkpoint::of_epoch(shards);
+        self.place.readers() == 1 && is_from_start && self.plan.limit.is_none()
     }
 }
 
@@ -153,6 +167,14 @@ impl Shuffled {
             }
         }
         Ok(drawn)
+    }
+
+    /// Whether a sample is left. Waits for the next one only if the buffer is empty.
+    async fn has_more(&mut self) -> Result<bool> {
+        if self.buffer.is_empty() {
+            self.fill().await?;
+        }
+        Ok(!self.buffer.is_empty())
     }
 
     /// Fills the buffer, as far as there are samples.
@@ -190,14 +212,24 @@ impl ShardSession {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Logs how many groups were no samples. If all were, the columns are wrong.
-    fn check_groups(&self, samples: &Shuffled) -> Result<()> {
+    /// Logs what is no sample. Columns that no sample has are wrong, which is certain at the end of a whole epoch.
+    fn check_groups(&self, samples: &Shuffled, is_whole: bool) -> Result<()> {
         let counts = samples.sequence.counts();
         let (bucket, values) = (self.shards.bucket(), self.columns.values());
         if samples.buffer.samples() == 0 && counts.skipped > 0 {
             return Err(counts.extensions.missing(bucket, values));
         }
         warn_of_skipped(bucket, counts.samples, counts.skipped, values);
+        warn_of_left_out(bucket, &counts.left_out);
+        let columns = self.columns.further().iter().zip(&counts.has_column);
+        let missing = columns.filter(|(_, has)| !**has).map(|(column, _)| column);
+        for column in missing.filter(|_| counts.samples > 0) {
+            let error = counts.extensions.missing(bucket, slice::from_ref(column));
+            if is_whole && counts.broken_shards == 0 {
+                return Err(error);
+            }
+            tracing::warn!("of what this reader has read, {error}");
+        }
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use pushdown::{
-    shard::{Member, split_name},
+    shard::{LeftOut, Member, split_name},
     wire::{MAX_COLUMN_BYTES, RowError},
 };
 
@@ -37,6 +37,12 @@ pub(super) struct GroupCounts {
     /// Groups without a value, which are no samples.
     pub(super) skipped: u64,
     pub(super) extensions: FoundExtensions,
+    /// By further column: whether a sample has it.
+    pub(super) has_column: Vec<bool>,
+    /// Members that are no regular files, or have a name that none can have.
+    pub(super) left_out: LeftOut,
+    /// Shards that could not be read to their end.
+    pub(super) broken_shards: u64,
 }
 
 /// The group whose members arrive.
@@ -61,11 +67,19 @@ struct Value {
 // === impl GroupCounts ===
 
 impl GroupCounts {
-    /// Adds those of another shard.
-    pub(super) fn add(&mut self, other: &Self) {
+    /// Adds those of the shard with this key.
+    pub(super) fn add(&mut self, key: &str, other: &Self) {
         self.samples += other.samples;
         self.skipped += other.skipped;
         self.extensions.extend(&other.extensions);
+        self.has_column
+            .resize(other.has_column.len().max(self.has_column.len()), false);
+        for (has, other) in self.has_column.iter_mut().zip(&other.has_column) {
+            *has |= other;
+        }
+        self.left_out
+            .extend(&format!("{} ", key.escape_debug()), &other.left_out);
+        self.broken_shards += other.broken_shards;
     }
 }
 
@@ -74,18 +88,29 @@ impl GroupCounts {
 impl Grouping {
     /// Groups members by these columns. A value of more bytes is an error of its sample.
     pub(super) fn new(columns: Arc<ColumnMatcher>, max_value_bytes: u64) -> Self {
+        let counts = GroupCounts {
+            has_column: vec![false; columns.further().len()],
+            ..GroupCounts::default()
+        };
         Self {
             columns,
             max_value_bytes,
             group: None,
             seen: HashSet::new(),
             hashers: [RandomState::new(), RandomState::new()],
-            counts: GroupCounts::default(),
+            counts,
         }
     }
 
     pub(super) const fn counts(&self) -> &GroupCounts {
         &self.counts
+    }
+
+    /// Records what is left out of the shard so far.
+    pub(super) fn set_left_out(&mut self, left_out: &LeftOut) {
+        if self.counts.left_out.count() != left_out.count() {
+            self.counts.left_out.clone_from(left_out);
+        }
     }
 
     /// Begins a member. Returns the sample that ends with it, and the column whose [content](Self::add_content) is wanted.
@@ -151,6 +176,9 @@ impl Grouping {
             return None;
         };
         self.counts.samples += 1;
+        for (has, column) in self.counts.has_column.iter_mut().zip(&group.columns) {
+            *has |= column.is_some();
+        }
         let content = group.error.map_or(value.content, Err);
         let columns = match content {
             Ok(_) => group.columns,

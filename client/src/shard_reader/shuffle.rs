@@ -66,6 +66,11 @@ impl<T> ShuffleBuffer<T> {
         self.is_missing_samples() || (self.held.len() < self.capacity && self.bytes < self.max_bytes)
     }
 
+    /// Whether no sample is in it, or is to arrive again.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// Whether samples of an earlier reader have not arrived.
     pub(super) fn is_missing_samples(&self) -> bool {
         !self.missing.is_empty()

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use pushdown::{
-    shard::{ShardFormat, shard_kind},
-    wire::RowError,
-};
+use pushdown::wire::RowError;
 use pushdown_exec::sync::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -91,13 +88,10 @@ impl ShardSource {
     async fn read_samples(&mut self) -> Result<End> {
         let session = Arc::clone(&self.session);
         let (bucket, key) = (session.shards.bucket(), session.shards.key(self.index));
-        let Some((ShardFormat::Tar, compression)) = shard_kind(key) else {
-            return Err(Error::internal(format!("s3://{bucket}/{key} is no tar")));
-        };
         let etag = self.task.shard.etag.as_deref();
         let mut stream = session.store.stream_object(bucket, key, etag)?;
         let columns = Arc::clone(&session.columns);
-        let mut unpacker = Unpacker::new(compression, columns, session.limits.max_object_bytes)?;
+        let mut unpacker = Unpacker::new(columns, session.limits.max_object_bytes);
         let end = 'shard: loop {
             let piece = match stream.next(&session.counters).await {
                 Ok(piece) => piece,
@@ -130,7 +124,9 @@ impl ShardSource {
                 }
             }
         };
-        self.counts.lock().add(unpacker.counts());
+        let mut counts = unpacker.counts().clone();
+        counts.broken_shards += u64::from(matches!(end, End::Failed(_)));
+        self.counts.lock().add(key, &counts);
         Ok(end)
     }
 

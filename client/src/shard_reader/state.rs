@@ -105,6 +105,11 @@ impl ShardsRead {
         Ok(Self::new(place, buffer, checkpoint))
     }
 
+    /// Whether no sample is left for the reader whose state it is.
+    pub fn is_complete(&self) -> bool {
+        self.checkpoint.tasks(self.place).next().is_none()
+    }
+
     /// Checks that this can be the state of a reader of this number of shards.
     fn check(&self, shards: u32) -> Result<()> {
         let expect = |is_valid: bool, expected: &str| {

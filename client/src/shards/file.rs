@@ -1,9 +1,9 @@
 //! Saved indexes: Parquet files with a row for each member, in the order of the index.
 //!
 //! The columns are `shard`, `etag`, `member`, `offset`, `header_bytes` and `size`. The metadata in the footer have the bucket, the version of
-//! the format, and a checksum of bucket and rows.
+//! the format, and a checksum of bucket and rows; and as JSON, by shard, the number of members that are left out, if there are any.
 
-use std::{fmt, fs, io::Write, panic, path::Path};
+use std::{collections::BTreeMap, fmt, fs, io::Write, panic, path::Path};
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -35,6 +35,7 @@ const VERSION: &str = "1";
 const BUCKET: &str = "pushdown.shards.bucket";
 const VERSION_NAME: &str = "pushdown.shards.version";
 const CHECKSUM: &str = "pushdown.shards.crc32";
+const LEFT_OUT: &str = "pushdown.shards.left_out";
 /// The start of every Parquet file.
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Rows of a row group.
@@ -65,11 +66,16 @@ impl ShardIndex {
         let path = path.as_ref();
         let batch = to_record_batch(&self.members)?;
         let checksum = checksum(&self.members);
-        let metadata = [
+        let left_out = serde_json::to_string(&self.left_out)
+            .map_err(|error| Error::internal("cannot write what is left out of shards").with_source(error))?;
+        let mut metadata = vec![
             (BUCKET, self.bucket()),
             (VERSION_NAME, VERSION),
             (CHECKSUM, checksum.as_str()),
         ];
+        if !self.left_out.is_empty() {
+            metadata.push((LEFT_OUT, left_out.as_str()));
+        }
         write_atomically(path, |file| write(file, &batch, &metadata))
             .map_err(|error| Error::config(format!("cannot save the index {}: {error}", path.display())))
     }
@@ -140,6 +146,8 @@ fn decode(file: Vec<u8>) -> Result<ShardIndex, Fault> {
         (Some(_), Some(bucket), Some(checksum)) => (bucket, checksum),
         _ => return Err(Fault::Foreign("another Parquet file")),
     };
+    let left_out = value(LEFT_OUT).map_or_else(|| Ok(BTreeMap::new()), |text| serde_json::from_str(&text));
+    let left_out = left_out.map_err(|error| damaged(&error))?;
     let mut rows = RowsBuilder::default();
     let batches = reader.with_batch_size(BATCH_ROWS).build();
     for batch in batches.map_err(|error| damaged(&error))? {
@@ -150,7 +158,7 @@ fn decode(file: Vec<u8>) -> Result<ShardIndex, Fault> {
     let index = rows.finish(bucket.into());
     let found = checksum(&index.members);
     if found == expected {
-        Ok(index)
+        Ok(index.with_left_out(left_out))
     } else {
         Err(damaged(&format_args!(
             "expected the checksum {expected}, found {found}"

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pushdown::wire::check_columns;
+use pushdown::{shard::LeftOut, wire::check_columns};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -113,6 +113,13 @@ impl FoundExtensions {
                 found.join(", ")
             }
         ))
+    }
+}
+
+/// Logs what is left out of shards.
+pub(crate) fn warn_of_left_out(bucket: &str, left_out: &LeftOut) {
+    if !left_out.is_empty() {
+        tracing::warn!("left out of the shards of s3://{bucket}: {left_out}");
     }
 }
 

@@ -2,19 +2,22 @@
 
 mod walk;
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 use futures::{StreamExt as _, stream};
 use pushdown::{
     Limits,
-    shard::{Compression, Member, ShardFormat, shard_kind},
+    shard::{Compression, LeftOut, Member, ShardFormat, shard_kind},
 };
 
 use super::{Store, versioned_object::VersionedObject};
 use crate::{
     error::{Error, ErrorKind, Result},
     objects::{MemberRef, Object, Objects, ObjectsBuilder},
-    shards::{ShardIndex, check_distinct},
+    shards::{ShardIndex, check_distinct, warn_of_left_out},
 };
 
 /// Shards that are read concurrently.
@@ -33,6 +36,7 @@ pub struct IndexProgress {
 struct ShardMembers {
     etag: String,
     members: Vec<Member>,
+    left_out: LeftOut,
 }
 
 /// Counts and reports the progress.
@@ -46,6 +50,7 @@ impl Store {
     /// Finds all members of these shards: tar objects, and zip objects without compression. Of a tar the headers are read, by ranges that leave
     /// out long contents; of a zip its directory. All reads of a shard are of one version, and eight shards are read at a time. `progress` is
     /// called after each read.
+    /// Members that are left out, since they are no regular files or have a name that none can have, are logged as a warning.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a key that is repeated, or that does not end in `.tar` or `.zip`; [`ErrorKind::Sample`] for an object that is
@@ -73,8 +78,18 @@ impl Store {
         });
         let mut reads = stream::iter(reads).buffered(CONCURRENT_SHARDS);
         let mut builder = ObjectsBuilder::default();
+        let (mut all_left_out, mut left_out_by_shard) = (LeftOut::default(), BTreeMap::new());
         while let Some(read) = reads.next().await {
-            let (key, ShardMembers { etag, members }) = read?;
+            let (key, found) = read?;
+            let ShardMembers {
+                etag,
+                members,
+                left_out,
+            } = found;
+            if !left_out.is_empty() {
+                all_left_out.extend(&format!("{} ", key.escape_debug()), &left_out);
+                left_out_by_shard.insert(key.to_owned(), left_out.count());
+            }
             builder.extend(members.iter().map(|Member { name, range }| Object {
                 key,
                 bytes: None,
@@ -82,7 +97,9 @@ impl Store {
                 member: Some(MemberRef { name, range: *range }),
             }));
         }
-        Ok(ShardIndex::new(builder.finish(bucket.into())))
+        warn_of_left_out(bucket, &all_left_out);
+        let index = ShardIndex::new(builder.finish(bucket.into()));
+        Ok(index.with_left_out(left_out_by_shard))
     }
 
     /// Finds all members of one shard.
@@ -112,6 +129,9 @@ fn shard_format(bucket: &str, key: &str) -> Result<ShardFormat> {
         Some((_, Compression::Gzip | Compression::Zstd)) => {
             "a compressed tar, whose members cannot be read by ranges: store it without compression, or read it in shard order"
         }
+        Some((_, Compression::Bzip2 | Compression::Xz)) => {
+            "a tar that is compressed by bzip2 or xz, which is not supported: store it without compression"
+        }
         None => "another object",
     };
     Err(Error::config(format!(
@@ -139,12 +159,13 @@ async fn find_members(
     let etag = etag.to_str().map_err(|error| {
         Error::protocol(format!("cannot index {name}: its ETag is not visible ASCII")).with_source(error)
     })?;
-    let members = match format {
+    let (members, left_out) = match format {
         ShardFormat::Tar => walk::tar(object, total, count).await?,
-        ShardFormat::Zip => walk::zip(object, total, count).await?,
+        ShardFormat::Zip => (walk::zip(object, total, count).await?, LeftOut::default()),
     };
     Ok(ShardMembers {
         etag: etag.to_owned(),
         members,
+        left_out,
     })
 }

@@ -40,6 +40,7 @@ fn compressed(shard: &Shard, compression: Compression) -> (String, Vec<u8>) {
             (format!("{key}.gz"), gzip.finish().unwrap())
         }
         Compression::Zstd => (format!("{key}.zst"), zstd::encode_all(&bytes[..], 1).unwrap()),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -26,7 +26,7 @@ pub use dtype::{DType, Layout};
 pub use engine::{Engine, Family, RuntimeIdentity};
 pub use error::{Error, ErrorKind, Result};
 pub use estimate::Estimate;
-pub use inflate::Inflater;
+pub use inflate::{Codec, Inflater};
 pub use kind::{BytesKind, ImageKind, Kind, TableKind, TensorKind};
 pub use limits::{Limits, TableLimits};
 pub use media::{ImageHeader, MediaType};

@@ -3,7 +3,7 @@
 use crate::{MemberRange, ShardError, ShardFormat, name::quoted, tar, zip};
 
 /// Checks the bytes before a content: `header` are the first [`MemberRange::header_bytes`] bytes of a member's entry. They have
-/// to be complete, valid headers of a stored file with this name and size, and no more.
+/// to be complete, valid headers of a stored file with this name and size, and no more. The header of a member of a zip may lack its size.
 ///
 /// # Errors
 /// [`ShardError::Mismatch`] for another member or other headers, [`ShardError::WrongLength`] if `header` is shorter or longer,
@@ -23,7 +23,7 @@ pub fn check_entry(
     }
     let found = match format {
         ShardFormat::Tar => tar::read_entry(header, range.offset())?,
-        ShardFormat::Zip => zip::read_entry(header, range.offset())?,
+        ShardFormat::Zip => zip::read_entry(header, range.offset(), range.size())?,
     };
     match found {
         Some(member) if member.name == name && member.range == *range => Ok(()),

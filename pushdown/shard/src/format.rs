@@ -18,16 +18,24 @@ pub enum Compression {
     Gzip,
     /// Zstandard.
     Zstd,
+    /// bzip2, which is not supported.
+    Bzip2,
+    /// xz, which is not supported.
+    Xz,
 }
 
-/// Format and compression of the shard with this key, in upper or lower case: `.tar`, `.tar.gz`, `.tgz`, `.tar.zst` or `.zip`.
-/// `None` for other keys.
+/// Format and compression of the shard with this key, in upper or lower case: `.tar`, `.tar.gz`, `.tgz`, `.tar.zst` or `.zip`, and
+/// the unsupported `.tar.bz2`, `.tbz2`, `.tar.xz` and `.txz`. `None` for other keys.
 pub fn shard_kind(key: &str) -> Option<(ShardFormat, Compression)> {
     let kinds = [
         (".tar", ShardFormat::Tar, Compression::None),
         (".tar.gz", ShardFormat::Tar, Compression::Gzip),
         (".tgz", ShardFormat::Tar, Compression::Gzip),
         (".tar.zst", ShardFormat::Tar, Compression::Zstd),
+        (".tar.bz2", ShardFormat::Tar, Compression::Bzip2),
+        (".tbz2", ShardFormat::Tar, Compression::Bzip2),
+        (".tar.xz", ShardFormat::Tar, Compression::Xz),
+        (".txz", ShardFormat::Tar, Compression::Xz),
         (".zip", ShardFormat::Zip, Compression::None),
     ];
     kinds
@@ -65,6 +73,14 @@ mod tests {
         assert_eq!(shard_kind("a.tar.gz"), tar(Compression::Gzip));
         assert_eq!(shard_kind("a.tgz"), tar(Compression::Gzip));
         assert_eq!(shard_kind("a.tar.zst"), tar(Compression::Zstd));
+        for (key, compression) in [
+            ("a.tar.bz2", Compression::Bzip2),
+            ("a.TBZ2", Compression::Bzip2),
+            ("a.tar.xz", Compression::Xz),
+            ("a.txz", Compression::Xz),
+        ] {
+            assert_eq!(shard_kind(key), tar(compression), "{key}");
+        }
         assert_eq!(shard_kind("a.zip"), Some((ShardFormat::Zip, Compression::None)));
         for other in ["", "tar", "a.tar.jpg", "a.zst", "a.gz", "tär"] {
             assert_eq!(shard_kind(other), None, "{other}");

@@ -20,13 +20,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! No I/O: callers pass the bytes in, and are told which bytes are needed. Shards are read strictly. Where readers of tar or zip
-//! disagree on what an archive contains, it is refused.
+//! No I/O: callers pass the bytes in, and are told which bytes are needed. Where Python's `tarfile`, GNU tar and `WebDataset` agree on the
+//! regular files of a tar, it is read, and [`LeftOut`] says what else it has. Where readers of tar or zip disagree on what an archive
+//! contains, it is refused.
 
 mod braces;
 mod check;
 mod error;
 mod format;
+mod left_out;
 mod limits;
 mod name;
 mod names;
@@ -38,6 +40,7 @@ pub use braces::expand_braces;
 pub use check::check_entry;
 pub use error::ShardError;
 pub use format::{Compression, ShardFormat, shard_kind};
+pub use left_out::LeftOut;
 pub use limits::{MAX_HEADER_BYTES, MAX_NAME_BYTES, ShardLimits};
 pub use name::{check_name, split_name};
 pub use range::{Member, MemberRange};

@@ -1,13 +1,13 @@
 //! Limits on shards.
 
-/// Most bytes of an entry before its content: extension headers of 64 KiB with their own block, and the block of the file.
+/// Most bytes of an entry before its content: extension headers of 1 MiB with their own block, and the block of the file.
 pub const MAX_HEADER_BYTES: u32 = MAX_EXTENSION_BYTES + 1024;
 /// Most bytes of a member's name: the limit of S3 for keys.
 pub const MAX_NAME_BYTES: usize = 1024;
 /// Fewest bytes of an entry before its content: a local header of a zip, and a name of one byte.
 pub(crate) const MIN_HEADER_BYTES: u32 = 31;
 /// Most bytes of the content of one extension header of a tar.
-pub(crate) const MAX_EXTENSION_BYTES: u32 = 64 << 10;
+pub(crate) const MAX_EXTENSION_BYTES: u32 = 1 << 20;
 
 /// Limits on one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

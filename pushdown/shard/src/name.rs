@@ -43,13 +43,30 @@ pub(crate) fn checked_name(name: &[u8]) -> Result<&str, ShardError> {
     }
 }
 
+/// Why a file with this name is left out of a tar, if it is: programs read it, and no member can have it.
+pub(crate) fn left_out_name(name: &[u8]) -> Option<&'static str> {
+    if str::from_utf8(name).is_err() {
+        Some("a name that is not UTF-8")
+    } else if name.starts_with(b"/") {
+        Some("an absolute name")
+    } else if name.split(|byte| *byte == b'/').any(|part| part == b"..") {
+        Some("a name with a part `..`")
+    } else {
+        None
+    }
+}
+
 /// A name for a message: escaped, and cut if it is long.
 pub(crate) fn quoted(name: &[u8]) -> String {
     let (start, dots) = match name.get(..MAX_QUOTED_BYTES) {
         Some(start) if start.len() < name.len() => (start, "..."),
         _ => (name, ""),
     };
-    format!("{}{dots}", String::from_utf8_lossy(start).escape_debug())
+    let escaped = start.utf8_chunks().map(|chunk| {
+        let other = chunk.invalid().escape_ascii();
+        format!("{}{other}", chunk.valid().escape_debug())
+    });
+    escaped.chain([dots.to_owned()]).collect()
 }
 
 /// Splits a name into the sample that it belongs to and its column, as `WebDataset` does: at the first dot after the last slash,
@@ -132,9 +149,24 @@ mod tests {
     }
 
     #[test]
+    fn names_that_no_member_can_have_are_left_out() {
+        for (name, expected) in [
+            (&b"a\xff"[..], "not UTF-8"),
+            (b"/a", "absolute"),
+            (b"a/../b", "`..`"),
+            (b"..", "`..`"),
+        ] {
+            assert!(left_out_name(name).is_some_and(|reason| reason.contains(expected)));
+        }
+        for name in [&b""[..], b"a", b"..a", b"a\0", &[b'a'; 1025]] {
+            assert_eq!(left_out_name(name), None);
+        }
+    }
+
+    #[test]
     fn names_in_messages_are_escaped_and_cut() {
         assert_eq!(quoted("a\n\u{1b}ä".as_bytes()), "a\\n\\u{1b}ä");
         assert_eq!(quoted(&[b'a'; 300]), format!("{}...", "a".repeat(200)));
-        assert_eq!(quoted(b"a\xff"), "a\u{fffd}");
+        assert_eq!(quoted(b"a\xff\xe7b"), "a\\xff\\xe7b");
     }
 }

@@ -259,6 +259,11 @@ class ShardIndex:
         """
     @property
     def bucket(self, /) -> str: ...
+    @property
+    def left_out(self, /) -> int:
+        """
+        Number of members that are left out.
+        """
     @staticmethod
     def load(path: str | PathLike[str]) -> ShardIndex:
         """
@@ -325,6 +330,11 @@ class ShardsRead:
     def initial(spec_json: str, objects: Objects) -> ShardsRead:
         """
         The state of a reader before its first batch. The objects are the shards. It checks the settings, and starts no threads.
+        """
+    @property
+    def is_complete(self, /) -> bool:
+        """
+        Whether no sample is left for the reader whose state it is.
         """
     def to_json(self, /) -> str:
         """

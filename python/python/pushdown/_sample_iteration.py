@@ -75,3 +75,8 @@ class ShardIteration(SampleIteration[_native.ShardReader]):
         super().deliver(batch)
         with native_errors():
             self.shards_read = batch.native.shards_read or self.shards_read
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the consumer has every batch, even if it did not ask for one more."""
+        return self.has_ended or (self.batches > 0 and self.shards_read.is_complete)

@@ -190,14 +190,18 @@ class ShardReader(ReaderBase[ShardIteration]):
         """Where the consumer of this reader is in the epoch: which of its shards are left, and the samples in the buffer.
 
         JSON values, about 12 bytes for each sample in the buffer. It counts the batches that the consumer has received, not those that
-        are prefetched. After the end of an epoch it is the beginning of the next one. Call it between batches at any time.
+        are prefetched. After the last batch it is the beginning of the next epoch. Call it between batches at any time.
         """
-        current = self._current
+        current, ended = self._current, self._ended
         if current is None:
             spec = self._next_spec()
             epoch, read = spec.epoch, self._initial(spec)
+        elif current.is_complete:
+            spec = self._spec_from((), current.epoch + 1)
+            epoch, read, ended = spec.epoch, self._initial(spec), _members(current.shards_read)
         else:
             epoch, read = current.epoch, current.shards_read
+            ended = None if current.batches > 0 else ended
         state = {
             "version": VERSION,
             "seed": self._spec.seed,
@@ -208,8 +212,7 @@ class ShardReader(ReaderBase[ShardIteration]):
             "shards_read": _members(read),
         }
         # Other readers may not have seen the end of the epoch before: in another world its states go together.
-        has_begun = current is not None and current.batches > 0
-        return state if has_begun or self._ended is None else {**state, "ended": self._ended}
+        return state if ended is None else {**state, "ended": ended}
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, strict: bool = True
@@ -255,8 +258,12 @@ class ShardReader(ReaderBase[ShardIteration]):
 
     def _next_spec(self) -> ReaderSpec:
         """The settings of the native reader that goes on where this one is."""
+        return self._spec_from(self._states, self._epoch)
+
+    def _spec_from(self, states: tuple[ShardState, ...], epoch: int) -> ReaderSpec:
+        """The settings of the native reader that goes on from these states; from the beginning of an epoch if there are none."""
         place, local_ranks = self._place(), self._rank().local_ranks
-        epoch, read = shards_read(self._states, place) if self._states else (self._epoch, ())
+        epoch, read = shards_read(states, place) if states else (epoch, ())
         return replace(
             self._spec,
             epoch=epoch,
@@ -289,7 +296,8 @@ class ShardReader(ReaderBase[ShardIteration]):
         """The states from which an iteration goes on where the consumer is, and what was read of the epoch before."""
         if self._current is None or self._current.batches == 0:
             return self._states, self._ended
-        return (ShardState.from_dict(self.state_dict()),), None
+        state = ShardState.from_dict(self.state_dict())
+        return (state,), state.ended
 
     def _keep_place(self) -> None:
         self._states, self._ended = self._left()

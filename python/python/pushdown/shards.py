@@ -55,6 +55,11 @@ class ShardIndex:
         return self._native.shards
 
     @property
+    def left_out(self) -> int:
+        """Number of members that are left out: what is no regular file, and files with a name that is not UTF-8, absolute or with `..`."""
+        return self._native.left_out
+
+    @property
     def members(self) -> Objects:
         """Every member as a sample of its own, in the order of shards and offsets."""
         return self._native.members

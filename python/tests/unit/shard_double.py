@@ -43,6 +43,10 @@ class ShardIndex:
         return len(self._rows)
 
     @property
+    def left_out(self) -> int:
+        return 0
+
+    @property
     def shards(self) -> list[str]:
         return list(dict.fromkeys(key for key, _ in self._rows))
 

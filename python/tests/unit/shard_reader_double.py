@@ -47,6 +47,10 @@ class ShardsRead:
         """The samples of this reader."""
         return _dealt(self.begin, self.place)
 
+    @property
+    def is_complete(self) -> bool:
+        return self.read >= len(self.own())
+
     def to_json(self) -> str:
         return json.dumps({"place": self.place, "begin": self.begin, "read": self.read})
 

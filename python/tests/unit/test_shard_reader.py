@@ -128,6 +128,26 @@ def test_a_state_goes_on_exactly(batches: int) -> None:
     assert (resumed.epoch, labels(resumed)) == (1, ALL)
 
 
+@pytest.mark.parametrize("batch_size", [1, 4, 100])
+def test_the_state_after_the_last_batch_begins_the_next_epoch(batch_size: int) -> None:
+    data = reader(batch_size=batch_size)
+    consumed = iter(data)
+    seen: list[int] = []
+    while len(seen) < len(ALL):
+        assert data.state_dict()["epoch"] == 0
+        seen += labels([next(consumed)])
+    state = json.loads(json.dumps(data.state_dict()))
+    assert state["epoch"] == 1
+    assert state["ended"]["read"] == len(ALL)
+    copy = pickle.loads(pickle.dumps(data))
+    assert labels(consumed) == []
+    assert (data.epoch, data.state_dict()) == (1, state), "as after the end"
+    for other in (reader(batch_size=batch_size), copy):
+        other.load_state_dict(state)
+        assert other.state_dict() == state
+        assert (labels(other), other.epoch) == (ALL, 2)
+
+
 def test_functions_do_not_run_ahead_of_the_state() -> None:
     data = ShardReader(PATTERN, pushdown.Pipeline("decode").then(lambda value: value), batch_size=1)
     for number, _ in enumerate(data, 1):

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pushdown::shard::{ShardFormat, shard_kind};
+use pushdown::shard::{Compression, ShardFormat, shard_kind};
 
 use super::{DataSetKeys, PushdownReaderBuilder, open::OpenedDataSet};
 use crate::{
@@ -147,6 +147,17 @@ fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
     let is_tar = |index: &usize| matches!(shard_kind(objects.key(*index)), Some((ShardFormat::Tar, _)));
     let tars: Vec<usize> = (0..objects.len()).filter(is_tar).collect();
     check_distinct(bucket, tars.iter().map(|index| objects.key(*index)))?;
+    let is_unsupported = |index: &usize| {
+        let compression = shard_kind(objects.key(*index)).map(|(_, compression)| compression);
+        matches!(compression, Some(Compression::Bzip2 | Compression::Xz))
+    };
+    if let Some(index) = tars.iter().copied().find(is_unsupported) {
+        return Err(Error::config(format!(
+            "cannot read s3://{bucket}/{}: tars that are compressed by bzip2 or xz are not supported: store it without compression, or \
+             compress it by gzip or zstd",
+            objects.key(index)
+        )));
+    }
     if tars.len() == objects.len() && !tars.is_empty() {
         return Ok(objects);
     }
@@ -248,6 +259,16 @@ mod tests {
             (&mixed[..], false, "found s3://b/README.md"),
             (&["0.tar", "1.zip"], true, "cannot stream s3://b/1.zip"),
             (&["0.tar", "0.tar"], false, "named twice"),
+            (
+                &["0.tar", "1.tar.bz2"],
+                true,
+                "s3://b/1.tar.bz2: tars that are compressed by bzip2",
+            ),
+            (
+                &["0.txz"],
+                false,
+                "s3://b/0.txz: tars that are compressed by bzip2 or xz",
+            ),
             (&["README.md"], true, "found no shards in s3://b"),
             (&[], false, "found no shards in s3://b"),
         ] {

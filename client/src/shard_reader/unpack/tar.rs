@@ -69,6 +69,7 @@ impl TarSamples {
             } else {
                 self.walker.push(piece).map_err(invalid_shard)?;
             }
+            self.grouping.set_left_out(self.walker.left_out());
             for member in self.walker.take_members() {
                 samples.extend(self.begin_member(&member)?);
             }
@@ -83,6 +84,14 @@ impl TarSamples {
         let walker = mem::replace(&mut self.walker, TarWalker::new(ShardLimits::default()));
         walker.finish(tar_bytes).map_err(invalid_shard)?;
         Ok(self.grouping.end_group())
+    }
+
+    /// The last sample, if the end marker of the tar has been read.
+    pub(super) fn end_whole(&mut self) -> Option<StoredSample> {
+        self.walker
+            .is_at_end()
+            .then(|| self.grouping.end_group())
+            .flatten()
     }
 
     /// Begins a member. Returns the sample that ends with it.

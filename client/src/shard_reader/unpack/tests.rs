@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use pushdown::shard::TarWriter;
+use pushdown::shard::{Compression, TarWriter};
 
 use super::*;
 use crate::{
@@ -41,18 +41,14 @@ fn compressed(tar: &[u8], compression: Compression) -> Vec<u8> {
             encoder.finish().unwrap()
         }
         Compression::Zstd => zstd::encode_all(tar, 3).unwrap(),
+        other => panic!("{other:?}"),
     }
 }
 
 /// The samples of a shard that arrives in pieces, and its error.
-fn unpack(
-    shard: &[u8],
-    compression: Compression,
-    further: &[&str],
-    piece: usize,
-) -> (Vec<StoredSample>, Option<RowError>) {
+fn unpack(shard: &[u8], further: &[&str], piece: usize) -> (Vec<StoredSample>, Option<RowError>) {
     let columns = Arc::new(ColumnMatcher::new(&selection(further)).unwrap());
-    let mut unpacker = Unpacker::new(compression, columns, MAX_VALUE_BYTES).unwrap();
+    let mut unpacker = Unpacker::new(columns, MAX_VALUE_BYTES);
     let mut read = || {
         for piece in shard.chunks(piece) {
             let mut input = Bytes::copy_from_slice(piece);
@@ -68,7 +64,7 @@ fn unpack(
 
 /// The same of a shard that is not compressed.
 fn samples(members: &[Named<'_>], further: &[&str]) -> (Vec<StoredSample>, Option<RowError>) {
-    unpack(&tar(members), Compression::None, further, 700)
+    unpack(&tar(members), further, 700)
 }
 
 fn sample(member: &str, value: &[u8], columns: &[Option<&[u8]>]) -> StoredSample {
@@ -106,7 +102,7 @@ fn members_are_samples_in_any_pieces_and_compressions() {
     for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
         let shard = compressed(&tar(&photos()), compression);
         for piece in [1, 511, 512, 1 << 20] {
-            let (found, error) = unpack(&shard, compression, &["cls"], piece);
+            let (found, error) = unpack(&shard, &["cls"], piece);
             assert_eq!(error, None, "{compression:?}, {piece}");
             assert_eq!(found, expected, "{compression:?}, {piece}");
         }
@@ -116,7 +112,7 @@ fn members_are_samples_in_any_pieces_and_compressions() {
 #[test]
 fn groups_are_counted() {
     let columns = Arc::new(ColumnMatcher::new(&selection(&[])).unwrap());
-    let mut unpacker = Unpacker::new(Compression::None, columns, MAX_VALUE_BYTES).unwrap();
+    let mut unpacker = Unpacker::new(columns, MAX_VALUE_BYTES);
     unpacker.push(&mut tar(&photos()).into()).unwrap();
     unpacker.finish().unwrap();
     let counts = unpacker.counts();
@@ -180,8 +176,21 @@ fn of_a_truncated_shard_the_complete_samples_are_read() {
     for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
         let shard = compressed(&tar(&photos()), compression);
         for length in (0..shard.len()).step_by(if compression == Compression::None { 37 } else { 1 }) {
-            let (found, error) = unpack(&shard[..length], compression, &["cls"], 100);
+            let (found, error) = unpack(&shard[..length], &["cls"], 100);
             assert!(whole.starts_with(&found), "{compression:?}, {length}");
+            for piece in [1, 1 << 20] {
+                let again = unpack(&shard[..length], &["cls"], piece);
+                assert_eq!(
+                    again,
+                    (found.clone(), error.clone()),
+                    "{compression:?}, {length}, {piece}"
+                );
+            }
+            // A tar may end after an entry, and needs one block of zeros of its end marker.
+            let is_whole = length > 0 && length % 512 == 0 || shard.len() - length < 512;
+            if compression == Compression::None && is_whole {
+                continue;
+            }
             assert_eq!(
                 error.map(|error| error.code).as_deref(),
                 Some("InvalidShard"),
@@ -192,33 +201,126 @@ fn of_a_truncated_shard_the_complete_samples_are_read() {
 }
 
 #[test]
+fn bytes_after_a_compressed_tar_are_ignored() {
+    let (whole, _) = samples(&photos(), &["cls"]);
+    for compression in [Compression::Gzip, Compression::Zstd] {
+        for after in [
+            &b"\n"[..],
+            b"\0",
+            &[0; 1000],
+            b"\0\0garbage",
+            b"garbage",
+            b"\x1f",
+            b"\x1f\x8a",
+            b"\x28\xb5\x2f",
+            &[0x50; 50],
+        ] {
+            let shard = [&compressed(&tar(&photos()), compression)[..], after].concat();
+            for piece in [1, 3, 1 << 20] {
+                let found = unpack(&shard, &["cls"], piece);
+                assert_eq!(
+                    found,
+                    (whole.clone(), None),
+                    "{compression:?}, {after:?}, {piece}"
+                );
+            }
+        }
+        // Only after a whole tar.
+        let shard = [&compressed(&tar(&photos())[..2000], compression)[..], b"\n"].concat();
+        let (_, error) = unpack(&shard, &["cls"], 100);
+        assert!(
+            error.unwrap().message.contains("found one that ends at byte"),
+            "{compression:?}"
+        );
+    }
+}
+
+#[test]
+fn all_samples_before_damage_are_read_in_any_pieces() {
+    let mut members = Vec::new();
+    let mut noise = 1_u32;
+    let names: Vec<String> = (0..40).map(|number| format!("{number}.jpg")).collect();
+    for name in &names {
+        let content = (0..4000).map(|_| {
+            noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            noise.to_be_bytes()[0]
+        });
+        members.push((name.as_str(), content.collect()));
+    }
+    let tar = tar(&members);
+    let (whole, _) = samples(&members, &[]);
+    for compression in [Compression::Gzip, Compression::Zstd] {
+        let shard = compressed(&tar, compression);
+        let last = shard.len() - 6;
+        for place in [shard.len() / 3, shard.len() / 2, last] {
+            let mut shard = shard.clone();
+            shard[place] ^= 0x55;
+            let (found, error) = unpack(&shard, &[], 1 << 20);
+            for piece in [1, 700, 16 << 10] {
+                let again = unpack(&shard, &[], piece);
+                assert_eq!(
+                    again,
+                    (found.clone(), error.clone()),
+                    "{compression:?}, {place}, {piece}"
+                );
+            }
+            if compression == Compression::Gzip {
+                assert_eq!(error.unwrap().code, "InvalidShard");
+            }
+            if place == last && compression == Compression::Gzip {
+                assert_eq!(found, whole, "only the checksum is wrong");
+            }
+        }
+    }
+}
+
+#[test]
+fn members_that_are_left_out_are_counted() {
+    let columns = Arc::new(ColumnMatcher::new(&selection(&["cls"])).unwrap());
+    let mut unpacker = Unpacker::new(columns, MAX_VALUE_BYTES);
+    unpacker.push(&mut renamed(b"../.jpg").into()).unwrap();
+    unpacker.finish().unwrap();
+    assert!(unpacker.take_samples().is_empty());
+    let mut counts = GroupCounts::default();
+    counts.add("a\n.tar", unpacker.counts());
+    counts.add("b.tar", unpacker.counts());
+    assert_eq!(
+        counts.left_out.to_string(),
+        "2 members: a\\n.tar `../.jpg` (a name with a part `..`), b.tar `../.jpg` (a name with a part `..`)"
+    );
+    assert_eq!(counts.has_column, [false]);
+}
+
+/// A tar of one file whose name begins with these bytes.
+fn renamed(name: &[u8]) -> Vec<u8> {
+    let mut tar = tar(&[("x.jpg", vec![1; 9])]);
+    tar[..name.len()].copy_from_slice(name);
+    let sum: u32 = tar[..148]
+        .iter()
+        .chain(&tar[156..512])
+        .map(|byte| u32::from(*byte))
+        .sum();
+    tar[148..156].copy_from_slice(format!("{:06o}\0 ", sum + 8 * 32).as_bytes());
+    tar
+}
+
+#[test]
 fn hostile_shards_are_refused() {
-    let named = |name: &[u8]| {
-        let mut tar = tar(&[("x.jpg", vec![1; 9])]);
-        tar[..name.len()].copy_from_slice(name);
-        let sum: u32 = tar[..148]
-            .iter()
-            .chain(&tar[156..512])
-            .map(|byte| u32::from(*byte))
-            .sum();
-        tar[148..156].copy_from_slice(format!("{:06o}\0 ", sum + 8 * 32).as_bytes());
-        tar
-    };
     for (shard, expected) in [
-        (named(b"../.jpg"), ".."),
-        (named(b"/x.jpg"), "absolute"),
+        (renamed(b"\0\0\0\0\0"), "an empty one"),
         (vec![1; 2048], "checksum"),
         (Vec::new(), "truncated"),
+        (b"BZh91AY&SY".to_vec(), "compressed by bzip2"),
+        (b"\xfd7zXZ\0\0\x04".to_vec(), "compressed by xz"),
+        (b"\x1f\x8b\x08no gzip".to_vec(), "malformed gzip data"),
     ] {
-        let (found, error) = unpack(&shard, Compression::None, &[], 512);
+        let (found, error) = unpack(&shard, &[], 512);
         let error = error.unwrap().to_string();
         assert!(
             found.is_empty() && error.contains(expected),
             "{expected}: {error}"
         );
     }
-    let (_, error) = unpack(&tar(&photos()), Compression::Gzip, &[], 512);
-    assert!(error.unwrap().message.contains("malformed gzip data"));
 }
 
 #[test]
@@ -230,7 +332,7 @@ fn decompression_bombs_end_at_the_limit() {
     let tar = tar.finish().unwrap();
     for compression in [Compression::Gzip, Compression::Zstd] {
         let shard = compressed(&tar, compression);
-        let (found, error) = unpack(&shard, compression, &[], 1 << 20);
+        let (found, error) = unpack(&shard, &[], 1 << 20);
         let error = error.unwrap();
         assert!(
             found.is_empty() && error.message.contains("1000 bytes for each"),
@@ -238,7 +340,7 @@ fn decompression_bombs_end_at_the_limit() {
         );
     }
     // What is too large for a sample is not held.
-    let (found, error) = unpack(&tar, Compression::None, &[], 1 << 20);
+    let (found, error) = unpack(&tar, &[], 1 << 20);
     assert_eq!((found.len(), error), (1, None));
     assert!(
         found[0]
@@ -272,7 +374,7 @@ proptest! {
             member: Some(MemberRef { name, range: *range }),
         });
         let index = ShardIndex::new(Objects::from_objects("b", objects));
-        let (found, error) = unpack(&shard, Compression::None, &["cls"], piece);
+        let (found, error) = unpack(&shard, &["cls"], piece);
         if error.is_none() {
             let content = |member: MemberRef<'_>| {
                 let content = member.range.content();

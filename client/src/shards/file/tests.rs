@@ -40,6 +40,40 @@ fn rows() -> Vec<(&'static str, ArrayRef)> {
 }
 
 #[test]
+fn the_number_of_members_that_are_left_out_is_saved() {
+    let members = photos();
+    let keys: Vec<String> = members.shards().map(|(key, _)| key.to_owned()).collect();
+    let counts = [
+        (keys[0].clone(), 2),
+        (keys[1].clone(), 3),
+        ("without.tar".to_owned(), 4),
+    ];
+    let index = members.with_left_out(counts.into());
+    let (_folder, path) = saved(&index);
+    let loaded = ShardIndex::load(path).unwrap();
+    assert_eq!(loaded, index);
+    assert_eq!(loaded.left_out(), 9);
+    let selected = loaded.select_shards(&keys[1..2]).unwrap();
+    assert_eq!(selected.left_out(), 3);
+    // As the first files, which do not have it.
+    let batch = to_record_batch(&index.members).unwrap();
+    let checksum = checksum(&index.members);
+    let metadata = [
+        (BUCKET, index.bucket()),
+        (VERSION_NAME, VERSION),
+        (CHECKSUM, checksum.as_str()),
+    ];
+    let file = |more: &[(&str, &str)]| write(Vec::new(), &batch, &[&metadata[..], more].concat()).unwrap();
+    assert_eq!(decode(file(&[])).unwrap().left_out(), 0);
+    assert!(
+        decode(file(&[(LEFT_OUT, "[]")]))
+            .unwrap_err()
+            .to_string()
+            .contains("the file is damaged")
+    );
+}
+
+#[test]
 fn a_saved_index_is_loaded() {
     let empty = index(&[]);
     for index in [photos(), empty] {

@@ -1,6 +1,9 @@
 //! Reads of one shard.
 
-use pushdown::shard::{Member, ShardError, ShardLimits, TarWalker, ZipDirectory};
+use pushdown::{
+    Codec,
+    shard::{LeftOut, Member, ShardError, ShardLimits, TarWalker, ZipDirectory},
+};
 
 use super::VersionedObject;
 use crate::error::{Error, ErrorKind, Result};
@@ -13,7 +16,12 @@ const MAX_WINDOW_BYTES: u64 = 4 << 20;
 const LONG_CONTENT_BYTES: u64 = 256 << 10;
 
 /// Reads the headers of a tar of this many bytes. If the contents are short, the reads become longer, as if the shard was streamed.
-pub(super) async fn tar(object: &VersionedObject, total: u64, count: impl Fn(usize)) -> Result<Vec<Member>> {
+/// Returns what is left out as well.
+pub(super) async fn tar(
+    object: &VersionedObject,
+    total: u64,
+    count: impl Fn(usize),
+) -> Result<(Vec<Member>, LeftOut)> {
     let invalid = |error| invalid(object, error);
     let mut walker = TarWalker::new(ShardLimits::default());
     let mut window = MIN_WINDOW_BYTES;
@@ -31,15 +39,34 @@ pub(super) async fn tar(object: &VersionedObject, total: u64, count: impl Fn(usi
             MIN_WINDOW_BYTES
         };
         let bytes = object.range(start..total.min(start + window)).await?;
-        walker.push(&bytes).map_err(invalid)?;
+        let pushed = walker.push(&bytes);
+        pushed.map_err(|error| compressed(object, start, &bytes).unwrap_or_else(|| invalid(error)))?;
         let found = walker.take_members();
         count(found.len());
         members.extend(found);
     }
+    let left_out = walker.left_out().clone();
     let last = walker.finish(total).map_err(invalid)?;
     count(last.len());
     members.extend(last);
-    Ok(members)
+    Ok((members, left_out))
+}
+
+/// The error for a compressed object under the name of a tar, by the bytes of the first read.
+fn compressed(object: &VersionedObject, start: u64, bytes: &[u8]) -> Option<Error> {
+    let found = match Codec::detect(bytes) {
+        _ if start > 0 => return None,
+        Ok(Codec::None) => return None,
+        Ok(Codec::Gzip) => "the object is compressed by gzip",
+        Ok(Codec::Zstd) => "the object is compressed by zstd",
+        Err(error) => &error.to_string(),
+    };
+    let text = format!(
+        "cannot index {}: {found}: expected a tar without compression, whose members can be read by ranges; store it so, or read it in shard \
+         order",
+        object.name()
+    );
+    Some(Error::new(ErrorKind::Sample, text))
 }
 
 /// Reads the directory of a zip of this many bytes.

@@ -47,6 +47,34 @@ fn a_reader_goes_on_after_every_batch() {
     }
 }
 
+/// Nothing is left after the last batch, before the reader is asked for another one.
+#[test]
+fn the_state_after_the_last_batch_is_complete() {
+    let shards = shards();
+    let world = world(&shards, Compression::None);
+    let count = all_names(&shards).len();
+    for batch_size in [1, 4, count, count + 1] {
+        for builder in [reader(&world), reader(&world).shuffle(false)] {
+            let builder = || builder.clone().batch_size(batch_size);
+            let last = count.div_ceil(batch_size);
+            for batches in [0, 1, last.saturating_sub(1), last] {
+                let (rows, state) = read_some(builder(), batches);
+                assert_eq!(
+                    state.is_complete(),
+                    rows.len() == count,
+                    "{batches} batches of {batch_size}"
+                );
+                let (rest, _) = read(builder().shards_read(vec![state]));
+                assert_eq!(
+                    rows.len() + rest.len(),
+                    count,
+                    "{batches} batches of {batch_size}"
+                );
+            }
+        }
+    }
+}
+
 /// Two ranks stop after different numbers of batches, three readers of one rank go on, and one reads the rest.
 #[test]
 fn other_worlds_read_each_sample_once() {

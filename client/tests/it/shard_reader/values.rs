@@ -167,6 +167,45 @@ fn a_bad_member_is_a_row_by_name() {
     });
 }
 
+/// It is certain at the end of an epoch that one reader has read alone.
+#[test]
+fn a_further_column_that_no_sample_has_is_an_error_that_lists_extensions() {
+    let shards = shards();
+    let world = world(&shards, Compression::Gzip);
+    let builder = |further: &[&str]| {
+        by_shards(world.reader(PIPELINE)).columns(ColumnSelection {
+            value: None,
+            further: further.iter().map(|name| (*name).to_owned()).collect(),
+        })
+    };
+    run(async {
+        let mut reader = builder(&["cls", "txt"]).build_shards().await.unwrap();
+        let mut samples = 0;
+        let error = loop {
+            match reader.next().await.unwrap() {
+                Ok(batch) => samples += batch.into_rows().len(),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(
+            (samples, error.kind()),
+            (all_names(&shards).len(), ErrorKind::Config)
+        );
+        assert!(
+            error
+                .to_string()
+                .ends_with("the extension txt: found cls, jpg, json"),
+            "{error}"
+        );
+        assert!(reader.next().await.is_none());
+    });
+    // What others read may have it.
+    for builder in [builder(&["txt"]).shard((1, 2)), builder(&["txt"]).limit(3)] {
+        let (rows, _) = read(builder);
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.columns == [None]));
+    }
+}
+
 #[test]
 fn shards_without_a_value_are_an_error_that_lists_extensions() {
     let world = world(&shards()[..2], Compression::None);

@@ -59,7 +59,12 @@ pub(super) enum Extension {
 pub(super) enum EntryKind {
     File,
     Directory,
-    /// A link, a device, a sparse file or anything else, by its letter.
+    HardLink,
+    /// A symbolic link, a device or a named pipe, by its letter: what has no content.
+    Special(u8),
+    /// A sparse file of GNU, whose content is not stored as it is.
+    Sparse,
+    /// Anything else, by its letter.
     Other(u8),
 }
 
@@ -113,7 +118,11 @@ impl<'a> Header<'a> {
             // 7: a file in one piece on disk.
             b'0' | b'7' | 0 => Kind::Entry(EntryKind::File),
             b'5' => Kind::Entry(EntryKind::Directory),
-            b'x' => Kind::Extension(Extension::Pax),
+            b'1' => Kind::Entry(EntryKind::HardLink),
+            letter @ (b'2' | b'3' | b'4' | b'6') => Kind::Entry(EntryKind::Special(letter)),
+            b'S' => Kind::Entry(EntryKind::Sparse),
+            // X: of Solaris.
+            b'x' | b'X' => Kind::Extension(Extension::Pax),
             b'g' => Kind::Extension(Extension::GlobalPax),
             b'L' => Kind::Extension(Extension::LongName),
             b'K' => Kind::Extension(Extension::LongLink),
@@ -185,7 +194,7 @@ impl NewHeader<'_> {
     }
 }
 
-/// What a header with this letter is about, for a message.
+/// What a header with this letter is about, for a message. It is no regular file.
 pub(super) fn describe(kind: u8) -> String {
     let description = match kind {
         b'1' => "a hard link",
@@ -193,7 +202,7 @@ pub(super) fn describe(kind: u8) -> String {
         b'3' => "a character device",
         b'4' => "a block device",
         b'6' => "a named pipe",
-        b'S' => "a sparse file",
+        b'D' => "a list of a folder",
         b'M' => "the rest of a file of another volume",
         b'V' => "a volume label",
         other => return format!("an entry of type `{}`", other.escape_ascii()),
@@ -229,7 +238,8 @@ fn checksums(block: &[u8; BLOCK]) -> (u64, i64) {
     })
 }
 
-fn until_nul(field: &[u8]) -> &[u8] {
+/// A text up to its first NUL.
+pub(super) fn until_nul(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 

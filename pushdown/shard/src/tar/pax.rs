@@ -28,22 +28,20 @@ impl Pax {
             reason: reason.to_owned(),
         };
         let mut pax = Self::default();
-        while !records.is_empty() {
+        // Some programs fill the rest of the header with zeros.
+        while records.first().is_some_and(|byte| *byte != 0) {
             let record = Record::first(records)
                 .ok_or_else(|| invalid("expected pax records `LENGTH KEY=VALUE`, found other bytes"))?;
             records = record.rest;
             match record.key {
-                b"path" => {
-                    if pax.path.replace(record.value.to_vec()).is_some() {
-                        return Err(invalid("expected one pax record of the path, found two"));
-                    }
-                }
+                // Of several paths the last one counts.
+                b"path" => pax.path = Some(record.value.to_vec()),
                 b"size" => {
                     let size = decimal(record.value).ok_or_else(|| {
                         invalid("expected a size in decimal digits, below 2^64, in the pax record")
                     })?;
-                    if pax.size.replace(size).is_some() {
-                        return Err(invalid("expected one pax record of the size, found two"));
+                    if pax.size.replace(size).is_some_and(|other| other != size) {
+                        return Err(invalid("expected one size in the pax records, found two"));
                     }
                 }
                 b"SCHILY.realsize" => pax.is_sparse = true,
@@ -109,6 +107,8 @@ mod tests {
         assert_eq!(pax.path.as_deref(), Some(&b"a b=c\nd"[..]));
         assert_eq!((pax.size, pax.is_sparse), (Some(5), false));
         assert_eq!(parse(b""), Some(Pax::default()));
+        let pax = parse(b"9 path=a\n9 path=b\n10 size=5\n10 size=5\n\0\0x").unwrap();
+        assert_eq!((pax.path.as_deref(), pax.size), (Some(&b"b"[..]), Some(5)));
         for sparse in [&b"22 GNU.sparse.major=1\n"[..], b"21 SCHILY.realsize=9\n"] {
             assert!(parse(sparse).unwrap().is_sparse);
         }
@@ -126,13 +126,11 @@ mod tests {
             b"8 size=\n",
             b"5 =5\n",
             b"4 a\n",
-            b"10 size=5\n\0\0",
             b" size=5\n",
             b"0 \n",
             b"1 \n",
             b"99999999999999999999 a=b\n",
-            b"10 size=5\n10 size=5\n",
-            b"8 path=\n8 path=\n",
+            b"10 size=5\n10 size=6\n",
             b"29 size=99999999999999999999\n",
         ] {
             assert_eq!(parse(records), None, "{}", records.escape_ascii());

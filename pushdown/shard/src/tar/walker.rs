@@ -4,15 +4,16 @@ use std::mem;
 
 use super::{
     BLOCK,
-    entry::{EntryHeaders, checked_extension_bytes},
+    entry::{Entry, EntryContent, EntryHeaders, checked_extension_bytes},
     header::{Extension, Header, Kind},
 };
-use crate::{Member, ShardError, ShardLimits, name::quoted, names::Names};
+use crate::{LeftOut, Member, MemberRange, ShardError, ShardLimits, name::quoted, names::Names};
 
 /// Walks a tar: finds its members in consecutive bytes, cut anywhere. Bytes of contents need not be passed, but can be skipped.
 ///
-/// Directories and global pax headers that are only comments are passed over. Everything else that is no regular file is refused.
-/// After an error the walker is of no further use.
+/// It ends with the first block of zeros, or with the tar after a whole entry. Folders and global pax headers that are only comments are
+/// passed over. What else is no regular file, or has a name that no member can have, is [left out](Self::left_out). Sparse files are
+/// refused, and whatever Python's `tarfile` and GNU tar read differently. After an error the walker is of no further use.
 ///
 /// ```
 /// use pushdown_shard::{ShardLimits, TarWalker, TarWriter};
@@ -42,8 +43,9 @@ pub struct TarWalker {
     headers: EntryHeaders,
     names: Names,
     members: Vec<Member>,
-    /// The member whose content is, or was last, passed over.
-    last: Option<Member>,
+    left_out: LeftOut,
+    /// The entry whose content is, or was last, passed over: its name for a message, and its place.
+    last: Option<(String, MemberRange)>,
 }
 
 /// What the next bytes are.
@@ -51,8 +53,6 @@ pub struct TarWalker {
 enum State {
     /// A header block.
     Header,
-    /// The second block of zeros.
-    SecondZeros,
     /// The content of an extension header of `bytes` bytes, with its padding.
     Extension {
         kind: Extension,
@@ -61,8 +61,8 @@ enum State {
     },
     /// The rest of a content and its padding.
     Content { left: u64 },
-    /// What follows the end marker, which ends at this byte.
-    End { marker_end: u64 },
+    /// What follows the end marker.
+    End,
 }
 
 // === impl TarWalker ===
@@ -82,6 +82,7 @@ impl TarWalker {
             headers: EntryHeaders::default(),
             names: Names::new(limits),
             members: Vec::new(),
+            left_out: LeftOut::default(),
             last: None,
         }
     }
@@ -110,8 +111,8 @@ impl TarWalker {
     pub const fn skippable(&self) -> u64 {
         match self.state {
             State::Content { left } => left,
-            State::End { .. } => u64::MAX - self.position,
-            State::Header | State::SecondZeros | State::Extension { .. } => 0,
+            State::End => u64::MAX - self.position,
+            State::Header | State::Extension { .. } => 0,
         }
     }
 
@@ -145,35 +146,42 @@ impl TarWalker {
         mem::take(&mut self.members)
     }
 
-    /// Whether the end marker, two blocks of zeros, has been read. What follows it is no part of the tar.
+    /// What is left out so far.
+    pub const fn left_out(&self) -> &LeftOut {
+        &self.left_out
+    }
+
+    /// Whether the end marker, a block of zeros, has been read. What follows it is no part of the tar.
     pub const fn is_at_end(&self) -> bool {
-        matches!(self.state, State::End { .. })
+        matches!(self.state, State::End)
     }
 
     /// Ends the walk of a shard of `object_bytes` bytes, and returns the members that have not been taken.
     ///
     /// # Errors
-    /// [`ShardError::BeyondEnd`] if the content of a member ends later than the shard, and [`ShardError::Truncated`] if anything
-    /// else is missing before the end marker.
+    /// [`ShardError::BeyondEnd`] if the content of an entry ends later than the shard, and [`ShardError::Truncated`] if a part of an
+    /// entry is missing, or if there is nothing at all.
     pub fn finish(self, object_bytes: u64) -> Result<Vec<Member>, ShardError> {
-        if let Some(last) = &self.last
-            && last.range.content().end > object_bytes
+        if let Some((name, range)) = self.last
+            && range.content().end > object_bytes
         {
             return Err(ShardError::BeyondEnd {
-                name: quoted(last.name.as_bytes()),
-                offset: last.range.offset(),
-                end: last.range.content().end,
+                name,
+                offset: range.offset(),
+                end: range.content().end,
                 object_bytes,
             });
         }
         let expected = match self.state {
-            State::End { marker_end } if marker_end <= object_bytes => return Ok(self.members),
-            State::End { .. } | State::SecondZeros => "a second block of zeros",
+            State::End => return Ok(self.members),
             State::Content { .. } => "the rest of a content, padded to 512 bytes",
             // Its padding was skipped.
             State::Header if self.position > object_bytes => "the rest of a content, padded to 512 bytes",
             State::Header if self.pending.is_empty() && self.headers.is_empty() => {
-                "a header, or two blocks of zeros"
+                if self.position > 0 {
+                    return Ok(self.members);
+                }
+                "a header, or blocks of zeros"
             }
             State::Header => "the rest of a header",
             State::Extension { .. } => "the rest of an extension header",
@@ -231,26 +239,15 @@ impl TarWalker {
             offset,
             reason: reason.to_owned(),
         };
-        let is_zeros = *block == [0; BLOCK];
-        match self.state {
-            State::SecondZeros if is_zeros => {
-                self.state = State::End {
-                    marker_end: self.position,
-                };
-            }
-            State::SecondZeros => {
-                return Err(invalid(
-                    "expected the second block of zeros at the end of a tar, found other bytes",
-                ));
-            }
-            _ if is_zeros && self.headers.is_empty() => self.state = State::SecondZeros,
-            _ if is_zeros => {
-                return Err(invalid(
-                    "expected a file after its extension header, found a block of zeros",
-                ));
-            }
-            _ => return self.read_header(&Header::parse(block, offset)?, offset),
+        if *block != [0; BLOCK] {
+            return self.read_header(&Header::parse(block, offset)?, offset);
         }
+        if !self.headers.is_empty() {
+            return Err(invalid(
+                "expected a file after its extension header, found a block of zeros",
+            ));
+        }
+        self.state = State::End;
         Ok(())
     }
 
@@ -259,10 +256,8 @@ impl TarWalker {
             Kind::Extension(kind) => self.start_extension(kind, header, offset),
             Kind::Entry(kind) => {
                 self.headers.add_block(offset)?;
-                if let Some(member) = mem::take(&mut self.headers).into_member(kind, header)? {
-                    self.add_member(member)?;
-                }
-                Ok(())
+                let entry = mem::take(&mut self.headers).into_entry(kind, header)?;
+                self.add_entry(entry)
             }
         }
     }
@@ -282,13 +277,10 @@ impl TarWalker {
             .ok_or_else(|| invalid("expected a size, found a blank field"))?;
         let bytes = checked_extension_bytes(size, offset)?;
         let padded = bytes.next_multiple_of(BLOCK);
-        if kind != Extension::GlobalPax {
+        // Between the headers of an entry, a global header is among its bytes.
+        if kind != Extension::GlobalPax || !self.headers.is_empty() {
             self.headers.add_block(offset)?;
             self.headers.add_bytes(padded)?;
-        } else if !self.headers.is_empty() {
-            return Err(invalid(
-                "expected a file after its extension header, found a global header",
-            ));
         }
         if bytes == 0 {
             return self.headers.add_extension(kind, &[], self.position);
@@ -297,8 +289,8 @@ impl TarWalker {
         Ok(())
     }
 
-    fn add_member(&mut self, member: Member) -> Result<(), ShardError> {
-        let range = member.range;
+    fn add_entry(&mut self, entry: Entry) -> Result<(), ShardError> {
+        let Entry { name, range, content } = entry;
         let left = range.size().checked_next_multiple_of(BLOCK as u64);
         let left = left.filter(|left| range.content().start.checked_add(*left).is_some());
         let left = left.ok_or_else(|| ShardError::InvalidRange {
@@ -306,10 +298,16 @@ impl TarWalker {
             header_bytes: range.header_bytes(),
             size: range.size(),
         })?;
-        self.names.insert(&member.name, range.offset())?;
+        match content {
+            EntryContent::Member(name) => {
+                self.names.insert(&name, range.offset())?;
+                self.members.push(Member { name, range });
+            }
+            EntryContent::Folder => {}
+            EntryContent::LeftOut(reason) => self.left_out.add(&name, &reason),
+        }
         self.state = State::after_content(left);
-        self.last = Some(member.clone());
-        self.members.push(member);
+        self.last = Some((quoted(&name), range));
         Ok(())
     }
 }

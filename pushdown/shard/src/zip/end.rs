@@ -17,11 +17,15 @@ const ZIP64_BYTES: u64 = 56;
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 const LOCATOR_SIGNATURE: &[u8] = b"PK\x06\x07";
 const ZIP64_SIGNATURE: &[u8] = b"PK\x06\x06";
+const ZIP64_ELSEWHERE: &str =
+    "expected a zip64 end record of 56 bytes before its locator, found another place";
 
 /// Where the directory of a zip is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DirectoryPlace {
     pub(super) range: Range<u64>,
+    /// Bytes in front of the zip, by which all places in its records are shifted.
+    pub(super) shift: u64,
     /// Number of its entries.
     pub(super) entries: u64,
 }
@@ -33,7 +37,7 @@ pub(super) struct End {
     entries: u16,
     directory_bytes: u32,
     directory_offset: u32,
-    /// Where the zip64 end record is, if there is one.
+    /// Where the zip64 end record is by its locator, if there is one.
     zip64_offset: Option<u64>,
 }
 
@@ -99,18 +103,13 @@ impl End {
 
     /// The range of the zip64 end record, if there is one.
     pub(super) fn zip64_range(&self) -> Result<Option<Range<u64>>, ShardError> {
-        let Some(start) = self.zip64_offset else {
+        if self.zip64_offset.is_none() {
             return Ok(None);
-        };
-        let end = self.offset - LOCATOR_BYTES as u64;
-        if start.checked_add(ZIP64_BYTES) == Some(end) {
-            Ok(Some(start..end))
-        } else {
-            Err(invalid(
-                end,
-                "expected a zip64 end record of 56 bytes before its locator, found another place",
-            ))
         }
+        let end = self.offset - LOCATOR_BYTES as u64;
+        let start = end.checked_sub(ZIP64_BYTES);
+        let start = start.ok_or_else(|| invalid(end, ZIP64_ELSEWHERE))?;
+        Ok(Some(start..end))
     }
 
     /// Where the directory is, if there is no zip64 end record.
@@ -130,7 +129,15 @@ impl End {
         };
         let (entries, bytes, start) = self.read_zip64(record).ok_or_else(damaged)?;
         let end = start.checked_add(bytes).ok_or_else(damaged)?;
-        checked_place(start..end, entries, offset)
+        let place = checked_place(start..end, entries, offset)?;
+        let located = self
+            .zip64_offset
+            .and_then(|located| located.checked_add(place.shift));
+        if located == Some(offset) {
+            Ok(place)
+        } else {
+            Err(invalid(offset, ZIP64_ELSEWHERE))
+        }
     }
 
     /// Number of entries, and bytes and offset of the directory. `None` if they contradict the end record.
@@ -152,18 +159,21 @@ impl End {
     }
 }
 
-/// A directory ends where the records of the end begin. A zip with anything in front, whose offsets are shifted, is refused.
+/// A directory ends where the records of the end begin. With anything in front of the zip all places may be shifted.
 fn checked_place(range: Range<u64>, entries: u64, records: u64) -> Result<DirectoryPlace, ShardError> {
-    if range.end == records {
-        Ok(DirectoryPlace { range, entries })
-    } else {
-        Err(ShardError::InvalidHeader {
+    match records.checked_sub(range.end) {
+        Some(shift) => Ok(DirectoryPlace {
+            range: range.start + shift..records,
+            shift,
+            entries,
+        }),
+        None => Err(ShardError::InvalidHeader {
             offset: records,
             reason: format!(
                 "expected a directory that ends at byte {records}, found one that ends at byte {}",
                 range.end
             ),
-        })
+        }),
     }
 }
 

@@ -100,7 +100,7 @@ impl Entries {
         self.pending.extend_from_slice(bytes);
         self.position += bytes.len() as u64;
         let mut read = 0;
-        while let Some((file, length)) = read_entry(&self.pending[read..], start)? {
+        while let Some((file, length)) = read_entry(&self.pending[read..], start, self.place.shift)? {
             self.count += 1;
             if let Some(file) = file {
                 self.names.insert(&file.name, file.offset)?;
@@ -140,8 +140,9 @@ impl Entries {
     }
 }
 
-/// The entry at byte `at`, with which `bytes` begin, unless it is that of a folder, and its length. `None` if it is not complete.
-fn read_entry(bytes: &[u8], at: u64) -> Result<Option<(Option<Entry>, usize)>, ShardError> {
+/// The entry at byte `at`, with which `bytes` begin, unless it is that of a folder, and its length. `None` if it is not complete. `shift` is
+/// the number of bytes in front of the zip.
+fn read_entry(bytes: &[u8], at: u64, shift: u64) -> Result<Option<(Option<Entry>, usize)>, ShardError> {
     let invalid = || ShardError::InvalidHeader {
         offset: at,
         reason: "expected an entry of the directory of a zip, found other bytes".to_owned(),
@@ -185,7 +186,8 @@ fn read_entry(bytes: &[u8], at: u64) -> Result<Option<(Option<Entry>, usize)>, S
     let entry = Entry {
         name: stored.name.to_owned(),
         bytes: stored.bytes,
-        offset: stored.offset,
+        // An entry at the end of the numbers ends after the directory.
+        offset: stored.offset.saturating_add(shift),
     };
     Ok(Some((Some(entry), length)))
 }

@@ -38,6 +38,8 @@ pub(super) struct File<'a> {
 pub(super) struct StoredFile<'a> {
     pub(super) name: &'a str,
     pub(super) bytes: u64,
+    /// Whether the sizes of a local header may be 0, since they follow the content. Those of the directory are right.
+    pub(super) has_sizes_after_content: bool,
     /// Where its local header begins, by the directory.
     pub(super) offset: u64,
 }
@@ -59,7 +61,12 @@ impl<'a> File<'a> {
         if bytes != compressed_bytes {
             return Err(invalid("expected one size of a stored file, found two"));
         }
-        Ok(StoredFile { name, bytes, offset })
+        Ok(StoredFile {
+            name,
+            bytes,
+            has_sizes_after_content: self.flags & SIZES_AFTER_CONTENT != 0,
+            offset,
+        })
     }
 
     fn stored_name(&self, at: u64) -> Result<&'a str, ShardError> {
@@ -77,24 +84,26 @@ impl<'a> File<'a> {
             )))
         } else if self.flags & PATCH != 0 {
             Err(unsupported("a patch".to_owned()))
-        } else if self.flags & SIZES_AFTER_CONTENT != 0 {
-            Err(unsupported("one whose size follows its content".to_owned()))
-        } else if !self.is_name_unambiguous() {
-            Err(ShardError::InvalidName {
-                name: quoted(self.name),
-                reason: "expected a name that is ASCII or marked as UTF-8, and no other one in the extra fields",
-            })
         } else {
-            checked_name(self.name)
+            let name = self.unambiguous_name().ok_or_else(|| ShardError::InvalidName {
+                name: quoted(self.name),
+                reason: "expected a name that is ASCII, marked as UTF-8 or in the extra fields, and no other one beside it",
+            })?;
+            checked_name(name)
         }
     }
 
-    /// Whether all readers take the name for the same text.
-    fn is_name_unambiguous(&self) -> bool {
-        match extra_field(self.extra, UNICODE_PATH_ID) {
-            Some(field) => field.get(UNICODE_PATH_HEAD_BYTES..) == Some(self.name),
-            None => self.flags & UTF_8 != 0 || self.name.is_ascii(),
-        }
+    /// The name that all readers take for the same text.
+    fn unambiguous_name(&self) -> Option<&'a [u8]> {
+        let is_plain = self.flags & UTF_8 != 0 || self.name.is_ascii();
+        let Some(field) = extra_field(self.extra, UNICODE_PATH_ID) else {
+            return is_plain.then_some(self.name);
+        };
+        let (head, name) = field.split_at_checked(UNICODE_PATH_HEAD_BYTES)?;
+        let [version, checksum @ ..] = head.first_chunk::<UNICODE_PATH_HEAD_BYTES>()?;
+        // With another checksum the field is that of an earlier name.
+        let is_of_name = *version == 1 && u32::from_le_bytes(*checksum) == crc32fast::hash(self.name);
+        (name == self.name || !is_plain && is_of_name).then_some(name)
     }
 
     /// Numbers of 32 bits, of which those that are a mark are in the zip64 field, in their order. `None` if they are not.

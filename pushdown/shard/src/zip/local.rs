@@ -10,13 +10,36 @@ const SIGNATURE: &[u8] = b"PK\x03\x04";
 /// What the first bytes of an entry hold.
 #[derive(Debug)]
 pub(super) enum Local {
-    /// The local header of this member.
-    Complete(Member),
+    /// The local header of this file.
+    Complete(LocalFile),
     /// A part of a local header.
     Incomplete {
         /// Bytes of the whole one, as far as they are known.
         header_bytes: usize,
     },
+}
+
+/// What a whole local header says.
+#[derive(Debug)]
+pub(super) struct LocalFile {
+    name: String,
+    offset: u64,
+    header_bytes: u32,
+    /// `None` if it follows the content.
+    size: Option<u64>,
+}
+
+// === impl LocalFile ===
+
+impl LocalFile {
+    /// The member with this header, whose size is `size` if the header does not say it.
+    pub(super) fn member(self, size: u64) -> Result<Member, ShardError> {
+        let size = self.size.unwrap_or(size);
+        Ok(Member {
+            name: self.name,
+            range: MemberRange::new(self.offset, self.header_bytes, size)?,
+        })
+    }
 }
 
 /// Reads the local header at byte `offset`, with which `bytes` begin.
@@ -40,9 +63,12 @@ pub(super) fn read(bytes: &[u8], offset: u64) -> Result<Local, ShardError> {
     let file = File { name, extra, ..file };
     let stored = file.stored(offset, 0)?;
     let header_bytes = u32::try_from(header_bytes).unwrap_or(u32::MAX);
-    Ok(Local::Complete(Member {
+    let is_unknown = stored.has_sizes_after_content && stored.bytes == 0;
+    Ok(Local::Complete(LocalFile {
         name: stored.name.to_owned(),
-        range: MemberRange::new(offset, header_bytes, stored.bytes)?,
+        offset,
+        header_bytes,
+        size: (!is_unknown).then_some(stored.bytes),
     }))
 }
 

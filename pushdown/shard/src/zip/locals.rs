@@ -63,7 +63,8 @@ impl Locals {
             let limit = self.limit(0);
             let length = usize::try_from(limit - file.offset).unwrap_or(usize::MAX);
             match local::read(&bytes[..bytes.len().min(length)], file.offset)? {
-                Local::Complete(member) => {
+                Local::Complete(local) => {
+                    let member = local.member(file.bytes)?;
                     check_agrees(file, &member)?;
                     file.check_end(Some(member.range.entry().end), limit)?;
                     self.members.push(member);

@@ -6,7 +6,7 @@ mod extensions;
 mod headers;
 
 use crate::{
-    read::{walk, walk_in_pieces},
+    read::{left_out, walk, walk_in_pieces},
     write::{END, tar_entry},
 };
 
@@ -38,7 +38,11 @@ fn results(cases: &[(&str, Vec<u8>)]) -> String {
                 let members = members
                     .iter()
                     .map(|member| format!(" {} ({})", member.name.escape_debug(), member.range.size()));
-                format!("{case}: read:{}", members.collect::<Vec<_>>().concat())
+                format!(
+                    "{case}: read:{}{}",
+                    members.collect::<Vec<_>>().concat(),
+                    left_out(shard)
+                )
             }
             Err(error) => format!("{case}: {error}"),
         }

@@ -13,6 +13,18 @@ pub(crate) fn walk(shard: &[u8]) -> Members {
     walker.finish(shard.len() as u64)
 }
 
+/// What is left out of a tar, as a text. Empty for nothing.
+pub(crate) fn left_out(shard: &[u8]) -> String {
+    let mut walker = TarWalker::new(ShardLimits::default());
+    walker.push(shard).unwrap();
+    let left_out = walker.left_out();
+    if left_out.is_empty() {
+        String::new()
+    } else {
+        format!("; left out: {left_out}")
+    }
+}
+
 /// The members of a tar that is passed in pieces of the given sizes, again and again. If one is 0, all that can be skipped is.
 pub(crate) fn walk_in_pieces(shard: &[u8], sizes: &[usize]) -> Members {
     let mut walker = TarWalker::new(ShardLimits::default());

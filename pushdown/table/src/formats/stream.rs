@@ -29,19 +29,16 @@ use crate::formats::{
     read_options::{Delimiter, ReadOptions},
 };
 use csv::CsvTable;
-use decompress::{Codec, decompress};
+use decompress::decompress;
 use head::{Head, RowSyntax};
 use ipc::{ArrowTable, StoredFooter};
 pub(super) use ipc::{FILE_MAGIC as ARROW_FILE, MESSAGE_MARKER as ARROW_MESSAGE};
 use json::JsonTable;
 use pushdown_core::{
-    Error, Result, Source, Suffix,
+    Codec, Error, Result, Source, Suffix,
     limits::{BATCH_ROWS, INFERENCE_BYTES, TableLimits},
     step::rowwise::split_batch,
 };
-
-/// First bytes to read in order to detect a compression.
-const MAGIC_BYTES: usize = 8;
 
 /// Byte order mark with which some writers start a text in UTF-8. No other supported format starts with these bytes.
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
@@ -119,7 +116,7 @@ impl StreamFile {
             bytes: end.total,
             whole,
         };
-        let (start, rest) = read_at_least(object.chunks(), MAGIC_BYTES).await?;
+        let (start, rest) = read_at_least(object.chunks(), Codec::MAGIC_BYTES).await?;
         let codec = Codec::detect(&start.concat())?;
         let decompressed = without_bom(decompress(chain(start, rest), codec, limits));
         let opened = read_at_least(decompressed, INFERENCE_BYTES + 1).await?;

@@ -17,8 +17,8 @@ fn extension_headers() {
     let long_name = tar_entry("long", b'L', b"name\0");
     let bomb = |size: usize| with_end(&[tar_entry("pax", b'x', &vec![b'1'; size]), good()]);
     let full = |bytes: usize| {
-        // The record has 15 bytes beside the value.
-        pax(b'x', &[("comment", &"a".repeat(bytes - 15))])
+        // The record has 17 bytes beside the value.
+        pax(b'x', &[("comment", &"a".repeat(bytes - 17))])
     };
     insta::assert_snapshot!(results(&[
         ("pax without records", with_records(b"")),
@@ -29,31 +29,69 @@ fn extension_headers() {
         ("record without a value", with_records(b"7 path\n")),
         ("zeros after records", with_records(b"9 path=a\n\0\0\0")),
         ("two paths", with_records(b"9 path=a\n9 path=b\n")),
-        ("two sizes", with_records(b"9 size=7\n9 size=7\n")),
+        ("two sizes", with_records(b"9 size=7\n9 size=8\n")),
+        ("one size twice", with_records(b"9 size=7\n9 size=7\n")),
+        ("other bytes after records", with_records(b"9 path=a\njunk")),
         (
             "two pax headers",
             with_end(&[pax(b'x', &[("path", "a")]), pax(b'x', &[("mtime", "1")]), good()])
         ),
         (
-            "two long names",
+            "path after a pax header",
+            with_end(&[pax(b'x', &[("mtime", "1")]), pax(b'x', &[("path", "a")]), good()])
+        ),
+        (
+            "two pax headers with one path",
+            with_end(&[
+                pax(b'x', &[("path", "a")]),
+                pax(b'x', &[("mtime", "1"), ("path", "a")]),
+                good()
+            ])
+        ),
+        (
+            "two pax headers with two paths",
+            with_end(&[pax(b'x', &[("path", "a")]), pax(b'x', &[("path", "b")]), good()])
+        ),
+        (
+            "two pax headers without a path",
+            with_end(&[pax(b'x', &[("mtime", "1")]).repeat(2), good()])
+        ),
+        (
+            "size in the first of two pax headers",
+            with_end(&[pax(b'x', &[("size", "7")]), pax(b'x', &[("mtime", "1")]), good()])
+        ),
+        (
+            "pax header of Solaris",
+            with_end(&[pax(b'X', &[("path", "a")]), good()])
+        ),
+        (
+            "two equal long names",
             with_end(&[long_name.clone(), long_name.clone(), good()])
         ),
         (
-            "long name and path",
+            "two long names",
+            with_end(&[long_name.clone(), tar_entry("long", b'L', b"other\0"), good()])
+        ),
+        (
+            "long name before a path",
             with_end(&[long_name.clone(), pax(b'x', &[("path", "a")]), good()])
+        ),
+        (
+            "long name after a path",
+            with_end(&[pax(b'x', &[("path", "a")]), long_name.clone(), good()])
         ),
         (
             "long name and time",
             with_end(&[long_name.clone(), pax(b'x', &[("mtime", "1")]), good()])
         ),
-        ("64 KiB of records", with_end(&[full(64 << 10), good()])),
+        ("1 MiB of records", with_end(&[full(1 << 20), good()])),
         (
-            "more than 64 KiB of records",
-            with_end(&[full((64 << 10) + 1), good()])
+            "more than 1 MiB of records",
+            with_end(&[full((1 << 20) + 1), good()])
         ),
         (
-            "64 KiB of records and a long name",
-            with_end(&[full(64 << 10), long_name.clone(), good()])
+            "1 MiB of records and a long name",
+            with_end(&[full(1 << 20), long_name.clone(), good()])
         ),
         ("bomb", bomb(60_000)),
         (
@@ -62,7 +100,7 @@ fn extension_headers() {
         ),
         (
             "bomb of a long name",
-            with_end(&[tar_entry("long", b'L', &vec![b'a'; 70_000]), good()])
+            with_end(&[tar_entry("long", b'L', &vec![b'a'; (1 << 20) + 1]), good()])
         ),
         (
             "global comment",

@@ -88,6 +88,8 @@ fn headers() {
         ("nothing", Vec::new()),
         ("only the end", END.to_vec()),
         ("one block of zeros", [good(), vec![0; 512]].concat()),
+        ("part of a block of zeros", [good(), vec![0; 100]].concat()),
+        ("part of a header", [good(), b"b.jpg".to_vec()].concat()),
         (
             "block of zeros in the middle",
             [good(), vec![0; 512], tar_entry("a", b'0', b""), END.to_vec()].concat()

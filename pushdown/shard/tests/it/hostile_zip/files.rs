@@ -22,6 +22,12 @@ fn extra(id: u16, field: &[u8]) -> Vec<u8> {
     [&id.to_le_bytes()[..], &length.to_le_bytes(), field].concat()
 }
 
+/// The extra field with the name in UTF-8 of a file with a name in other bytes.
+fn unicode_name(of: &[u8], name: &str) -> Vec<u8> {
+    let checksum = crc32fast::hash(of).to_le_bytes();
+    extra(0x7075, &[&[1], &checksum[..], name.as_bytes()].concat())
+}
+
 #[test]
 fn files_of_zips() {
     let file = ZipFile::new("b.jpg", b"other");
@@ -96,6 +102,26 @@ fn files_of_zips() {
                 "ö.jpg",
                 extra(0x7075, &[&[1, 0, 0, 0, 0][..], "ö.jpg".as_bytes()].concat())
             )
+        ),
+        (
+            "other bytes, and the name in an extra field",
+            with(ZipFile {
+                name: b"\x94.jpg".to_vec(),
+                extra: unicode_name(b"\x94.jpg", "ö.jpg"),
+                ..file.clone()
+            })
+        ),
+        (
+            "other bytes, and another name in an extra field",
+            with(ZipFile {
+                name: b"\x94.jpg".to_vec(),
+                extra: unicode_name(b"\x99.jpg", "Ö.jpg"),
+                ..file.clone()
+            })
+        ),
+        (
+            "name, and another one in an extra field",
+            with_extra("b.jpg", unicode_name(b"b.jpg", "ö.jpg"))
         ),
         (
             "other name in an extra field",

@@ -47,6 +47,25 @@ fn records_of_zips() {
         ("other bytes", vec![7; 200]),
         ("bytes after the end", [&zip.bytes[..], b"\n"].concat()),
         ("bytes in front", [&b"#!/bin/sh\n"[..], &zip.bytes].concat()),
+        ("much in front", [vec![b'x'; 100_000], zip.bytes.clone()].concat()),
+        (
+            "size after the content",
+            changed(local + LOCAL_FLAGS, &[8, 0, 0, 0])
+        ),
+        ("size after the content that the local header has not", {
+            let mut zip = zip.clone();
+            zip.bytes[local + LOCAL_FLAGS] = 8;
+            zip.changed(local + LOCAL_SIZES, &[0; 8])
+        }),
+        ("other size after the content", {
+            let mut zip = zip.clone();
+            zip.bytes[local + LOCAL_FLAGS] = 8;
+            zip.changed(local + LOCAL_SIZES, &[4, 0, 0, 0, 4, 0, 0, 0])
+        }),
+        (
+            "no size in the local header",
+            changed(local + LOCAL_SIZES, &[0; 8])
+        ),
         ("several parts", changed(end + END_DISK, &[1, 0])),
         (
             "other number of entries",
@@ -152,6 +171,10 @@ fn zip64_end_records() {
             long(entries, u64::MAX, offset, place, true)
         ),
         ("record elsewhere", long(entries, bytes, offset, place - 1, true)),
+        ("bytes in front", {
+            let bytes = long(entries, bytes, offset, place, true);
+            [&b"#!/bin/sh\n"[..], &bytes].concat()
+        }),
         (
             "record beyond the end",
             long(entries, bytes, offset, u64::MAX, true)

@@ -7,47 +7,13 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream};
 
 use super::Chunks;
-use pushdown_core::{Error, Inflater, Result, limits::TableLimits};
-
-/// The compression of a whole object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Codec {
-    None,
-    Gzip,
-    Zstd,
-}
-
-impl Codec {
-    /// Detects the compression from the first 8 bytes of the object.
-    ///
-    /// # Errors
-    /// [`Undecodable`](pushdown_core::ErrorKind::Undecodable), with its name, for an unsupported compression.
-    pub(super) fn detect(magic: &[u8]) -> Result<Self> {
-        let unsupported = match magic {
-            [0x1f, 0x8b, ..] => return Ok(Self::Gzip),
-            // A frame or a skippable frame (RFC 8878, 3.1.2). `pzstd` writes a skippable frame first.
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => return Ok(Self::Zstd),
-            [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => "bzip2",
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => "xz",
-            [0x04, 0x22, 0x4d, 0x18, ..] => "LZ4",
-            [b'P', b'K', 3, 4, ..] => "ZIP",
-            _ => return Ok(Self::None),
-        };
-        Err(Error::undecodable(format!(
-            "the object is compressed by {unsupported}, expected gzip, zstd or none"
-        )))
-    }
-}
+use pushdown_core::{Codec, Error, Inflater, Result, limits::TableLimits};
 
 /// Decompresses `chunks`, up to the limit.
 pub(super) fn decompress(chunks: Chunks, codec: Codec, limits: &TableLimits) -> Chunks {
-    let inflater = match codec {
-        Codec::None => return chunks,
-        Codec::Gzip => Ok(Inflater::gzip()),
-        Codec::Zstd => Inflater::zstd(),
-    };
-    let inflater = match inflater {
-        Ok(inflater) => inflater,
+    let inflater = match codec.inflater() {
+        Ok(Some(inflater)) => inflater,
+        Ok(None) => return chunks,
         Err(error) => return stream::iter([Err(error)]).boxed(),
     };
     let decompressor = Decompressor {
@@ -56,7 +22,6 @@ pub(super) fn decompress(chunks: Chunks, codec: Codec, limits: &TableLimits) -> 
         inflater,
         output_bytes: 0,
         max_output_bytes: limits.max_inflated_bytes,
-        is_input_ended: false,
     };
     stream::try_unfold(decompressor, Decompressor::next).boxed()
 }
@@ -67,7 +32,6 @@ struct Decompressor {
     inflater: Inflater,
     output_bytes: u64,
     max_output_bytes: u64,
-    is_input_ended: bool,
 }
 
 impl Decompressor {
@@ -76,11 +40,9 @@ impl Decompressor {
             if self.input.is_empty() && !self.inflater.has_pending_output() {
                 match self.chunks.next().await.transpose()? {
                     Some(chunk) => self.input = chunk,
-                    None if self.is_input_ended => return Ok(None),
                     None => {
-                        self.is_input_ended = true;
-                        let last = self.inflater.finish()?;
-                        return self.count(last).map(|last| Some((last, self)));
+                        self.inflater.finish()?;
+                        return Ok(None);
                     }
                 }
             }

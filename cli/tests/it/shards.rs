@@ -152,7 +152,7 @@ fn index_names_what_is_left_out() {
     shard[148..154].copy_from_slice(format!("{:06o}", sum + 8 * 32).as_bytes());
     let gzip = [&b"\x1f\x8b\x08\0"[..], &[7; 2000]].concat();
     let objects = [("a.tar", shard), ("b.tar", gzip)].map(|(key, object)| (key.to_owned(), object));
-    let world = World::with_objects(objects.into());
+    let world = World::with_objects(objects.into()).unwrap();
     let list = world.folder().join("list.parquet");
     let list = list.to_str().unwrap();
     let output = run_command(&world, &["index", "s3://photos/a.tar", "-o", list]);

@@ -135,13 +135,14 @@ impl EntryHeaders {
             return Err(unsupported("a sparse file".to_owned()));
         }
         let header_size = header.size()?;
+        let blank = || invalid("expected a size, found a blank field".to_owned());
         let size = || match (pax_size, header_size) {
             (Some(size), None | Some(0)) | (None, Some(size)) => Ok(size),
             (Some(size), Some(found)) if found == size => Ok(size),
             (Some(size), Some(found)) => Err(invalid(format!(
                 "expected the size of the pax header, {size}, or 0, found {found}"
             ))),
-            (None, None) => Err(invalid("expected a size, found a blank field".to_owned())),
+            (None, None) => Err(blank()),
         };
         // No content follows a folder or a hard link, whatever its header says; a size in a pax header, and one of other entries without
         // a content, is passed over by GNU tar alone.
@@ -162,6 +163,7 @@ impl EntryHeaders {
                 }
             },
             EntryKind::Directory => {
+                header_size.ok_or_else(blank)?;
                 let size = without_content("a folder", pax_size.unwrap_or_default())?;
                 (size, EntryContent::Folder)
             }

@@ -145,11 +145,11 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The size of the content, unless an extension header has it. `None` for a blank field.
+    /// The size of the content, unless an extension header has it. `None` for a field of spaces, which GNU tar refuses; NULs are 0.
     pub(super) fn size(&self) -> Result<Option<u64>, ShardError> {
         let field = &self.block[SIZE];
         if field.iter().all(|byte| is_blank(*byte)) {
-            return Ok(None);
+            return Ok(field.contains(&0).then_some(0));
         }
         let size = match field.split_first() {
             Some((0x80, digits)) => base_256(digits),

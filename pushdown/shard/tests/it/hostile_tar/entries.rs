@@ -98,6 +98,16 @@ fn sizes_of_what_is_left_out() {
         "folder with a blank size".to_owned(),
         with_end(&[with_content(&blank, b""), good()]),
     ));
+    let spaces = changed(tar_header(b"folder/", b'5', 0), SIZE, &[b' '; 12]);
+    cases.push((
+        "folder with a size of spaces".to_owned(),
+        with_end(&[with_content(&spaces, b""), good()]),
+    ));
+    let label = changed(tar_header(b"label", b'V', 0), SIZE, &[0; 12]);
+    cases.push((
+        "volume label with a blank size".to_owned(),
+        with_end(&[with_content(&label, b""), good()]),
+    ));
     let cases: Vec<(&str, Vec<u8>)> = cases
         .iter()
         .map(|(name, shard)| (name.as_str(), shard.clone()))

@@ -18,7 +18,9 @@ fn sizes() {
     insta::assert_snapshot!(results(&[
         ("octal without an end", sized(b"000000000000")),
         ("octal with spaces", sized(b"          0 ")),
-        ("blank", sized(b"\0\0\0\0\0\0\0\0\0\0\0\0")),
+        ("NULs", sized(&[0; 12])),
+        ("spaces and NULs", sized(b"    \0\0\0\0\0\0\0\0")),
+        ("spaces", sized(&[b' '; 12])),
         ("base 256", sized(&[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
         (
             "base 256 beyond the end",
@@ -46,7 +48,7 @@ fn sizes() {
             [tar_header(b"a.jpg", b'0', 600).as_bytes().to_vec(), vec![1; 600]].concat()
         ),
         ("pax", pax_sized("7", b"00000000000\0")),
-        ("pax with a blank field", pax_sized("7", &[0; 12])),
+        ("pax with a blank field", pax_sized("7", &[b' '; 12])),
         ("pax that agrees", pax_sized("7", b"00000000007\0")),
         ("pax that contradicts", pax_sized("7", b"00000000512\0")),
         (

@@ -144,9 +144,20 @@ class ReaderBase(ABC, Generic[Pass]):
             self._last.close()
         self._current = None
 
-    def _keep_place(self) -> None:
-        """Ends the running iteration. The next one goes on where its consumer is."""
-        self.load_state_dict(self.state_dict())
+    def _begin_again(self) -> None:
+        """Ends the running iteration. The next one begins where it began, or with the next epoch if its consumer has every batch."""
+        self._end_previous()
+        self._current = None
+
+    def _unread(self) -> Self:
+        """A copy that begins where the running iteration began, or with the next epoch if its consumer has every batch."""
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        current = copied._current
+        if current is not None and current.is_complete:
+            copied._finish(current)
+        copied._current = copied._last = None
+        return copied
 
     def _finish(self, iteration: Pass) -> None:
         """Goes to the next epoch after a complete pass."""

@@ -299,10 +299,6 @@ class ShardReader(ReaderBase[ShardIteration]):
         state = ShardState.from_dict(self.state_dict())
         return (state,), state.ended
 
-    def _keep_place(self) -> None:
-        self._states, self._ended = self._left()
-        self._stop()
-
     def __getstate__(self) -> dict[str, Any]:
         states, ended = self._left()
         return {**super().__getstate__(), "_states": states, "_ended": ended}

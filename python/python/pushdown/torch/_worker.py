@@ -86,7 +86,9 @@ class IndexedIterator(DatasetIterator):
         then (`batches`), and the number of `workers`.
         """
         if not self._is_worker:
-            return self._reader.state_dict()
+            # Without a batch yet, it is where this iterator begins: another one may have read since it was made.
+            reader = self._reader if self._delivered else self._reader._unread()
+            return reader.state_dict()
         return {**self._start, "batches": self._delivered, "workers": self._workers}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -128,7 +130,9 @@ class ShardIterator(DatasetIterator):
         if self._batches is None and self._is_worker:
             # The reader learns its turn when it begins.
             self._batches = self._open()
-        state = self._reader.state_dict()
+        # Without workers and without a batch, another iterator may have read since this one was made.
+        reader = self._reader if self._is_worker or self._delivered else self._reader._unread()
+        state = reader.state_dict()
         if self._is_worker and state["epoch"] > self._epoch:
             # A loader that resumes while other workers are in this epoch asks this one, too: it has nothing left.
             state |= {"epoch": self._epoch, "shards_read": state.pop("ended")}

@@ -32,9 +32,11 @@ class Dataset(IterableDataset[TorchBatch]):
     (`Pipeline.then`): all other steps run in threads, with `num_workers=0` as well.
 
     Works with the start methods fork, forkserver and spawn: a worker receives a description without
-    credentials, threads or connections. With workers, call `set_epoch` before each epoch: this process does
-    not see how far they are. Workers with `persistent_workers=True` do not see that call, and go on to the
-    next epoch with each loop. Raises `ConfigError`, `PipelineError` and errors of listing the objects.
+    credentials, threads or connections. Batches that this process has looked at are not missing there: workers
+    begin where that pass began, or with the next epoch if it was complete. With workers, call `set_epoch` before
+    each epoch: this process does not see how far they are. Workers with `persistent_workers=True` do not see
+    that call, and go on to the next epoch with each loop. Raises `ConfigError`, `PipelineError` and errors of
+    listing the objects.
     """
 
     def __init__(
@@ -50,14 +52,14 @@ class Dataset(IterableDataset[TorchBatch]):
     def __iter__(self) -> DatasetIterator:
         """The batches of this worker. The first `next()` looks up rank and world size, and starts to read."""
         worker = get_worker_info()
+        # Batches of an earlier pass, also in the parent of this worker, are read again.
+        self._reader._begin_again()
         if worker is None:
             # Not kept here: its threads end when the consumer drops it.
             return worker_iterator(self._reader)
         if self._live is not None:
             # After a loop that ended early, workers have read differently far: all go on to the same epoch.
             self._reader.set_epoch(self._live.epoch + 1)
-        # A forked worker may inherit an iteration of its parent. It goes on there, as a spawned one does.
-        self._reader._keep_place()
         if worker.id == 0 and self._reader.epoch == self._first_epoch and not self._has_functions:
             _warn_about_workers()
         self._live = worker_iterator(self._reader, worker.num_workers, worker.id)
@@ -104,7 +106,7 @@ class Dataset(IterableDataset[TorchBatch]):
         return self._reader.objects
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_live": None}
+        return {**self.__dict__, "_live": None, "_reader": self._reader._unread()}
 
 
 @functools.cache

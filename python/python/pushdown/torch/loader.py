@@ -39,8 +39,9 @@ class Loader:
     and has no effect.
 
     Threads live while an iterator does. A new `iter()` closes the previous one. A complete pass goes on to
-    the next epoch. A loader can be pickled, without credentials. Raises `ConfigError`, `PipelineError` and
-    errors of listing the objects.
+    the next epoch; one that was left early starts again where it began. A loader can be pickled, without
+    credentials, and starts there in the other process, too. Raises `ConfigError`, `PipelineError` and errors of
+    listing the objects.
     """
 
     def __init__(
@@ -129,6 +130,9 @@ class Loader:
     def plan(self) -> str | None:
         """Where the steps run, as text; `None` if there is no plan."""
         return self._reader.plan
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_reader": self._reader._unread()}
 
     def _conversion(self) -> Callable[[Batch], TorchBatch]:
         return to_pinned if self.pin_memory and can_pin() else to_torch

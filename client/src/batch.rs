@@ -52,7 +52,8 @@ impl Row {
 }
 
 impl Batch {
-    pub(crate) const fn new(number: usize, rows: Vec<Row>) -> Self {
+    /// A batch of these rows, such as those of [`into_rows`](Self::into_rows).
+    pub const fn new(number: usize, rows: Vec<Row>) -> Self {
         Self { number, rows }
     }
 

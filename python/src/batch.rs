@@ -1,14 +1,18 @@
 //! Batches: what rows are, and their values as arrays.
 
+mod parts;
+
 use std::sync::Arc;
 
 use arrow_buffer::MutableBuffer;
 use pushdown::{Layout, Sample};
 use pushdown_client::{Row, RowError, StackLayout};
-use pyo3::{prelude::*, types::PyBytes};
+use pyo3::{IntoPyObjectExt as _, prelude::*, types::PyBytes};
 
+use self::parts::{ErrorParts, RowParts};
 use crate::{
     error::{config, native},
+    pickle::Pickled,
     shard_reader::ShardsRead,
     table::Table,
     tensor::{ElementType, Tensor, write_to},
@@ -56,6 +60,23 @@ impl Batch {
 
 #[pymethods]
 impl Batch {
+    /// A batch from the parts that `__reduce_ex__` returns: `values` has one entry per row, stacked or in a list. `shards_read` is JSON.
+    #[new]
+    #[pyo3(signature = (number, rows, values, errors, shards_read = None))]
+    fn py_new(
+        number: usize,
+        rows: Vec<RowParts>,
+        values: &Bound<'_, PyAny>,
+        errors: Vec<ErrorParts>,
+        shards_read: Option<&str>,
+    ) -> PyResult<Self> {
+        let shards_read = shards_read.map(ShardsRead::from_json).transpose()?;
+        Ok(Self {
+            batch: Arc::new(parts::join(number, rows, values, errors)?),
+            shards_read: shards_read.map(ShardsRead::into_shared),
+        })
+    }
+
     /// Number of the batch within this reader's share, from 0.
     #[getter]
     fn number(&self) -> usize {
@@ -186,7 +207,39 @@ impl Batch {
             .map(|value| value.map(|value| value_object(py, value.clone())).transpose())
             .collect()
     }
+
+    /// The batch itself, which never changes.
+    const fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The batch itself, which never changes.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Pickles with its values, stacked where they can be.
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, _protocol: u8) -> PyResult<Pickled<'py, Arguments<'py>>> {
+        let (py, this) = (slf.py(), slf.get());
+        let values = match this.batch.row_layout() {
+            Ok(Some(_)) => this.stack(py)?.into_bound_py_any(py)?,
+            // Values that differ, bytes, or no value at all.
+            Ok(None) | Err(_) => this.values(py)?.into_bound_py_any(py)?,
+        };
+        let read = this.shards_read().map(|read| read.to_json()).transpose()?;
+        let (rows, errors) = parts::split(py, this.rows());
+        Ok((slf.get_type(), (this.number(), rows, values, errors, read)))
+    }
 }
+
+/// The arguments of the constructor.
+type Arguments<'py> = (
+    usize,
+    Vec<RowParts>,
+    Bound<'py, PyAny>,
+    Vec<ErrorParts>,
+    Option<String>,
+);
 
 /// A tensor of stacked values.
 fn of_layout(py: Python<'_>, layout: StackLayout, memory: MutableBuffer) -> PyResult<Tensor> {

@@ -11,6 +11,7 @@ mod explain;
 mod live;
 mod logging;
 mod objects;
+mod pickle;
 mod pipeline;
 mod reader;
 mod runtime;

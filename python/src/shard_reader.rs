@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::{
     batch::Batch,
-    error::{internal, native},
+    error::{config, internal, native},
     live::Live,
     objects::Objects,
     reader::stats_json,
@@ -31,6 +31,20 @@ pub(crate) struct ShardsRead(Arc<pushdown_client::ShardsRead>);
 impl From<Arc<pushdown_client::ShardsRead>> for ShardsRead {
     fn from(state: Arc<pushdown_client::ShardsRead>) -> Self {
         Self(state)
+    }
+}
+
+impl ShardsRead {
+    /// As `to_json` writes it.
+    pub(crate) fn from_json(text: &str) -> PyResult<Self> {
+        let state = serde_json::from_str(text);
+        let state = state.map_err(|error| config(format!("invalid state of shards: {error}")))?;
+        Ok(Self(Arc::new(state)))
+    }
+
+    /// The state, shared.
+    pub(crate) fn into_shared(self) -> Arc<pushdown_client::ShardsRead> {
+        self.0
     }
 }
 
@@ -87,7 +101,7 @@ impl ShardsRead {
     }
 
     /// As the settings of a reader have it in `shards_read`.
-    fn to_json(&self) -> PyResult<String> {
+    pub(crate) fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&*self.0)
             .map_err(|error| internal(format!("cannot write what was read of shards: {error}")))
     }

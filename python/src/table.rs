@@ -3,19 +3,26 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::{FutureExt as _, StreamExt as _};
-use pushdown_client::{TableMonitor, TableReader as Rows};
-use pyo3::{prelude::*, types::PyCapsule};
+use pushdown::wire::{Compression, TableDecoder, TableEncoder, TableForm};
+use pushdown_client::{RowId, TableMonitor, TableReader as Rows};
+use pyo3::{
+    buffer::PyBuffer,
+    prelude::*,
+    types::{PyBytes, PyCapsule},
+};
 use pyo3_arrow::PyTable;
 
 use crate::{
     batch::Batch,
     column::{column, values},
+    error::config,
     live::Live,
     objects::Objects,
+    pickle::{self, Pickled},
     reader::stats_json,
     runtime::wait_detached,
     settings::{self, Keys},
-    tensor::Tensor,
+    tensor::{Tensor, to_vec},
 };
 
 /// Rows in memory. Every export shares the memory.
@@ -29,6 +36,31 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) const fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, batches }
+    }
+
+    /// The table as the value of a sample.
+    pub(crate) fn to_value(&self) -> PyResult<pushdown::Table> {
+        let table = pushdown::Table::new(SchemaRef::clone(&self.schema), self.batches.clone());
+        table.map_err(|error| config(error.to_string()))
+    }
+
+    /// The rows as an Arrow IPC stream.
+    fn encoded(&self) -> pushdown::Result<Vec<u8>> {
+        let form = TableForm::ArrowStream(Compression::None);
+        let mut encoder = TableEncoder::new(form, &self.schema)?;
+        let mut stream = Vec::new();
+        for batch in &self.batches {
+            stream.extend(encoder.write(batch)?);
+        }
+        stream.extend(encoder.finish()?);
+        Ok(stream.concat())
+    }
+
+    /// The rows of an Arrow IPC stream.
+    fn decoded(stream: Vec<u8>) -> pushdown::Result<Self> {
+        let mut decoder = TableDecoder::new();
+        let batches = decoder.push(stream.into())?;
+        Ok(Self::new(decoder.finish()?, batches))
     }
 }
 
@@ -51,6 +83,14 @@ pub(crate) fn stream_capsule<'py>(
 
 #[pymethods]
 impl Table {
+    /// The rows of an Arrow IPC stream.
+    #[new]
+    fn py_new(py: Python<'_>, stream: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let stream = to_vec(py, stream)?;
+        let table = py.detach(|| Self::decoded(stream));
+        table.map_err(|error| config(format!("invalid table: {error}")))
+    }
+
     #[getter]
     fn num_rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
@@ -92,6 +132,28 @@ impl Table {
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         column(py, &self.schema, &self.batches, name)
     }
+
+    /// The table itself, whose rows never change.
+    const fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The table itself, whose rows never change.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Pickles as an Arrow IPC stream, which may travel out of band with protocol 5.
+    fn __reduce_ex__<'py>(
+        slf: &Bound<'py, Self>,
+        protocol: u8,
+    ) -> PyResult<Pickled<'py, (Bound<'py, PyAny>,)>> {
+        let (py, table) = (slf.py(), slf.get());
+        let stream = py.detach(|| table.encoded());
+        let stream = stream.map_err(|error| config(format!("cannot pickle the table: {error}")))?;
+        let stream = pickle::memory(PyBytes::new(py, &stream).as_any(), protocol)?;
+        Ok((slf.get_type(), (stream,)))
+    }
 }
 
 /// Rows that are consecutive in the order of the epoch.
@@ -101,6 +163,46 @@ pub(crate) struct TableBatch(pushdown_client::TableBatch);
 
 #[pymethods]
 impl TableBatch {
+    /// A batch from the parts that `__reduce__` returns.
+    #[new]
+    fn py_new(
+        number: usize,
+        table: &Table,
+        objects: &Bound<'_, Tensor>,
+        rows: &Bound<'_, Tensor>,
+        position: &Bound<'_, Tensor>,
+    ) -> PyResult<Self> {
+        let (objects, rows, positions) = (numbers(objects)?, numbers(rows)?, numbers(position)?);
+        let counts = [objects.len(), rows.len(), positions.len()];
+        if counts != [table.num_rows(); 3] {
+            return Err(config(format!(
+                "invalid batch: expected {} rows, found {counts:?} objects, rows and positions",
+                table.num_rows()
+            )));
+        }
+        let records = match table.batches.as_slice() {
+            [records] => records.clone(),
+            [] => RecordBatch::new_empty(SchemaRef::clone(&table.schema)),
+            parts => {
+                return Err(config(format!(
+                    "invalid batch: expected one record batch, found {}",
+                    parts.len()
+                )));
+            }
+        };
+        let ids = objects.into_iter().zip(rows);
+        let ids = ids.map(|(object, row)| RowId {
+            object: usize::try_from(object).unwrap_or(usize::MAX),
+            row,
+        });
+        Ok(Self(pushdown_client::TableBatch {
+            number,
+            rows: records,
+            ids: ids.collect(),
+            positions,
+        }))
+    }
+
     /// Number of the batch within this reader's share, from 0.
     #[getter]
     const fn number(&self) -> usize {
@@ -164,6 +266,40 @@ impl TableBatch {
             .map(|id| i64::try_from(id.row).unwrap_or(i64::MAX));
         Tensor::from_i64s(rows)
     }
+
+    /// The batch itself, which never changes.
+    const fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// The batch itself, which never changes.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Pickles with its rows.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, Arguments>> {
+        let batch = slf.get();
+        let arguments = (
+            batch.number(),
+            batch.table(),
+            batch.objects()?,
+            batch.rows()?,
+            batch.position()?,
+        );
+        Ok((slf.get_type(), arguments))
+    }
+}
+
+/// The arguments of the constructor of a batch.
+type Arguments = (usize, Table, Tensor, Tensor, Tensor);
+
+/// Whole numbers of at least 0 in a tensor.
+fn numbers(tensor: &Bound<'_, Tensor>) -> PyResult<Vec<u64>> {
+    let values: Vec<i64> = PyBuffer::get(tensor.as_any())?.to_vec(tensor.py())?;
+    let numbers = values.into_iter().map(u64::try_from);
+    let numbers = numbers.collect::<Result<_, _>>();
+    numbers.map_err(|_| config("invalid batch: expected numbers of at least 0, found a negative one"))
 }
 
 /// A reader of rows whose threads live until `close`, or until it is dropped.

@@ -7,22 +7,23 @@ mod dtype;
 use std::{ffi::c_int, sync::Arc};
 
 use arrow_buffer::MutableBuffer;
-use dlpark::{
-    ffi::DLDevice,
-    python::{ExportRequest, export_dlpack},
-};
+use dlpark::ffi::DLDevice;
 use pushdown::Layout;
 use pyo3::{
+    buffer::PyBuffer,
     exceptions::PyMemoryError,
     ffi,
     prelude::*,
     types::{PyMemoryView, PyTuple},
 };
 
-pub(crate) use buffer::write_to;
+pub(crate) use buffer::{to_vec, write_to};
 pub(crate) use dtype::ElementType;
 
-use crate::error::config;
+use crate::{
+    error::config,
+    pickle::{self, Pickled},
+};
 
 /// A dense, writable array in host memory, row-major, aligned to 64 bytes. Every consumer sees the same memory, which lives as long as
 /// one of them.
@@ -100,6 +101,62 @@ impl Tensor {
         Self::new(ElementType::Bool, vec![len], memory)
     }
 
+    /// Zeros, or a copy of `data`, which has the bytes of the tensor.
+    fn filled(
+        py: Python<'_>,
+        element: ElementType,
+        shape: Vec<usize>,
+        data: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let bytes = byte_count(element, &shape)
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+            .ok_or_else(|| config(format!("a tensor of shape {shape:?} is too large")))?;
+        // Too little memory is an error of Python here, where it would end the process below.
+        Vec::<u8>::new().try_reserve_exact(bytes).map_err(|error| {
+            PyMemoryError::new_err(format!("no memory for a tensor of {bytes} bytes: {error}"))
+        })?;
+        let mut memory = MutableBuffer::from_len_zeroed(bytes);
+        if let Some(data) = data {
+            buffer::copy_from(py, data, memory.as_slice_mut())?;
+        }
+        Self::new(element, shape, memory)
+    }
+
+    /// The same in other memory, its scales too.
+    fn copied(tensor: &Bound<'_, Self>) -> PyResult<Self> {
+        let (py, source) = (tensor.py(), tensor.get());
+        let shape = source.data.shape.clone();
+        let mut copy =
+            Self::filled(py, source.data.element, shape, Some(tensor.as_any()))?.with_layout(source.layout);
+        if let Some(scales) = &source.scales {
+            copy.scales = Some(Py::new(py, Self::copied(scales.bind(py))?)?);
+        }
+        Ok(copy)
+    }
+
+    /// Type of the elements.
+    pub(crate) fn element(&self) -> ElementType {
+        self.data.element
+    }
+
+    /// Size of each axis.
+    pub(crate) fn sizes(&self) -> &[usize] {
+        &self.data.shape
+    }
+
+    /// Order of the axes of a value.
+    pub(crate) const fn axes(&self) -> Layout {
+        self.layout
+    }
+
+    /// The quantisation scale of each value.
+    pub(crate) fn scale_values(&self, py: Python<'_>) -> PyResult<Option<Vec<f32>>> {
+        let scales = self.scales.as_ref();
+        scales
+            .map(|scales| PyBuffer::get(scales.bind(py).as_any())?.to_vec(py))
+            .transpose()
+    }
+
     pub(crate) const fn with_layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
@@ -121,6 +178,15 @@ impl Tensor {
     }
 }
 
+/// The arguments of the constructor.
+type Arguments<'py> = (
+    &'static str,
+    Vec<usize>,
+    Bound<'py, PyAny>,
+    &'static str,
+    Option<Py<Tensor>>,
+);
+
 fn byte_count(element: ElementType, shape: &[usize]) -> Option<usize> {
     shape
         .iter()
@@ -129,14 +195,16 @@ fn byte_count(element: ElementType, shape: &[usize]) -> Option<usize> {
 
 #[pymethods]
 impl Tensor {
-    /// Zeros, or a copy of `data`, which has the bytes of the tensor.
+    /// Zeros, or a copy of `data`, which has the bytes of the tensor. `layout` and `scales` are those of the values.
     #[new]
-    #[pyo3(signature = (dtype, shape, data = None))]
+    #[pyo3(signature = (dtype, shape, data = None, layout = "flat", scales = None))]
     fn py_new(
         py: Python<'_>,
         dtype: &str,
         shape: Vec<usize>,
         data: Option<&Bound<'_, PyAny>>,
+        layout: &str,
+        scales: Option<Bound<'_, Self>>,
     ) -> PyResult<Self> {
         let element = ElementType::from_name(dtype).ok_or_else(|| {
             config(format!(
@@ -144,18 +212,24 @@ impl Tensor {
                 ElementType::names()
             ))
         })?;
-        let bytes = byte_count(element, &shape)
-            .filter(|bytes| isize::try_from(*bytes).is_ok())
-            .ok_or_else(|| config(format!("a tensor of shape {shape:?} is too large")))?;
-        // Too little memory is an error of Python here, where it would end the process below.
-        Vec::<u8>::new().try_reserve_exact(bytes).map_err(|error| {
-            PyMemoryError::new_err(format!("no memory for a tensor of {bytes} bytes: {error}"))
+        let layout = layout.parse().map_err(|()| {
+            config(format!(
+                "invalid layout: expected one of chw, hwc, flat, found `{layout}`"
+            ))
         })?;
-        let mut memory = MutableBuffer::from_len_zeroed(bytes);
-        if let Some(data) = data {
-            buffer::copy_from(py, data, memory.as_slice_mut())?;
+        if let Some(scales) = &scales {
+            let data = &scales.get().data;
+            if data.element != ElementType::F32 || data.shape.len() != 1 {
+                return Err(config(format!(
+                    "invalid scales: expected f32 with one axis, found {} {:?}",
+                    data.element.name(),
+                    data.shape
+                )));
+            }
         }
-        Self::new(element, shape, memory)
+        let mut tensor = Self::filled(py, element, shape, data)?.with_layout(layout);
+        tensor.scales = scales.map(Bound::unbind);
+        Ok(tensor)
     }
 
     #[getter]
@@ -232,20 +306,24 @@ impl Tensor {
         unsafe { buffer::fill(slf, view, flags) }
     }
 
-    /// A capsule that shares the memory.
+    /// A capsule that shares the memory, or with `copy` a copy of it. `stream` is None or -1: host memory has no streams. Raises
+    /// `BufferError` for another device.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         stream: Option<&Bound<'py, PyAny>>,
         max_version: Option<(u32, u32)>,
         dl_device: Option<(u32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Py<PyAny>> {
-        export_dlpack(
-            self,
-            py,
-            ExportRequest::parse(stream, max_version, dl_device, copy)?,
+        dlpack::export(
+            slf,
+            &dlpack::Arguments {
+                stream,
+                max_version,
+                dl_device,
+                copy,
+            },
         )
     }
 
@@ -253,5 +331,28 @@ impl Tensor {
     #[expect(clippy::unused_self, reason = "a method in Python")]
     const fn __dlpack_device__(&self) -> (u32, i32) {
         (DLDevice::CPU.device_type.0, DLDevice::CPU.device_id)
+    }
+
+    /// A tensor with memory of its own.
+    fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        Self::copied(slf)
+    }
+
+    /// A tensor with memory of its own.
+    fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::copied(slf)
+    }
+
+    /// Pickles with the arguments of the constructor. With protocol 5 the memory may travel out of band.
+    fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, protocol: u8) -> PyResult<Pickled<'py, Arguments<'py>>> {
+        let tensor = slf.get();
+        let arguments = (
+            tensor.dtype(),
+            tensor.data.shape.clone(),
+            pickle::memory(slf.as_any(), protocol)?,
+            tensor.layout(),
+            tensor.scales(slf.py()),
+        );
+        Ok((slf.get_type(), arguments))
     }
 }

@@ -152,7 +152,7 @@ class ReaderBase(ABC, Generic[Pass]):
     def _unread(self) -> Self:
         """A copy that begins where the running iteration began, or with the next epoch if its consumer has every batch."""
         copied = object.__new__(type(self))
-        copied.__dict__.update(self.__dict__)
+        vars(copied).update(vars(self))
         current = copied._current
         if current is not None and current.is_complete:
             copied._finish(current)

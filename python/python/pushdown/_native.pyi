@@ -18,7 +18,23 @@ class Batch:
     """
     Samples that are consecutive in the order of the epoch.
     """
+    def __copy__(self, /) -> Batch:
+        """
+        The batch itself, which never changes.
+        """
+    def __deepcopy__(self, /, _memo: Any) -> Batch:
+        """
+        The batch itself, which never changes.
+        """
     def __len__(self, /) -> int: ...
+    def __new__(cls, /, number: SupportsIndex, rows: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex, str, str | None, bool, SupportsIndex, SupportsGetItem[int, bytes | None]]], values: Any, errors: SupportsGetItem[int, tuple[SupportsIndex, str, str]], shards_read: str | None = None) -> Batch:
+        """
+        A batch from the parts that `__reduce_ex__` returns: `values` has one entry per row, stacked or in a list. `shards_read` is JSON.
+        """
+    def __reduce_ex__(self, /, _protocol: SupportsIndex) -> tuple[type, tuple[int, list[tuple[int, int, str, str | None, bool, int, list[bytes | None]]], Any, list[tuple[int, str, str]], str | None]]:
+        """
+        Pickles with its values, stacked where they can be.
+        """
     def column(self, /, index: SupportsIndex) -> list[bytes | None]:
         """
         Contents of a further column, by its index in the columns of the data set; `None` where a row has none.
@@ -376,7 +392,23 @@ class Table:
     """
     def __arrow_c_schema__(self, /) -> Any: ...
     def __arrow_c_stream__(self, /, requested_schema: CapsuleType | None = None) -> Any: ...
+    def __copy__(self, /) -> Table:
+        """
+        The table itself, whose rows never change.
+        """
+    def __deepcopy__(self, /, _memo: Any) -> Table:
+        """
+        The table itself, whose rows never change.
+        """
     def __len__(self, /) -> int: ...
+    def __new__(cls, /, stream: Any) -> Table:
+        """
+        The rows of an Arrow IPC stream.
+        """
+    def __reduce_ex__(self, /, protocol: SupportsIndex) -> tuple[type, tuple[Any]]:
+        """
+        Pickles as an Arrow IPC stream, which may travel out of band with protocol 5.
+        """
     def column(self, /, name: str) -> Any:
         """
         A numeric or fixed-size column as one array `[n, ...]`, any other as a list.
@@ -391,7 +423,23 @@ class TableBatch:
     """
     Rows that are consecutive in the order of the epoch.
     """
+    def __copy__(self, /) -> TableBatch:
+        """
+        The batch itself, which never changes.
+        """
+    def __deepcopy__(self, /, _memo: Any) -> TableBatch:
+        """
+        The batch itself, which never changes.
+        """
     def __len__(self, /) -> int: ...
+    def __new__(cls, /, number: SupportsIndex, table: Table, objects: Tensor, rows: Tensor, position: Tensor) -> TableBatch:
+        """
+        A batch from the parts that `__reduce__` returns.
+        """
+    def __reduce__(self, /) -> tuple[type, tuple[int, Table, Tensor, Tensor, Tensor]]:
+        """
+        Pickles with its rows.
+        """
     def column(self, /, name: str) -> Any:
         """
         A numeric or fixed-size column as one array `[n, ...]`, any other as a list.
@@ -485,19 +533,32 @@ class Tensor:
         """
         As a NumPy array, without a copy unless one is asked for or another dtype is. `bfloat16`, which NumPy lacks, is `uint16`.
         """
+    def __copy__(self, /) -> Tensor:
+        """
+        A tensor with memory of its own.
+        """
+    def __deepcopy__(self, /, _memo: Any) -> Tensor:
+        """
+        A tensor with memory of its own.
+        """
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(self, /, *, stream: Any | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> Any:
         """
-        A capsule that shares the memory.
+        A capsule that shares the memory, or with `copy` a copy of it. `stream` is None or -1: host memory has no streams. Raises
+        `BufferError` for another device.
         """
     def __dlpack_device__(self, /) -> tuple[int, int]:
         """
         The CPU.
         """
     def __len__(self, /) -> int: ...
-    def __new__(cls, /, dtype: str, shape: SupportsGetItem[int, SupportsIndex], data: Any | None = None) -> Tensor:
+    def __new__(cls, /, dtype: str, shape: SupportsGetItem[int, SupportsIndex], data: Any | None = None, layout: str = "flat", scales: Tensor | None = None) -> Tensor:
         """
-        Zeros, or a copy of `data`, which has the bytes of the tensor.
+        Zeros, or a copy of `data`, which has the bytes of the tensor. `layout` and `scales` are those of the values.
+        """
+    def __reduce_ex__(self, /, protocol: SupportsIndex) -> tuple[type, tuple[str, list[int], Any, str, Tensor | None]]:
+        """
+        Pickles with the arguments of the constructor. With protocol 5 the memory may travel out of band.
         """
     def __repr__(self, /) -> str: ...
     @property

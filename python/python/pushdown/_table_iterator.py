@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class TableBatch:
-    """Rows of an epoch, `n` of them. `batch["column"]` is a column."""
+    """Rows of an epoch, `n` of them. `batch["column"]` is a column. It pickles with its rows."""
 
     native: _native.TableBatch
     table: Table
@@ -52,6 +52,24 @@ class TableBatch:
 
     def __len__(self) -> int:
         return len(self.native)
+
+    def __reduce__(self) -> tuple[Callable[..., TableBatch], tuple[_native.TableBatch, Tensor, Tensor]]:
+        # The native batch has the table, too, which would be pickled twice.
+        return _table_batch, (self.native, self.objects, self.rows)
+
+
+def _table_batch(
+    native: _native.TableBatch, objects: Tensor | None = None, rows: Tensor | None = None
+) -> TableBatch:
+    """The batch of a native one. `objects`, `rows`: use these instead of its own."""
+    with native_errors():
+        return TableBatch(
+            native,
+            native.table,
+            native.objects if objects is None else objects,
+            native.rows if rows is None else rows,
+            native.number,
+        )
 
 
 class TableIteration(Iteration[_native.TableReader]):
@@ -134,9 +152,7 @@ class TableIterator(Iterator[TableBatch]):
             with native_errors():
                 batch = native.next()
             if batch is not None:
-                with native_errors():
-                    table = TableBatch(batch, batch.table, batch.objects, batch.rows, batch.number)
-                converted = convert(table)
+                converted = convert(_table_batch(batch))
                 iteration.batches += 1
                 return converted
         except BaseException:

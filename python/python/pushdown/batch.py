@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
 from . import _native
 from ._native import Tensor
@@ -17,6 +17,7 @@ from .labels import Labels
 __all__ = ["Batch", "make_batch"]
 
 _UNSTACKED: Any = object()
+_CHUNK_BYTES = 1 << 20
 # Dtypes of values that functions return, by the format of their buffers.
 _DTYPES = {
     "?": "bool",
@@ -33,7 +34,10 @@ _DTYPES = {
 
 @dataclass(slots=True)
 class Batch:
-    """Samples that are consecutive in the order of the epoch, `n` rows. `x, y = batch` unpacks values and labels."""
+    """Samples that are consecutive in the order of the epoch, `n` rows. `x, y = batch` unpacks values and labels.
+
+    It pickles with its values, and `copy.deepcopy` makes tensors with memory of their own.
+    """
 
     native: _native.Batch
     y: Tensor | list[object] | None
@@ -66,8 +70,7 @@ class Batch:
         arrays. A `crop` or `resize(w, h)` in the pipeline makes shapes equal.
         """
         if self._x is _UNSTACKED:
-            stacked = self._stack_native() if self.function_values is None else _stack(self.function_values)
-            self._x = self.values if stacked is None else stacked
+            self._x = self._stack()
         return self._x
 
     @property
@@ -83,6 +86,29 @@ class Batch:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.x, self.y))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        # Stacked values can be made again from the values, unless the consumer has changed them.
+        if self._x is _UNSTACKED or _is_equal(self._x, self._stack()):
+            del state["_x"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._x = _UNSTACKED
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def __copy__(self) -> Self:
+        """A batch with the same tensors and lists."""
+        copied = object.__new__(type(self))
+        for each in fields(self):
+            setattr(copied, each.name, getattr(self, each.name))
+        return copied
+
+    def _stack(self) -> Any:
+        stacked = self._stack_native() if self.function_values is None else _stack(self.function_values)
+        return self.values if stacked is None else stacked
 
     def _stack_native(self) -> Tensor | None:
         try:
@@ -135,6 +161,29 @@ def _stack(values: Sequence[Any]) -> Tensor | None:
         if value is not None:
             rows[row * size : (row + 1) * size] = memoryview(value).tobytes()
     return stacked
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Whether these are equal values: tensors, `bytes`, or lists of them."""
+    if one is other:
+        return True
+    if isinstance(one, _native.Tensor) and isinstance(other, _native.Tensor):
+        is_alike = (one.dtype, one.shape) == (other.dtype, other.shape) and _is_equal(
+            one.scales, other.scales
+        )
+        return is_alike and (one.nbytes == 0 or _are_bytes_equal(memoryview(one), memoryview(other)))
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_equal, one, other))
+    return isinstance(one, bytes) and one == other
+
+
+def _are_bytes_equal(one: memoryview, other: memoryview) -> bool:
+    one, other = one.cast("B"), other.cast("B")
+    # Comparing views takes an object per element, and comparing copies of bytes does not.
+    return all(
+        one[start : start + _CHUNK_BYTES].tobytes() == other[start : start + _CHUNK_BYTES].tobytes()
+        for start in range(0, len(one), _CHUNK_BYTES)
+    )
 
 
 def _array_type(value: Any) -> tuple[str, tuple[int, ...]] | None:

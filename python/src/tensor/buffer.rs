@@ -74,6 +74,11 @@ pub(super) fn copy_from(py: Python<'_>, object: &Bound<'_, PyAny>, bytes: &mut [
     }
 }
 
+/// A copy of the elements of an object with a contiguous buffer.
+pub(crate) fn to_vec(py: Python<'_>, object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    as_bytes(&PyMemoryView::from(object)?)?.map_or_else(|| Ok(Vec::new()), |buffer| buffer.to_vec(py))
+}
+
 /// The elements of a contiguous view as bytes; `None` if there are none, since Python does not cast such a view.
 fn as_bytes(view: &Bound<'_, PyMemoryView>) -> PyResult<Option<PyBuffer<u8>>> {
     let count: usize = view.getattr("nbytes")?.extract()?;

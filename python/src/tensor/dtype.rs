@@ -54,6 +54,20 @@ impl ElementType {
         }
     }
 
+    /// The same as a type of values; `None` if values never have it.
+    pub(crate) const fn value_type(self) -> Option<DType> {
+        Some(match self {
+            Self::U8 => DType::U8,
+            Self::I8 => DType::I8,
+            Self::I32 => DType::I32,
+            Self::I64 => DType::I64,
+            Self::F16 => DType::F16,
+            Self::Bf16 => DType::Bf16,
+            Self::F32 => DType::F32,
+            Self::Bool | Self::F64 => return None,
+        })
+    }
+
     pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::Bool | Self::U8 | Self::I8 => 1,

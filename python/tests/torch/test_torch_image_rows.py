@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pathlib
+import pickle
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -58,6 +59,20 @@ def test_a_loader_resumes_rows(images, endpoint):
     with pt.Loader(pushdown.Parquet(images), PIPELINE, **options) as loader:
         loader.load_state_dict(state)
         assert first + samples(loader) == whole
+
+
+def test_a_loader_starts_again_after_a_look(images, endpoint):
+    with pt.Loader(images, PIPELINE, endpoint=endpoint, batch_size=4, labels="label", seed=7) as loader:
+        whole = samples(loader)
+        loader.set_epoch(0)
+        batches = iter(loader)
+        next(batches)
+        assert len(loader) == 5 and loader.state_dict()["rows_read"] == [[1, 4]]
+        with pickle.loads(pickle.dumps(loader)) as copied:
+            assert samples(copied) == whole
+        assert samples(loader) == whole
+        with pickle.loads(pickle.dumps(loader)) as copied:
+            assert copied.epoch == 1
 
 
 def test_options_of_objects_are_refused(images, endpoint):

@@ -309,3 +309,20 @@ def test_shards_have_every_sample_after_a_look(world, shards, tmp_path, look, is
     copied = pickle.loads(pickle.dumps(dataset))
     assert collections.Counter(sample.key for sample in samples(copied)) == expected
     del kept
+
+
+def test_a_loader_of_whole_shards_starts_again_after_a_look(world, shards):
+    _, compressed = shards
+    options = {"endpoint": world.endpoint, "labels": pushdown.Column("cls"), "batch_size": 4, "seed": 7}
+    with pt.Loader(compressed, PIPELINE, order="shards", buffer=6, **options) as loader:
+        expected = samples(loader)
+        loader.set_epoch(0)
+        next(iter(loader))
+        with pickle.loads(pickle.dumps(loader)) as copied:
+            assert samples(copied) == expected
+        state = loader.state_dict()
+        assert samples(loader) == expected
+        loader.load_state_dict(state)
+        next(iter(loader))
+        with pickle.loads(pickle.dumps(loader)) as copied:
+            assert samples(copied) == samples(loader) == expected[4:]

@@ -1,5 +1,7 @@
 //! Values of columns as Python objects: those that pyarrow's `to_pylist` returns.
 
+use std::collections::HashMap;
+
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, OffsetSizeTrait, PrimitiveArray, cast::AsArray as _, types,
 };
@@ -133,17 +135,30 @@ impl<'py> Converter<'_, 'py> {
         })
     }
 
+    /// Converts the values that occur only: a dictionary may have many more than a batch has rows.
     fn dictionary(&self, value: &Field, array: &ArrayRef) -> Objects<'py> {
         let dictionary = array.as_any_dictionary();
-        let values = self.objects(value, dictionary.values())?;
+        let values = dictionary.values();
         let keys = if values.is_empty() {
             vec![0; array.len()]
         } else {
             dictionary.normalized_keys()
         };
-        let keys = keys.into_iter().enumerate();
-        let found = keys.map(|(row, key)| values.get(key).filter(|_| array.is_valid(row)));
-        self.each(found, |value| Ok(value.clone()))
+        let none = self.py.None().into_bound(self.py);
+        let mut known: HashMap<usize, Bound<'py, PyAny>> = HashMap::new();
+        let object = |(row, key): (usize, usize)| {
+            if array.is_null(row) || key >= values.len() {
+                return Ok(none.clone());
+            }
+            if let Some(object) = known.get(&key) {
+                return Ok(object.clone());
+            }
+            let object = self.objects(value, &values.slice(key, 1))?.pop();
+            let object = object.unwrap_or_else(|| none.clone());
+            known.insert(key, object.clone());
+            Ok(object)
+        };
+        keys.into_iter().enumerate().map(object).collect()
     }
 
     fn lists<Offset: OffsetSizeTrait>(&self, item: &Field, array: &ArrayRef) -> Objects<'py> {

@@ -129,8 +129,8 @@ mod tests {
         }
     }
 
-    fn to(array: ArrayRef, data_type: DataType) -> Result<ArrayRef, ArrowError> {
-        convert(&array, &Field::new("c", data_type, true), &widen)
+    fn to(array: &ArrayRef, data_type: DataType) -> Result<ArrayRef, ArrowError> {
+        convert(array, &Field::new("c", data_type, true), &widen)
     }
 
     fn long() -> FieldRef {
@@ -150,7 +150,7 @@ mod tests {
             for data_type in [DataType::List(long()), DataType::LargeList(long())] {
                 // Also of a part of the rows.
                 for start in [0, 1] {
-                    let found = to(array.slice(start, 3 - start), data_type.clone()).unwrap();
+                    let found = to(&array.slice(start, 3 - start), data_type.clone()).unwrap();
                     assert_eq!(found.data_type(), &data_type);
                     let items = |row: usize| match data_type {
                         DataType::List(_) => found.as_list::<i32>().value(row),
@@ -165,7 +165,7 @@ mod tests {
                 }
             }
         }
-        let nulls = to(new_null_array(&DataType::Null, 2), DataType::List(long())).unwrap();
+        let nulls = to(&new_null_array(&DataType::Null, 2), DataType::List(long())).unwrap();
         assert_eq!((nulls.len(), nulls.null_count()), (2, 2));
     }
 
@@ -183,12 +183,13 @@ mod tests {
             field("path", DataType::Utf8),
             field("n", DataType::Int64),
         ];
-        let found = to(Arc::new(array.clone()), DataType::Struct(fields.into())).unwrap();
+        let array: ArrayRef = Arc::new(array);
+        let found = to(&array, DataType::Struct(fields.into())).unwrap();
         let found = found.as_struct();
         assert_eq!(found.column(0).as_string::<i32>().value(1), "b");
         assert_eq!(found.column(1).null_count(), 2);
         assert_eq!(found.column(2).as_primitive::<Int64Type>().values(), &[1, 2]);
         let other = DataType::Struct(vec![field("w", DataType::Int64)].into());
-        assert!(to(Arc::new(array), other).is_err());
+        assert!(to(&array, other).is_err());
     }
 }

@@ -203,7 +203,7 @@ impl Inflater {
         match &mut self.place {
             Place::Stream => self.inflate_stream(input, output),
             Place::Between(start) => {
-                let Some(byte) = input.try_get_u8().ok() else {
+                let Ok(byte) = input.try_get_u8() else {
                     return Ok(());
                 };
                 start.push(byte);
@@ -265,8 +265,10 @@ impl Inflater {
                     input.advance(status.bytes_read);
                     output.extend_from_slice(&buffer[..status.bytes_written]);
                     *wanted_bytes = status.remaining;
-                    *has_pending_output = status.bytes_written == OUTPUT_BYTES;
-                    status.remaining == 0 && (status.bytes_read > 0 || status.bytes_written > 0)
+                    // Nothing is left of a frame that has ended.
+                    let is_ended = status.remaining == 0;
+                    *has_pending_output = !is_ended && status.bytes_written == OUTPUT_BYTES;
+                    is_ended && (status.bytes_read > 0 || status.bytes_written > 0)
                 })
             }
         };

@@ -155,13 +155,13 @@ impl EntryHeaders {
                 0 => (0, EntryContent::Folder),
                 found => return Err(invalid(format!("expected a directory of 0 bytes, found {found}"))),
             },
-            EntryKind::File => match left_out_name(&name) {
-                Some(reason) => (size()?, EntryContent::LeftOut(reason.to_owned())),
-                None => {
-                    let name = checked_name(&name)?.to_owned();
-                    (size()?, EntryContent::Member(name))
-                }
-            },
+            EntryKind::File => {
+                let content = match left_out_name(&name) {
+                    Some(reason) => EntryContent::LeftOut(reason.to_owned()),
+                    None => EntryContent::Member(checked_name(&name)?.to_owned()),
+                };
+                (size()?, content)
+            }
             EntryKind::Directory => {
                 header_size.ok_or_else(blank)?;
                 let size = without_content("a folder", pax_size.unwrap_or_default())?;

@@ -1,10 +1,14 @@
-//! An object store for trials: s3s-fs on a local folder, inside this process.
+//! An object store for trials: s3s-fs on a local folder, inside this process, with listings, ETags and errors of our own.
 //!
 //! It listens on a loopback port and is accessed like any other store, so that no feature depends on it. It verifies
 //! signatures. It is neither fast nor complete.
 
+mod attributes;
 mod conditions;
 mod folder_access;
+mod folder_store;
+mod keys;
+mod listing;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -26,6 +30,7 @@ use tracing::{debug, warn};
 use crate::body::BoxError;
 use crate::config::StoreFolder;
 use folder_access::FolderAccess;
+use folder_store::FolderStore;
 
 /// A running store. Dropping it stops it.
 #[derive(Debug)]
@@ -75,15 +80,14 @@ impl EmbeddedStore {
         // The error is not shown: it has no `Display`, and `ensure_folder` has already checked the usual causes.
         let files = FileSystem::new(directory)
             .map_err(|_error| not_a_folder(directory, "one that cannot be opened"))?;
-        let mut service = S3ServiceBuilder::new(files);
+        let found = |error: io::Error| not_a_folder(directory, &error.to_string().to_lowercase());
+        let store = FolderStore::new(files, directory).map_err(found)?;
+        let mut service = S3ServiceBuilder::new(store);
         service.set_auth(SimpleAuth::from_single(
             folder.access_key.clone(),
             folder.secret_key.reveal().to_owned(),
         ));
-        service.set_access(
-            FolderAccess::new(directory)
-                .map_err(|error| not_a_folder(directory, &error.to_string().to_lowercase()))?,
-        );
+        service.set_access(FolderAccess::new(directory).map_err(found)?);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let running = AbortOnDropHandle::new(tokio::spawn(accept(listener, service.build())));

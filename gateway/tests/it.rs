@@ -9,7 +9,7 @@
 //! - `targets`: requests refused before the store is asked, and requests forwarded unchanged
 //! - `lifecycle`: start, readiness, drain
 //! - `connections`: silent and slow connections of any number leave slots to others
-//! - `embedded_conditions`: conditions of requests to the embedded store
+//! - `embedded_conditions`, `embedded_store`: conditions of requests to the embedded store, its listings and its keys
 //! - `cli`: help, configuration errors, unknown keys
 //! - `admin`: health, metrics, status
 //! - `reference`: the generated pages of settings and metrics
@@ -19,6 +19,7 @@ mod it {
     mod cli;
     mod connections;
     mod embedded_conditions;
+    mod embedded_store;
     mod faults;
     mod lifecycle;
     mod parity;

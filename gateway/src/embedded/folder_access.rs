@@ -11,6 +11,8 @@ use s3s::dto::{
 use s3s::path::S3Path;
 use s3s::{S3Request, S3Result, s3_error};
 
+use super::keys;
+
 /// Allows every signed request (the default of `s3s`), except those whose path follows a symbolic link out of the folder.
 ///
 /// s3s-fs opens paths without such a check. S3 requests cannot create links, so checking before opening is enough.
@@ -29,6 +31,15 @@ impl FolderAccess {
         })
     }
 
+    /// Checks the path of an object, or of the bucket if the key is empty.
+    fn check_path(&self, bucket: &str, key: &str) -> S3Result<()> {
+        // No file has such a key, and the store says so.
+        if !key.is_empty() && keys::path(&self.root, bucket, key).is_err() {
+            return Ok(());
+        }
+        self.path(bucket, key).map(drop)
+    }
+
     /// The path of an object, or of the bucket if the key is empty.
     fn path(&self, bucket: &str, key: &str) -> S3Result<PathBuf> {
         let path = resolve(&self.root, &Path::new(bucket).join(key));
@@ -45,7 +56,7 @@ impl FolderAccess {
 
     fn check_source(&self, source: &CopySource) -> S3Result<()> {
         match source {
-            CopySource::Bucket { bucket, key, .. } => self.path(bucket, key).map(drop),
+            CopySource::Bucket { bucket, key, .. } => self.check_path(bucket, key),
             CopySource::AccessPoint { .. } | CopySource::Outpost { .. } => Ok(()),
         }
     }
@@ -59,8 +70,8 @@ impl S3Access for FolderAccess {
         }
         match context.s3_path() {
             S3Path::Root => Ok(()),
-            S3Path::Bucket { bucket } => self.path(bucket, "").map(drop),
-            S3Path::Object { bucket, key } => self.path(bucket, key).map(drop),
+            S3Path::Bucket { bucket } => self.check_path(bucket, ""),
+            S3Path::Object { bucket, key } => self.check_path(bucket, key),
         }
     }
 
@@ -75,7 +86,7 @@ impl S3Access for FolderAccess {
     async fn delete_objects(&self, request: &mut S3Request<DeleteObjectsInput>) -> S3Result<()> {
         let DeleteObjectsInput { bucket, delete, .. } = &request.input;
         let mut keys = delete.objects.iter().map(|object| &object.key);
-        keys.try_for_each(|key| self.path(bucket, key).map(drop))
+        keys.try_for_each(|key| self.check_path(bucket, key))
     }
 
     async fn list_objects(&self, request: &mut S3Request<ListObjectsInput>) -> S3Result<()> {
@@ -95,7 +106,8 @@ impl S3Access for FolderAccess {
             bucket, key, range, ..
         } = &mut request.input;
         if let Some(Range::Suffix { length }) = *range
-            && let Ok(file) = tokio::fs::metadata(self.path(bucket, key)?).await
+            && let Ok(path) = keys::path(&self.root, bucket, key)
+            && let Ok(file) = tokio::fs::metadata(path).await
             && file.len() < length
         {
             *range = Some(Range::Int { first: 0, last: None });
@@ -128,14 +140,14 @@ fn resolve(root: &Path, path: &Path) -> Option<PathBuf> {
 }
 
 /// Whether `path`, or its longest existing prefix, is below `root` after following all links.
-fn is_below(root: &Path, path: &Path) -> bool {
+pub(super) fn is_below(root: &Path, path: &Path) -> bool {
     for existing in path.ancestors() {
         match existing.canonicalize() {
             Ok(real) => return real.starts_with(root),
             Err(error)
                 if matches!(
                     error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
                 ) => {}
             Err(_) => return false,
         }
@@ -177,6 +189,13 @@ mod tests {
         ] {
             assert!(access.path("bucket", key).is_err(), "{key}");
         }
+        for key in ["out/../file", "../../secret", "a//b", &"n".repeat(256)] {
+            assert!(
+                access.check_path("bucket", key).is_ok(),
+                "no file has the key {key}"
+            );
+        }
+        assert!(access.check_path("bucket", "out/secret").is_err());
         assert!(access.path("linked-bucket", "").is_err());
         assert!(access.path("linked-bucket", "secret").is_err());
     }

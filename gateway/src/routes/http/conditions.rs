@@ -25,14 +25,14 @@ pub(crate) fn evaluate(
     let modified = modified.and_then(date);
     let since = |name: HeaderName| Some((modified?, request.get(name).and_then(date)?));
     if request.contains_key(header::IF_MATCH) {
-        if !has_matching_etag(request, header::IF_MATCH, etag) {
+        if !has_matching_etag(request, header::IF_MATCH, etag, Comparison::Strong) {
             return ConditionResult::Failed;
         }
     } else if since(header::IF_UNMODIFIED_SINCE).is_some_and(|(modified, limit)| modified > limit) {
         return ConditionResult::Failed;
     }
     if request.contains_key(header::IF_NONE_MATCH) {
-        if has_matching_etag(request, header::IF_NONE_MATCH, etag) {
+        if has_matching_etag(request, header::IF_NONE_MATCH, etag, Comparison::Weak) {
             return ConditionResult::NotModified;
         }
     } else if since(header::IF_MODIFIED_SINCE).is_some_and(|(modified, limit)| modified <= limit) {
@@ -86,9 +86,34 @@ pub(in crate::routes) fn range(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::routes) struct UnsatisfiableRange;
 
-/// Whether a list of entity tags matches `etag` by weak comparison; `*` matches any.
-fn has_matching_etag(request: &HeaderMap, name: HeaderName, etag: Option<&str>) -> bool {
-    let etag = etag.map(|etag| etag.trim_start_matches("W/"));
+/// How two entity tags are compared (RFC 9110, section 8.8.3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    /// Both are strong, and equal.
+    Strong,
+    /// They are equal but for `W/`.
+    Weak,
+}
+
+impl Comparison {
+    fn matches(self, one: &str, other: &str) -> bool {
+        fn opaque(tag: &str) -> &str {
+            tag.strip_prefix("W/").unwrap_or(tag)
+        }
+        match self {
+            Self::Strong => one == other && !one.starts_with("W/"),
+            Self::Weak => opaque(one) == opaque(other),
+        }
+    }
+}
+
+/// Whether a list of entity tags has one that matches `etag`; `*` matches any.
+fn has_matching_etag(
+    request: &HeaderMap,
+    name: HeaderName,
+    etag: Option<&str>,
+    comparison: Comparison,
+) -> bool {
     let values = request
         .get_all(name)
         .iter()
@@ -96,7 +121,7 @@ fn has_matching_etag(request: &HeaderMap, name: HeaderName, etag: Option<&str>) 
     values
         .flat_map(|value| value.split(','))
         .map(str::trim)
-        .any(|tag| tag == "*" || etag == Some(tag.trim_start_matches("W/")))
+        .any(|tag| tag == "*" || etag.is_some_and(|etag| comparison.matches(tag, etag)))
 }
 
 fn date(value: &HeaderValue) -> Option<SystemTime> {
@@ -154,7 +179,23 @@ mod tests {
     }
 
     #[test]
-    fn etags_are_compared_weakly() {
+    fn if_match_compares_strongly() {
+        let (strong, weak) = (ETAG, HeaderValue::from_static("W/\"abc\""));
+        for (tags, etag, expected) in [
+            ("\"abc\"", &strong, ConditionResult::Proceed),
+            ("W/\"abc\"", &strong, ConditionResult::Failed),
+            ("W/\"abc\", \"abc\"", &strong, ConditionResult::Proceed),
+            ("\"abc\"", &weak, ConditionResult::Failed),
+            ("W/\"abc\"", &weak, ConditionResult::Failed),
+            ("*", &weak, ConditionResult::Proceed),
+        ] {
+            let headers = request(&[(header::IF_MATCH, tags)]);
+            assert_eq!(evaluate(&headers, Some(etag), None), expected, "{tags} {etag:?}");
+        }
+    }
+
+    #[test]
+    fn if_none_match_compares_weakly() {
         let weak = HeaderValue::from_static("W/\"abc\"");
         for tag in ["\"abc\"", "W/\"abc\""] {
             let headers = request(&[(header::IF_NONE_MATCH, tag)]);

@@ -6,7 +6,7 @@ mod report;
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use pushdown_client::{Objects, Profile};
+use pushdown_client::{HiddenObjects, Objects, Profile};
 
 use crate::{
     Exit,
@@ -32,6 +32,9 @@ pub(crate) struct Explain {
     /// Samples to measure, spread over the listing
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(24).unwrap_or(NonZeroUsize::MIN))]
     samples: NonZeroUsize,
+    /// Measure hidden objects as well, such as .DS_Store and the empty objects that stand for folders
+    #[arg(long)]
+    include_hidden: bool,
     #[command(flatten)]
     assumptions: Assumptions,
     #[command(flatten)]
@@ -73,9 +76,14 @@ impl Explain {
         let pipeline = self.connection.pipeline(&self.pipeline).await?;
         let store = self.connection.store().build().await.map_err(wrap)?;
         let Location { bucket, key } = &self.prefix;
+        let hidden = if self.include_hidden {
+            HiddenObjects::Listed
+        } else {
+            HiddenObjects::LeftOut
+        };
         let listing = Listing::new(&self.prefix);
         let all = store
-            .list_objects_with(bucket, key, |objects| listing.update(objects))
+            .list_objects_with(bucket, key, hidden, |objects| listing.update(objects))
             .await;
         drop(listing);
         let all = all.map_err(wrap)?;

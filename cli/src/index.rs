@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount, ProgressStyle};
 use pushdown::shard::shard_kind;
-use pushdown_client::{Objects, ShardIndex, Store};
+use pushdown_client::{HiddenObjects, Objects, ShardIndex, Store};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -100,7 +100,9 @@ async fn list(store: &Store, bucket: String, keys: Vec<String>) -> anyhow::Resul
             key,
         };
         let listing = Listing::new(&prefix);
-        let listed = store.list_objects_with(&bucket, &prefix.key, |objects| listing.update(objects));
+        let listed = store.list_objects_with(&bucket, &prefix.key, HiddenObjects::LeftOut, |objects| {
+            listing.update(objects)
+        });
         let listed = listed.await.map_err(|error| PipelineError::wrap("", error))?;
         let found = listed.iter().map(|object| object.key);
         let before = shards.len();

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use pushdown_client::{Escaped, MemberRef, Object, Objects, Store};
+use pushdown_client::{Escaped, HiddenObjects, MemberRef, Object, Objects, Store};
 use serde_json::json;
 
 use crate::{
@@ -65,7 +65,9 @@ impl Ls {
     async fn objects(&self, store: &Store) -> anyhow::Result<Objects> {
         let Location { bucket, key } = &self.prefix;
         let listing = Listing::new(&self.prefix);
-        let listed = store.list_objects_with(bucket, key, |objects| listing.update(objects));
+        let listed = store.list_objects_with(bucket, key, HiddenObjects::Listed, |objects| {
+            listing.update(objects)
+        });
         listed.await.map_err(|error| PipelineError::wrap("", error))
     }
 }

@@ -58,6 +58,9 @@ pub(crate) struct Read {
     /// Compress values in transit; this helps with ReLU features, not with photos
     #[arg(long)]
     compress: bool,
+    /// Read hidden objects as well, such as .DS_Store and the empty objects that stand for folders
+    #[arg(long)]
+    include_hidden: bool,
     /// Samples in a batch
     #[arg(long, value_name = "N", default_value_t = 64)]
     batch_size: usize,
@@ -193,6 +196,7 @@ impl Read {
             .store(self.connection.store())
             .bucket(&self.prefix.bucket)
             .prefix(&self.prefix.key)
+            .include_hidden(self.include_hidden)
             .pipeline(&self.pipeline)
             .mode(self.mode())
             .split(self.split)

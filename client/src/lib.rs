@@ -79,8 +79,9 @@ pub use shard_reader::{ShardMonitor, ShardReader, ShardsRead};
 pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;
 pub use store::{
-    ConditionalAnswer, ConditionalGet, Credentials, IndexProgress, Signature, Store, StoreBuilder, StoreSpec,
-    StoredTable, StoredTables, TableRows, TablesScan, Upload, Value, ValueRequest, ValueStream,
+    ConditionalAnswer, ConditionalGet, Credentials, HiddenObjects, IndexProgress, Signature, Store,
+    StoreBuilder, StoreSpec, StoredTable, StoredTables, TableRows, TablesScan, Upload, Value, ValueRequest,
+    ValueStream,
 };
 #[cfg(feature = "tables")]
 pub use table::{RowId, RowObservations, RowsRead, TableBatch, TableMonitor, TableReader};

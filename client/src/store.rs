@@ -27,6 +27,7 @@ use pushdown_exec::sync::Mutex;
 
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::Failure;
+pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
 pub(crate) use shard::ShardBody;
@@ -97,7 +98,9 @@ impl From<StoreSpec> for StoreBuilder {
 }
 
 impl StoreBuilder {
-    /// URL of the endpoint. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of the profile.
+    /// URL of the endpoint. Default, as for the AWS tools: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `endpoint_url` of `s3` in the profile's
+    /// `services` section, `endpoint_url` of the profile; none of them if `AWS_IGNORE_CONFIGURED_ENDPOINT_URLS` is `true`, or
+    /// `ignore_configured_endpoint_urls` of the profile.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
         self.spec.endpoint = Some(url.into());
         self
@@ -147,7 +150,9 @@ impl StoreBuilder {
     pub async fn build(self) -> Result<Store> {
         let sources = aws::Sources::load(&self).await;
         let endpoint = sources.endpoint.ok_or_else(|| {
-            Error::config("no endpoint is set: set the gateway's URL, AWS_ENDPOINT_URL, or `endpoint_url` in the profile")
+            Error::config(
+                "no endpoint is set: set the gateway's URL, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` in the profile",
+            )
         })?;
         let endpoint = Endpoint::parse(&endpoint)?;
         let provider = sources.provider.ok_or_else(|| {

@@ -5,6 +5,7 @@
 
 mod claim;
 mod columns;
+mod etags;
 mod folder;
 mod listed_sample;
 mod reasons;
@@ -25,6 +26,7 @@ use crate::{
 };
 use claim::KnownHolders;
 pub(crate) use claim::{Claim, LEASE};
+use etags::Etags;
 use folder::Folder;
 pub(crate) use listed_sample::ListedSample;
 pub use reasons::NotCached;
@@ -39,6 +41,7 @@ pub(crate) struct ValueCache {
     stages: Vec<CachedStage>,
     /// Whether the steps after them are random.
     has_random_steps: bool,
+    etags: Etags,
 }
 
 /// How a batch comes by a value.
@@ -99,6 +102,7 @@ impl ValueCache {
             bucket: bucket.to_owned(),
             stages: (1..=steady).rev().map(stage).collect(),
             has_random_steps: steady < pipeline.len(),
+            etags: Etags::default(),
         })
     }
 
@@ -121,12 +125,28 @@ impl ValueCache {
         self.stages.iter().find(fits)
     }
 
-    /// The objects without a cached value.
+    /// Whether the store must be asked for the ETag of an object before its value can be looked up.
+    pub(crate) fn needs_etag(&self, sample: ListedSample<'_>) -> bool {
+        self.etags.is_unknown(sample)
+    }
+
+    /// Whether neither its list nor the store has an ETag of an object, so that its value cannot be cached.
+    pub(crate) fn has_no_etag(&self, sample: ListedSample<'_>) -> bool {
+        self.etags.is_missing(sample)
+    }
+
+    /// Records the answer of the store for the object with this index in its list: `None` without a usable one.
+    pub(crate) fn set_etag(&self, index: usize, etag: Option<&str>) {
+        self.etags.set(index, etag);
+    }
+
+    /// The objects without a cached value, or without an ETag in the list.
     pub(crate) fn missing(&self, objects: &Objects) -> Objects {
         let is_cached = |index: &usize| {
             let sample = ListedSample::new(objects, *index);
-            self.stage(objects.bytes(*index))
-                .is_some_and(|stage| self.folder.contains(&self.digest(sample, stage)))
+            let stage = self.stage(objects.bytes(*index));
+            let digest = stage.and_then(|stage| self.digest(sample, stage));
+            digest.is_some_and(|digest| self.folder.contains(&digest))
         };
         objects.select((0..objects.len()).filter(|index| !is_cached(index)))
     }
@@ -145,11 +165,14 @@ impl ValueCache {
         pipeline: &Pipeline,
         limits: &Limits,
     ) -> Lookup {
+        let Some(digest) = self.digest(sample, stage) else {
+            return Lookup::Unclaimed;
+        };
         let load = || self.load(sample, stage, pipeline, limits);
         if let Some(value) = load() {
             return Lookup::Cached(value);
         }
-        match self.folder.claim(&self.digest(sample, stage)) {
+        match self.folder.claim(&digest) {
             // The holder before may have stored the value since it was looked up.
             Ok(Some(claim)) => load().map_or(Lookup::Claimed(claim), Lookup::Cached),
             Ok(None) => Lookup::Held,
@@ -164,8 +187,8 @@ impl ValueCache {
     ) -> Vec<bool> {
         let mut holders = KnownHolders::default();
         let is_held = |value: Option<(ListedSample<'_>, &CachedStage)>| {
-            value
-                .is_some_and(|(sample, stage)| self.folder.is_held(&self.digest(sample, stage), &mut holders))
+            let digest = value.and_then(|(sample, stage)| self.digest(sample, stage));
+            digest.is_some_and(|digest| self.folder.is_held(&digest, &mut holders))
         };
         values.map(is_held).collect()
     }
@@ -179,7 +202,7 @@ impl ValueCache {
         limits: &Limits,
     ) -> Option<CachedValue> {
         let max_bytes = limits.max_value_bytes.saturating_add(MAX_COLUMN_BYTES);
-        let mut body = self.folder.read(&self.digest(sample, stage), max_bytes)?;
+        let mut body = self.folder.read(&self.digest(sample, stage)?, max_bytes)?;
         let columns = columns::split_off(&mut body, sample.columns())?;
         let value = stored::decode(pipeline.kinds().get(stage.stage)?, body, limits).ok()?;
         Some(CachedValue { value, columns })
@@ -203,9 +226,10 @@ impl ValueCache {
         if matches!(value, Sample::Table(_)) {
             return Err(NotCachedReason::Table);
         }
+        let digest = self.digest(sample, stage).ok_or(NotCachedReason::NoEtag)?;
         let mut parts = stored::encode(value).map_err(|_error| NotCachedReason::Unwritable)?;
         parts.extend(columns::encode(columns));
-        self.folder.write(&self.digest(sample, stage), &parts)
+        self.folder.write(&digest, &parts)
     }
 
     /// The reason for a value that has more bytes than its object.
@@ -217,21 +241,23 @@ impl ValueCache {
         }
     }
 
-    /// Digest of everything that determines the value, without the endpoint. A replaced object has another digest.
-    fn digest(&self, sample: ListedSample<'_>, stage: &CachedStage) -> Digest {
+    /// Digest of everything that determines the value, without the endpoint. A replaced object has another digest; `None` if it could not be
+    /// told from the present one.
+    fn digest(&self, sample: ListedSample<'_>, stage: &CachedStage) -> Option<Digest> {
         let object = sample.object();
+        let etag = self.etags.get(sample)?;
         let size = object.bytes.map(u64::to_le_bytes);
         let object_parts: [&[u8]; 6] = [
             stage.engine.as_bytes(),
             stage.prefix.as_bytes(),
             self.bucket.as_bytes(),
             object.key.as_bytes(),
-            object.etag.unwrap_or_default().as_bytes(),
+            etag.as_bytes(),
             size.as_ref().map_or(&[], |size| &size[..]),
         ];
         let member_parts = sample.member_parts();
         let member_parts = member_parts.iter().map(Vec::as_slice);
-        Digest::from_parts(object_parts.into_iter().chain(member_parts))
+        Some(Digest::from_parts(object_parts.into_iter().chain(member_parts)))
     }
 }
 

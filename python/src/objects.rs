@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use pushdown_client::HiddenObjects;
 use pyo3::{
     exceptions::{PyIndexError, PyKeyError},
     prelude::*,
@@ -61,7 +62,8 @@ impl From<pushdown_client::Objects> for Objects {
 
 #[pymethods]
 impl Objects {
-    /// Lists a prefix. `progress` is called from time to time with the number of objects so far. All threads have ended when it returns.
+    /// Lists a prefix, with or without hidden objects. `progress` is called from time to time with the number of objects so far. All threads
+    /// have ended when it returns.
     #[staticmethod]
     fn list_prefix(
         py: Python<'_>,
@@ -70,8 +72,14 @@ impl Objects {
         bucket: &str,
         prefix: &str,
         progress: Option<Bound<'_, PyAny>>,
+        include_hidden: bool,
     ) -> PyResult<Self> {
         let builder = settings::store(store_json, credentials)?;
+        let hidden = if include_hidden {
+            HiddenObjects::Listed
+        } else {
+            HiddenObjects::LeftOut
+        };
         let listed_so_far = AtomicUsize::new(0);
         let report = |objects: usize| listed_so_far.store(objects, Relaxed);
         let progress = progress.map(Bound::unbind);
@@ -82,7 +90,7 @@ impl Objects {
         let runtime = ProcessRuntime::start()?;
         let listing = || async {
             let store = builder.build().await?;
-            store.list_objects_with(bucket, prefix, report).await
+            store.list_objects_with(bucket, prefix, hidden, report).await
         };
         let listed = runtime.wait_with(py, listing, tick)?;
         py.detach(|| runtime.shutdown());

@@ -12,7 +12,8 @@ use crate::{errors::Usage, location::Location};
 #[derive(Debug, Args)]
 pub(super) struct MemberOptions {
     /// Read this member of a tar or zip object instead of the whole object
-    #[arg(long, value_name = "NAME")]
+    // A name may begin with a hyphen.
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     member: Option<String>,
     /// With --member: list of `pushdown index` with this shard [default: read from the shard]
     #[arg(long, value_name = "FILE", requires = "member")]

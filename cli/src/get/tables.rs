@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use pushdown::{Limits, MergeRule, Pipeline, SchemaRule, wire::Split};
-use pushdown_client::{Store, TablesScan};
+use pushdown_client::{HiddenObjects, Store, TablesScan};
 
 use super::{Get, output::Output, rows::TableFormat};
 use crate::{connection::Randomness, errors::Usage, location::Location, progress::Listing};
@@ -71,7 +71,9 @@ impl Get {
         }
         let listing = Listing::new(&self.object);
         let objects = store
-            .list_objects_with(bucket, key, |objects| listing.update(objects))
+            .list_objects_with(bucket, key, HiddenObjects::LeftOut, |objects| {
+                listing.update(objects)
+            })
             .await;
         drop(listing);
         let objects = objects.map_err(|error| self.wrap_error(error))?;

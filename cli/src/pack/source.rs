@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use indicatif::ProgressBar;
 use pushdown::Limits;
-use pushdown_client::Store;
+use pushdown_client::{HiddenObjects, Store};
 
 use super::shard::Shard;
 use crate::{
@@ -174,7 +174,9 @@ fn list_folder(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
 async fn list_prefix(store: &Store, location: &Location) -> anyhow::Result<Vec<SourceFile>> {
     let Location { bucket, key } = location;
     let listing = Listing::new(location);
-    let listed = store.list_objects_with(bucket, key, |objects| listing.update(objects));
+    let listed = store.list_objects_with(bucket, key, HiddenObjects::LeftOut, |objects| {
+        listing.update(objects)
+    });
     let listed = listed.await.map_err(|error| PipelineError::wrap("", error))?;
     let file = |object: pushdown_client::Object<'_>| {
         let name = object.key.strip_prefix(&**key).unwrap_or(object.key);

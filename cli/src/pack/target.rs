@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use pushdown::shard::ShardFormat;
-use pushdown_client::{Draft, Store, Upload};
+use pushdown_client::{Draft, HiddenObjects, Store, Upload};
 
 use crate::{
     connection::Connection,
@@ -143,7 +143,9 @@ impl Shards {
         let target = &self.target;
         let found = match (&self.store, &target.bucket) {
             (Some(store), Some(bucket)) => {
-                let listed = store.list_objects(bucket, &target.before).await;
+                let listed = store
+                    .list_objects_with(bucket, &target.before, HiddenObjects::Listed, |_| ())
+                    .await;
                 let listed = listed.map_err(|error| PipelineError::wrap("", error))?;
                 let found = listed.iter().find(|object| target.contains(object.key));
                 found.map(|object| format!("s3://{bucket}/{}", object.key))

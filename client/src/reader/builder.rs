@@ -32,7 +32,7 @@ use crate::{
     session::{Mode, OnError},
     shard_reader::ShardsRead,
     shards::ColumnSelection,
-    store::{Credentials, StoreBuilder},
+    store::{Credentials, HiddenObjects, StoreBuilder},
     transport::Timeouts,
 };
 
@@ -44,6 +44,7 @@ pub struct PushdownReaderBuilder {
     credentials: Option<Credentials>,
     bucket: Option<String>,
     keys: DataSetKeys,
+    hidden: HiddenObjects,
     listing: Option<ListingCallback>,
     observations: Option<Box<Observations>>,
     #[cfg(feature = "tables")]
@@ -75,6 +76,7 @@ impl Default for PushdownReaderBuilder {
             credentials: None,
             bucket: None,
             keys: DataSetKeys::Prefix(String::new()),
+            hidden: HiddenObjects::LeftOut,
             listing: None,
             observations: None,
             #[cfg(feature = "tables")]
@@ -110,8 +112,7 @@ impl PushdownReaderBuilder {
         /// Endpoint, credentials, timeouts and retries at once, instead of by the setters after this one.
         store(store: StoreBuilder) => |builder|
             (builder.spec.store, builder.credentials) = (store.spec, store.credentials);
-        /// URL of the gateway, or in plain mode of any store. Default: `AWS_ENDPOINT_URL`, or `endpoint_url` of
-        /// the profile.
+        /// URL of the gateway, or in plain mode of any store. Default: as [`StoreBuilder::endpoint`].
         endpoint(url: impl Into<String>) => |builder| builder.spec.store.endpoint = Some(url.into());
         /// Region to sign for. Default: the environment's, the profile's, then `us-east-1`.
         region(region: impl Into<String>) => |builder| builder.spec.store.region = Some(region.into());
@@ -128,8 +129,13 @@ impl PushdownReaderBuilder {
         model_cache(folder: impl Into<PathBuf>) => |builder| builder.spec.store.model_cache = Some(folder.into());
         /// Bucket of all samples. Default: that of [`objects`](Self::objects).
         bucket(bucket: impl Into<String>) => |builder| builder.bucket = Some(bucket.into());
-        /// All objects under this prefix are the data set, in the order of their keys. Default: the whole bucket.
+        /// All objects under this prefix are the data set, in the order of their keys, but for
+        /// [hidden ones](Self::include_hidden). Default: the whole bucket.
         prefix(prefix: impl Into<String>) => |builder| builder.keys = DataSetKeys::Prefix(prefix.into());
+        /// Whether the listing of a [`prefix`](Self::prefix) has [hidden objects](HiddenObjects), such as `.DS_Store` and the empty
+        /// objects that stand for folders. Default: no; a warning in the log counts them.
+        include_hidden(include: bool) => |builder|
+            builder.hidden = if include { HiddenObjects::Listed } else { HiddenObjects::LeftOut };
         /// These objects are the data set, in this order, without a listing.
         keys(keys: impl IntoIterator<Item: AsRef<str>>) => |builder|
             builder.keys = DataSetKeys::Keys(key_column(keys));
@@ -229,8 +235,9 @@ impl PushdownReaderBuilder {
         ///
         /// The cached value of an object is the last one before the first random step, or an earlier one, that has no more
         /// bytes than the object. If that is only the object itself, nothing is cached. A replaced object is read again,
-        /// as detected by its listed size and ETag; for [`keys`](Self::keys) without a listing the key alone identifies
-        /// the object. A corrupt file is read again, too. Nothing is ever removed.
+        /// as detected by its listed size and ETag. If the list has no ETag of an object, such as for [`keys`](Self::keys) without a
+        /// listing, the reader asks the store for it once, by a HEAD; without an answer, nothing is cached. A corrupt file is read
+        /// again, too. Nothing is ever removed.
         /// [`Stats::not_cached`](crate::Stats::not_cached) counts the values that were not cached, by reason.
         ///
         /// Processes of a host may share the folder: one of them fetches each value, and the others wait for it, at most 30 s.

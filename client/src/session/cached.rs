@@ -14,6 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::{StreamExt as _, stream};
 use pushdown::{Context, Kind, Sample, wire::Split};
 use tokio::time::{Instant, sleep};
 
@@ -25,6 +26,8 @@ use crate::{
     value_cache::{CachedStage, Claim, LEASE, ListedSample, Lookup, NotCachedReason, ValueCache},
 };
 
+/// The most requests for ETags in flight, per batch.
+const ETAG_REQUESTS: usize = 16;
 /// The first and the longest pause before looking again for values that other processes fetch.
 const PAUSES: Range<Duration> = Duration::from_millis(5)..Duration::from_millis(50);
 
@@ -77,6 +80,8 @@ impl Lookups {
         intake: &Intake<'_>,
         slots: Vec<usize>,
     ) -> Result<Vec<usize>> {
+        let indices = slots.iter().map(|slot| job.samples[*slot].index);
+        session.ask_for_etags(indices).await;
         let may_wait = self.may_wait(job);
         let lookups: Vec<_> = slots
             .into_iter()
@@ -141,12 +146,40 @@ impl Lookups {
 }
 
 impl Session {
+    /// Asks the store for the ETags of these objects, where neither their list nor the store has said. It is no error if it does not
+    /// answer: their values are then not cached.
+    async fn ask_for_etags(&self, indices: impl Iterator<Item = usize>) {
+        let Some(cache) = &self.value_cache else {
+            return;
+        };
+        let is_needed = |index: &usize| {
+            matches!(self.cached_stage(*index), Some(Ok(_)))
+                && cache.needs_etag(ListedSample::new(&self.objects, *index))
+        };
+        let needed: Vec<usize> = indices.filter(is_needed).collect();
+        let answers = stream::iter(needed).map(|index| async move {
+            let answer = self.store.etag(self.objects.bucket(), self.objects.key(index));
+            (index, answer.await)
+        });
+        let mut answers = std::pin::pin!(answers.buffer_unordered(ETAG_REQUESTS));
+        while let Some((index, answer)) = answers.next().await {
+            let etag = answer.unwrap_or_else(|error| {
+                tracing::debug!(%error, "no value is cached");
+                None
+            });
+            cache.set_etag(index, etag.as_deref());
+        }
+    }
+
     /// The cache and the stage at which it has an object's value, or why it has none; `None` without a cache.
     fn cached_stage(&self, index: usize) -> Option<Result<(&ValueCache, &CachedStage), NotCachedReason>> {
         let cache = self.value_cache.as_ref()?;
         Some(match cache.stage(self.objects.bytes(index)) {
-            Some(stage) if stage.stage >= self.first_stage => Ok((cache, stage)),
-            Some(_) => Err(NotCachedReason::NoModels),
+            Some(stage) if stage.stage < self.first_stage => Err(NotCachedReason::NoModels),
+            Some(_) if cache.has_no_etag(ListedSample::new(&self.objects, index)) => {
+                Err(NotCachedReason::NoEtag)
+            }
+            Some(stage) => Ok((cache, stage)),
             None => Err(cache.too_large_reason()),
         })
     }

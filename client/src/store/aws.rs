@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aws_config::{
-    BehaviorVersion, Region,
+    BehaviorVersion, Region, SdkConfig,
     environment::EnvironmentVariableRegionProvider,
     meta::region::{ProvideRegion as _, RegionProviderChain},
     profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider},
@@ -14,6 +14,7 @@ use aws_sdk_s3::config::{
     RequestChecksumCalculation, SharedHttpClient, retry::RetryConfig, timeout::TimeoutConfig,
 };
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_types::service_config::ServiceConfigKey;
 
 use super::{Credentials, StoreBuilder};
 use crate::{
@@ -21,6 +22,8 @@ use crate::{
     transport::{Endpoint, Timeouts},
 };
 
+/// The variable with the endpoint of all services; with `_S3` at its end, of S3 alone.
+const ENDPOINT_VARIABLE: &str = "AWS_ENDPOINT_URL";
 /// Credentials are renewed this long before they expire.
 pub(super) const RENEW_BEFORE: Duration = Duration::from_mins(5);
 
@@ -53,13 +56,38 @@ impl Sources {
                 .spec
                 .endpoint
                 .clone()
-                .or_else(|| config.endpoint_url().map(str::to_owned)),
+                .or_else(|| configured_endpoint(&config)),
             region: config
                 .region()
                 .map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
             provider: config.credentials_provider(),
         }
     }
+}
+
+/// The endpoint of S3 in environment and profile, in the order of the AWS tools: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `endpoint_url` of
+/// `s3` in the `services` section of the profile, `endpoint_url` of the profile. `None` also if these are to be ignored. An empty value is
+/// none.
+fn configured_endpoint(config: &SdkConfig) -> Option<String> {
+    let sources = config.service_config()?;
+    let load = |variable| {
+        let key = ServiceConfigKey::builder()
+            .service_id("S3")
+            .env(variable)
+            .profile("endpoint_url")
+            .build();
+        sources.load_config(key.ok()?)
+    };
+    // It evaluates `AWS_IGNORE_CONFIGURED_ENDPOINT_URLS` and `ignore_configured_endpoint_urls`, too.
+    let found = load(ENDPOINT_VARIABLE)?;
+    let variables = || {
+        [format!("{ENDPOINT_VARIABLE}_S3"), ENDPOINT_VARIABLE.to_owned()]
+            .into_iter()
+            .filter_map(|name| std::env::var(name).ok())
+    };
+    // An empty variable hides the values after it from `load`. No variable has an empty name.
+    let values = [found].into_iter().chain(variables()).chain(load(""));
+    values.into_iter().find(|value| !value.is_empty())
 }
 
 /// A client for listings and uploads, in path style. It does not retry: retries follow the same policy as for all other requests.

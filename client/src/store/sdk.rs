@@ -38,6 +38,18 @@ impl Store {
     }
 }
 
+impl Store {
+    /// The ETag of an object, if the store has one. Asked once, without retries.
+    ///
+    /// # Errors
+    /// If the store does not answer, or refuses.
+    pub(crate) async fn etag(&self, bucket: &str, key: &str) -> Result<Option<String>> {
+        let head = self.shared.sdk.head_object().bucket(bucket).key(key).send().await;
+        let action = || format!("read the ETag of s3://{bucket}/{key}");
+        Ok(head.map_err(|error| sdk_error(&action(), &error))?.e_tag)
+    }
+}
+
 /// Converts an error of the SDK, with the store's own code and message if it answered.
 fn sdk_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
     action: &str,

@@ -16,6 +16,11 @@ impl<'a> ListedSample<'a> {
         Self { objects, index }
     }
 
+    /// The index of the sample in its list.
+    pub(super) const fn index(self) -> usize {
+        self.index
+    }
+
     pub(super) fn object(self) -> Object<'a> {
         self.objects.object(self.index)
     }

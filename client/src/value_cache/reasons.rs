@@ -16,6 +16,7 @@ pub(crate) enum NotCachedReason {
     Table,
     FolderFull,
     Unwritable,
+    NoEtag,
 }
 
 /// Received samples whose values were not written to the [`value_cache`](crate::PushdownReaderBuilder::value_cache), counted by
@@ -39,11 +40,13 @@ pub struct NotCached {
     pub folder_full: u64,
     /// The folder cannot be written.
     pub unwritable: u64,
+    /// Neither the list nor the store has an ETag of the object, so that a replaced object would go unnoticed.
+    pub no_etag: u64,
 }
 
 /// Counts by reason.
 #[derive(Debug, Default)]
-pub(crate) struct NotCachedCounters([AtomicU64; 8]);
+pub(crate) struct NotCachedCounters([AtomicU64; 9]);
 
 impl NotCachedCounters {
     pub(crate) fn count(&self, reason: NotCachedReason) {
@@ -61,13 +64,14 @@ impl NotCachedCounters {
             table: count(NotCachedReason::Table),
             folder_full: count(NotCachedReason::FolderFull),
             unwritable: count(NotCachedReason::Unwritable),
+            no_etag: count(NotCachedReason::NoEtag),
         }
     }
 }
 
 impl NotCached {
     /// Each count with its name and its reason in words.
-    pub const fn reasons(&self) -> [(&'static str, &'static str, u64); 8] {
+    pub const fn reasons(&self) -> [(&'static str, &'static str, u64); 9] {
         [
             ("larger", "larger than their objects", self.larger),
             (
@@ -100,6 +104,11 @@ impl NotCached {
                 "unwritable",
                 "in a folder that cannot be written",
                 self.unwritable,
+            ),
+            (
+                "no_etag",
+                "of objects without an ETag, whose replacement would go unnoticed",
+                self.no_etag,
             ),
         ]
     }
@@ -138,14 +147,15 @@ mod tests {
             NotCachedReason::Table,
             NotCachedReason::FolderFull,
             NotCachedReason::Unwritable,
+            NotCachedReason::NoEtag,
         ];
         for (times, reason) in all.into_iter().enumerate() {
             (0..=times).for_each(|_| counters.count(reason));
         }
         let counted = counters.snapshot();
         let counts = counted.reasons().map(|(_, _, count)| count);
-        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(counted.total(), 36);
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(counted.total(), 45);
         assert_eq!(NotCached::default().to_string(), "");
         let some = NotCached {
             larger: 3,

@@ -83,9 +83,9 @@ impl FolderStore {
 
     fn missing(&self, bucket: &str) -> S3Error {
         if self.bucket(bucket).is_dir() {
-            s3_error!(NoSuchKey, "The specified key does not exist.")
+            s3_error!(NoSuchKey)
         } else {
-            s3_error!(NoSuchBucket, "The specified bucket does not exist.")
+            s3_error!(NoSuchBucket)
         }
     }
 

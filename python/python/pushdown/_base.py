@@ -75,6 +75,7 @@ class ReaderBase(ABC, Generic[Pass]):
         rank: int | None,
         world: int | None,
         selection: Selection | None = None,
+        include_hidden: bool = False,
     ) -> None:
         self.pipeline = pipeline
         """The pipeline."""
@@ -85,7 +86,9 @@ class ReaderBase(ABC, Generic[Pass]):
         self._inherited_rank: Rank | None = None
         # Found now rather than at the first batch.
         detect_rank(rank, world)
-        self._data_set: DataSet = open_data_set(source, spec.store, credentials, selection)
+        self._data_set: DataSet = open_data_set(
+            source, spec.store, credentials, selection, include_hidden
+        )
         self._epoch = spec.epoch
         self._current: Pass | None = None
         """The iteration whose consumer the state follows; `None` once the epoch is over."""

@@ -165,9 +165,10 @@ class Objects:
         """
     def keys(self, /) -> list[str]: ...
     @staticmethod
-    def list_prefix(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, prefix: str, progress: Any | None) -> Objects:
+    def list_prefix(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, prefix: str, progress: Any | None, include_hidden: bool) -> Objects:
         """
-        Lists a prefix. `progress` is called from time to time with the number of objects so far. All threads have ended when it returns.
+        Lists a prefix, with or without hidden objects. `progress` is called from time to time with the number of objects so far. All threads
+        have ended when it returns.
         """
     @staticmethod
     def load(path: str | PathLike[str]) -> Objects:

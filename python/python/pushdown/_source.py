@@ -66,13 +66,17 @@ class Selection:
 
 
 def open_data_set(
-    source: Source, store: StoreSpec, credentials: Credentials | None, selection: Selection | None = None
+    source: Source,
+    store: StoreSpec,
+    credentials: Credentials | None,
+    selection: Selection | None = None,
+    include_hidden: bool = False,
 ) -> DataSet:
     """Lists or reads `source`. Its threads have ended when it returns. Raises `ConfigError`, also for no objects.
 
-    Without `selection` there are only whole objects.
+    Without `selection` there are only whole objects. `include_hidden`: whether the listing of a prefix has hidden objects.
     """
-    data_set = _open(source, store, credentials, selection)
+    data_set = _open(source, store, credentials, selection, include_hidden)
     if len(data_set.objects) == 0:
         name = f"under {source}" if isinstance(source, str) else "in the data set"
         raise ConfigError(f"no objects {name}: expected at least one; does the prefix end as you mean it?")
@@ -95,7 +99,11 @@ def without_suffix(data_set: DataSet, suffix: str) -> DataSet:
 
 
 def _open(
-    source: Source, store: StoreSpec, credentials: Credentials | None, selection: Selection | None
+    source: Source,
+    store: StoreSpec,
+    credentials: Credentials | None,
+    selection: Selection | None,
+    include_hidden: bool,
 ) -> DataSet:
     if selection is not None and _has_index(source, selection):
         return _of_objects(selection.samples(source))
@@ -112,7 +120,7 @@ def _open(
             )
         selection.check_objects()
     if isinstance(source, str):
-        return DataSet(list_store(store, credentials, source), parse_url(source).key)
+        return DataSet(list_store(store, credentials, source, include_hidden), parse_url(source).key)
     if isinstance(source, Manifest):
         reader = StoreReader(store, credentials)
         try:

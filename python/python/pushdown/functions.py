@@ -121,6 +121,7 @@ def explain(
     *,
     index: Index | None = None,
     column: str | None = None,
+    include_hidden: bool = False,
     samples: int = 24,
     bandwidth: float | None = None,
     gateway_cores: float | None = None,
@@ -133,7 +134,7 @@ def explain(
 ) -> Explanation:
     """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
 
-    `index`, `column`: of samples in shards, as those of `Reader`.
+    `index`, `column`, `include_hidden`: as those of `Reader`.
     `bandwidth`: assume a link of this many megabits per second; `gateway_cores`, `host_cores`: assume machines with so many
     cores. By default they are measured. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
     stage before the first random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises
@@ -144,7 +145,7 @@ def explain(
     if cached is not None and not 0 <= cached <= 1:
         raise ConfigError(f"invalid cached: expected a ratio from 0 to 1, found {cached}")
     store, credentials = store_of(connection)
-    objects = open_data_set(source, store, credentials, Selection(index, column)).objects
+    objects = open_data_set(source, store, credentials, Selection(index, column), include_hidden).objects
     assumptions = {
         "bandwidth": bandwidth,
         "gateway_cores": gateway_cores,

@@ -23,15 +23,19 @@ def list_objects(
     index: ShardIndex | str | os.PathLike[str] | None = None,
     column: str | None = None,
     columns: Sequence[str] = (),
+    include_hidden: bool = False,
     **connection: Unpack[Connection],
 ) -> Objects:
-    """Lists all objects under `s3://bucket/prefix`, in the order of their keys, or the samples in shards.
+    """Lists the objects under `s3://bucket/prefix`, in the order of their keys, or the samples in shards.
 
         photos = pushdown.list("s3://photos/train/")
         samples = pushdown.list("s3://photos/train-{000000..000999}.tar", columns=["cls"])
 
     The endpoint and the credentials are those of the AWS tools, unless they are arguments. `Objects.save` stores the list in
     a file, from which `Objects.load` reads a million keys in a fraction of a second. A list holds no credentials.
+
+    Hidden objects are left out, and one line of the log counts them: `.DS_Store`, `Thumbs.db`, `desktop.ini`, names that begin with `._`, and
+    the empty objects that stand for folders. `include_hidden=True` keeps them.
 
     A URL that ends in `.tar` or `.zip` is a pattern of shards, whose members are samples. They are indexed now, or looked up in `index`, an
     index or the path of a saved one; `column` and `columns` are those of `ShardIndex.samples`. With `index`, `url` may also be a prefix that
@@ -49,7 +53,7 @@ def list_objects(
     if not isinstance(url, str):
         raise ConfigError(f"invalid list: expected a prefix or patterns of shards, found {list(url)!r}")
     selection.check_objects()
-    return list_store(store, credentials, url)
+    return list_store(store, credentials, url, include_hidden)
 
 
 def index_shards(

@@ -18,12 +18,14 @@ Objects: TypeAlias = _native.Objects
 """The objects of a data set in order: compact, immutable, without credentials. Samples in shards are members of these objects."""
 
 
-def list_store(store: StoreSpec, credentials: Credentials | None, url: str) -> Objects:
-    """Lists all objects under `url`. Its threads have ended when it returns."""
+def list_store(
+    store: StoreSpec, credentials: Credentials | None, url: str, include_hidden: bool = False
+) -> Objects:
+    """Lists all objects under `url`; hidden ones only if they are asked for. Its threads have ended when it returns."""
     location = parse_url(url)
     with Progress(f"listing {url}", "{:,} objects") as progress, native_errors():
         return _native.Objects.list_prefix(
-            store.to_json(), credentials, location.bucket, location.key, progress
+            store.to_json(), credentials, location.bucket, location.key, progress, include_hidden
         )
 
 

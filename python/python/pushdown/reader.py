@@ -51,6 +51,8 @@ class Reader(ReaderBase[ObjectIteration]):
     - `columns`: extensions of further members of samples, which batches have in `columns` as bytes. A dict says what to make of each:
       "bytes", "text" (UTF-8), "json" or "int" (an int64 tensor); or the pipeline, in place of the arguments `pipeline` and `column`. A
       content that is invalid is an error of its sample, with the code `InvalidColumn`.
+    - `include_hidden`: whether the listing of a prefix has `.DS_Store`, `Thumbs.db`, `desktop.ini`, names that begin with `._`, and the empty
+      objects that stand for folders. By default they are left out, and one line of the log counts them.
     - `endpoint`, `region`, `profile`, `credentials`, `timeouts`, `retry`: by default as in the AWS tools.
     - `batch_size`: samples per batch and rank.
     - `seed`: of the epoch's order and of random steps. Without one, samples are in the order of the data set.
@@ -73,7 +75,8 @@ class Reader(ReaderBase[ObjectIteration]):
       shards, whose keys are the names of the members.
     - `prefetch`: bytes of prefetched batches, such as "256 MiB". `requests`, `gets`: batches and plain reads in flight.
     - `threads`: that run steps on this host; by default the CPUs divided by the ranks of the host.
-    - `value_cache`, `value_cache_bytes`: folder and size of the values stored for later epochs. `models`: folder of models.
+    - `value_cache`, `value_cache_bytes`: folder and size of the values stored for later epochs. Where the list has no ETag of an object, as
+      for URLs, the store is asked for it once. `models`: folder of models.
 
     A reader starts nothing: threads live while an iterator does. It pickles in a few KB, without credentials. One iteration
     runs at a time: a second `iter()` closes the first. Each complete pass goes to the next epoch, and so to another order,
@@ -90,6 +93,7 @@ class Reader(ReaderBase[ObjectIteration]):
         index: Index | None = None,
         column: str | None = None,
         columns: Columns | None = None,
+        include_hidden: bool = False,
         endpoint: str | None = None,
         region: str | None = None,
         profile: str | None = None,
@@ -157,7 +161,7 @@ class Reader(ReaderBase[ObjectIteration]):
         further = [*kinds, labels.name] if isinstance(labels, Column) else [*kinds]
         is_selected = isinstance(source, _native.Objects)
         selection = Selection(index, column, () if is_selected else tuple(dict.fromkeys(further)))
-        super().__init__(source, parsed, spec, credentials, rank, world, selection)
+        super().__init__(source, parsed, spec, credentials, rank, world, selection, include_hidden)
         if is_selected and columns is None:
             kinds = dict.fromkeys(self.objects.columns, "bytes")
         if order == "shards" and not self.objects.has_members:

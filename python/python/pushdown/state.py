@@ -82,7 +82,7 @@ def check_origin(
 ) -> None:
     """Raises `StateError`, which names both, if a state belongs to another data set, pipeline, seed or order, or to other columns."""
     for what, name, expected, advice in (
-        ("the data set", "objects", objects, "objects were added, removed or renamed since"),
+        ("the data set", "objects", objects, "objects were added, removed or renamed since, or hidden ones are left out now (`include_hidden`)"),
         ("the pipeline", "pipeline", pipeline, "the pipeline has changed since"),
         ("the seed", "seed", seed, "another seed is another order"),
         ("the order", "order", order or "global", "`order` or `buffer` has changed since"),

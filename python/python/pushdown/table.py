@@ -34,8 +34,9 @@ class RowReaderBase(ReaderBase[TableIteration]):
         credentials: Credentials | None,
         rank: int | None,
         world: int | None,
+        include_hidden: bool = False,
     ) -> None:
-        super().__init__(source, pipeline, spec, credentials, rank, world)
+        super().__init__(source, pipeline, spec, credentials, rank, world, None, include_hidden)
         self._rows_read: tuple[tuple[int, int], ...] = ()
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -164,6 +165,7 @@ class TableReader(RowReaderBase):
         models: str | os.PathLike[str] | None = None,
         timeouts: Timeouts | None = None,
         retry: Retry | None = None,
+        include_hidden: bool = False,
     ) -> None:
         parsed = Pipeline.of(pipeline)
         if parsed.functions:
@@ -194,7 +196,7 @@ class TableReader(RowReaderBase):
             gets=gets,
             threads=threads,
         )
-        super().__init__(source, parsed, spec, credentials, rank, world)
+        super().__init__(source, parsed, spec, credentials, rank, world, include_hidden)
 
     def __iter__(self) -> TableIterator:
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""

@@ -73,11 +73,21 @@ class Objects:
 
     @staticmethod
     def list_prefix(
-        store_json: str, credentials: object, bucket: str, prefix: str, progress: Callable[[int], None]
+        store_json: str,
+        credentials: object,
+        bucket: str,
+        prefix: str,
+        progress: Callable[[int], None],
+        include_hidden: bool,
     ) -> Objects:
         if bucket not in buckets:
             raise NativeError("refused", f"cannot list {bucket}: NoSuchBucket", None)
-        found = sorted(key for key in buckets[bucket] if key.startswith(prefix))
+        hidden = (".DS_Store", "/")
+        found = sorted(
+            key
+            for key in buckets[bucket]
+            if key.startswith(prefix) and (include_hidden or not key.endswith(hidden))
+        )
         progress(len(found))
         return Objects(bucket, found)
 

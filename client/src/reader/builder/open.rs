@@ -10,7 +10,7 @@ use crate::{
     models::parse_with_model_folder,
     objects::Objects,
     reader::ReadPlan,
-    store::{Store, StoreBuilder},
+    store::{HiddenObjects, Store, StoreBuilder},
 };
 
 /// What every reader reads, and from where.
@@ -44,7 +44,7 @@ impl PushdownReaderBuilder {
         };
         check_pipeline(&pipeline, self.spec.split, self.spec.seed, self.spec.epoch)?;
         let keys = mem::replace(&mut self.keys, DataSetKeys::Prefix(String::new()));
-        let objects = objects(&store, bucket, keys, self.listing.as_ref()).await?;
+        let objects = objects(&store, bucket, keys, self.hidden, self.listing.as_ref()).await?;
         if self.spec.start_position > objects.len() {
             return Err(Error::config(format!(
                 "invalid start_position: expected at most {}, the number of samples, found {}",
@@ -95,6 +95,7 @@ async fn objects(
     store: &Store,
     bucket: String,
     keys: DataSetKeys,
+    hidden: HiddenObjects,
     listing: Option<&ListingCallback>,
 ) -> Result<Objects> {
     let objects = match keys {
@@ -104,7 +105,9 @@ async fn objects(
                     call(objects);
                 }
             };
-            store.list_objects_with(&bucket, &prefix, progress).await?
+            store
+                .list_objects_with(&bucket, &prefix, hidden, progress)
+                .await?
         }
         DataSetKeys::Keys(keys) => Objects::from_key_column(bucket.into(), keys),
         DataSetKeys::Objects(objects) => objects,

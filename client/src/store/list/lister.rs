@@ -17,11 +17,13 @@ use futures::{
     future::{BoxFuture, try_join_all},
     stream,
 };
+use pushdown_exec::sync::Mutex;
 use tokio::sync::Semaphore;
 
 use super::{
+    hidden::{HiddenObjects, LeftOut},
     merge::{duplicate, merged, sorted},
-    pages::{Page, PageRequest, PageSource},
+    pages::{Page, PageRequest, PageSource, PagedObject},
 };
 use crate::{
     error::{Error, Result},
@@ -44,18 +46,22 @@ pub(super) struct Lister<'a, S, P> {
     bucket: Arc<str>,
     /// Called with the number of objects so far.
     progress: &'a P,
+    hidden: HiddenObjects,
     listed: AtomicUsize,
+    left_out: Mutex<LeftOut>,
     requests: Semaphore,
     min_folder_keys: usize,
 }
 
 impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
-    pub(super) fn new(source: &'a S, bucket: &str, progress: &'a P) -> Self {
+    pub(super) fn new(source: &'a S, bucket: &str, hidden: HiddenObjects, progress: &'a P) -> Self {
         Self {
             source,
             bucket: bucket.into(),
             progress,
+            hidden,
             listed: AtomicUsize::new(0),
+            left_out: Mutex::default(),
             requests: Semaphore::new(MAX_REQUESTS),
             min_folder_keys: MIN_FOLDER_KEYS,
         }
@@ -72,6 +78,11 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
             None => Ok(objects),
             Some(key) => Err(self.invalid(prefix, &format!("expected each key once, found `{key}` twice"))),
         }
+    }
+
+    /// The hidden objects that the listings so far have left out.
+    pub(super) fn left_out(&self) -> LeftOut {
+        self.left_out.lock().clone()
     }
 
     /// The objects of a folder whose first page is known.
@@ -101,12 +112,13 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
     /// The objects of a folder, whose subfolders are listed concurrently; `None` if these turn out to have few objects.
     async fn subfolders(&self, prefix: &str, depth: usize) -> Result<Option<Objects>> {
         let mut direct = ObjectsBuilder::default();
-        let mut direct_count = 0;
+        let (mut direct_count, mut direct_left_out) = (0, LeftOut::default());
         let mut subfolders = BTreeSet::new();
         let mut page = self.page(prefix, true, None).await?;
         let mut tokens = HashSet::new();
         loop {
             direct_count += page.objects.len();
+            direct_left_out.merge(std::mem::take(&mut page.left_out));
             push(&mut direct, &page);
             subfolders.extend(page.prefixes.iter().cloned());
             match self.next_page(prefix, true, &mut tokens, &page).await? {
@@ -122,7 +134,7 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
         if sampled.len() < subfolders.len() && keys < sampled.len() * self.min_folder_keys {
             return Ok(None);
         }
-        self.count(direct_count);
+        self.count(direct_count, direct_left_out);
         let mut sampled = sampled.into_iter();
         let first_pages: Vec<Option<Page>> = (0..subfolders.len())
             .map(|index| (index % step == 0).then(|| sampled.next()).flatten())
@@ -159,7 +171,7 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
         let (mut page, mut tokens) = (first, HashSet::new());
         loop {
             push(&mut objects, &page);
-            self.count(page.objects.len());
+            self.count(page.objects.len(), std::mem::take(&mut page.left_out));
             match self.next_page(prefix, false, &mut tokens, &page).await? {
                 Some(next) => page = next,
                 None => return Ok(sorted(objects.finish(Arc::clone(&self.bucket)))),
@@ -190,7 +202,7 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
         Ok(Some(next))
     }
 
-    /// Requests a page, without objects that represent folders.
+    /// Requests a page, and leaves out its hidden objects.
     async fn page(&self, prefix: &str, has_delimiter: bool, token: Option<&str>) -> Result<Page> {
         let request = PageRequest {
             prefix,
@@ -213,13 +225,16 @@ impl<'a, S: PageSource, P: Fn(usize) + Sync> Lister<'a, S, P> {
             let text = format!("expected prefixes between `{prefix}` and the next `/`, found `{folder}`");
             return Err(self.invalid(prefix, &text));
         }
-        page.objects
-            .retain(|object| !(object.key.ends_with('/') && object.bytes == Some(0)));
+        let is_left_out = |object: &mut PagedObject| self.hidden.leave_out(&object.key, object.bytes);
+        for hidden in page.objects.extract_if(.., is_left_out) {
+            page.left_out.add(hidden.key);
+        }
         Ok(page)
     }
 
-    /// Reports objects of a page.
-    fn count(&self, objects: usize) {
+    /// Reports the objects of a page, and counts those that it has left out.
+    fn count(&self, objects: usize, left_out: LeftOut) {
+        self.left_out.lock().merge(left_out);
         let before = self.listed.fetch_add(objects, Relaxed);
         (self.progress)(before + objects);
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use futures::future::BoxFuture;
 
+use super::hidden::LeftOut;
 use crate::error::Result;
 
 /// Answers requests of pages.
@@ -31,6 +32,8 @@ pub(super) struct Page {
     pub(super) objects: Vec<PagedObject>,
     /// Common prefixes.
     pub(super) prefixes: Vec<String>,
+    /// Hidden objects that the page had.
+    pub(super) left_out: LeftOut,
     /// The token of the next page, if there is one.
     pub(super) next: Option<String>,
 }

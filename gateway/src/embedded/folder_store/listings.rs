@@ -92,7 +92,7 @@ impl FolderStore {
 
     async fn page(&self, request: PageRequest) -> S3Result<Page> {
         if !self.bucket(&request.bucket).is_dir() {
-            return Err(s3_error!(NoSuchBucket, "The specified bucket does not exist."));
+            return Err(s3_error!(NoSuchBucket));
         }
         self.blocking(move |root| listing::list(root, &request)).await
     }

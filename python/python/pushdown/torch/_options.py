@@ -18,6 +18,7 @@ class ReaderOptions(TypedDict, total=False):
     index: Index | None
     column: str | None
     columns: Columns | None
+    include_hidden: bool
     endpoint: str | None
     region: str | None
     profile: str | None

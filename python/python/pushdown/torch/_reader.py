@@ -21,6 +21,7 @@ _OF_OBJECTS = (
     "index",
     "column",
     "columns",
+    "include_hidden",
     "order",
     "buffer",
     "epochs",
@@ -32,6 +33,7 @@ _OF_OBJECTS = (
 
 # Options of `Reader` that do not apply to shards without an index.
 _OF_INDEXED = (
+    "include_hidden",
     "epochs",
     "tail",
     "limit",

@@ -76,6 +76,42 @@ fn a_flat_folder_is_listed_page_by_page() {
     assert_eq!((store.requests.load(Relaxed), counts.len()), (11, 11));
 }
 
+/// Concurrent listings request some pages more than once.
+#[test]
+fn hidden_objects_are_left_out_and_counted_once() {
+    let hidden = [
+        "a/.DS_Store",
+        "a/",
+        "b/",
+        "b/Thumbs.db",
+        "desktop.ini",
+        "b/._000001.jpg",
+    ];
+    let photos: Vec<String> = numbered("a/", 20).chain(numbered("b/", 20)).collect();
+    for (min_folder_keys, page_keys) in [(1, 7), (1000, 7), (1000, 1000)] {
+        let mut store = FakeStore::new(photos.iter().map(String::as_str).chain(hidden));
+        store.page_keys = page_keys;
+        for folder in ["a/", "b/"] {
+            store.objects.insert(folder.to_owned(), 0);
+        }
+        let ignore = |_| ();
+        let list = |hidden| {
+            let lister = Lister {
+                min_folder_keys,
+                ..Lister::new(&store, "b", hidden, &ignore)
+            };
+            let objects = block_on(lister.list("")).unwrap();
+            (objects, lister.left_out())
+        };
+        let (samples, left_out) = list(HiddenObjects::LeftOut);
+        assert_eq!(keys(&samples), photos);
+        assert_eq!((left_out.count, left_out.first.as_deref()), (6, Some("a/")));
+        let (all, left_out) = list(HiddenObjects::Listed);
+        assert_eq!(all.len(), photos.len() + hidden.len());
+        assert_eq!(left_out, LeftOut::default());
+    }
+}
+
 /// The first page shows one large folder, but the others are small.
 #[test]
 fn many_small_folders_are_listed_page_by_page() {
@@ -168,6 +204,7 @@ fn what_was_not_asked_for_is_an_error() {
                 etag: None,
             };
             let page = Page {
+                left_out: LeftOut::default(),
                 objects: vec![object; usize::from(!request.has_delimiter)],
                 prefixes: self.0.iter().map(|prefix| (*prefix).to_owned()).collect(),
                 next: (!request.has_delimiter).then(|| "next".to_owned()),
@@ -181,7 +218,7 @@ fn what_was_not_asked_for_is_an_error() {
     }
     let list = |prefix: &str, folder: Option<&'static str>| {
         let (store, ignore) = (Stubborn(folder), |_| ());
-        let lister = Lister::new(&store, "b", &ignore);
+        let lister = Lister::new(&store, "b", HiddenObjects::LeftOut, &ignore);
         block_on(lister.list(prefix)).unwrap_err().to_string()
     };
     let error = list("x", None);
@@ -214,6 +251,7 @@ fn pages_that_repeat_are_an_error() {
                 etag: None,
             };
             let page = Page {
+                left_out: LeftOut::default(),
                 objects: vec![object],
                 prefixes: Vec::new(),
                 next: Some(token),
@@ -238,7 +276,8 @@ fn pages_that_repeat_are_an_error() {
             },
             |_| (),
         );
-        let error = block_on(Lister::new(&store, "b", &ignore).list("a")).unwrap_err();
+        let error =
+            block_on(Lister::new(&store, "b", HiddenObjects::LeftOut, &ignore).list("a")).unwrap_err();
         let expected = "cannot list a: expected another page, found the same one again";
         assert_eq!(
             (error.kind(), error.to_string().as_str()),

@@ -12,6 +12,7 @@ use super::Lister;
 use crate::{
     error::{Error, ErrorKind, Result},
     objects::Objects,
+    store::list::hidden::HiddenObjects,
     store::list::pages::{Page, PageRequest, PageSource, PagedObject},
 };
 
@@ -105,7 +106,7 @@ impl FakeStore {
         let progress = |count| counts.lock().push(count);
         let lister = Lister {
             min_folder_keys,
-            ..Lister::new(self, "b", &progress)
+            ..Lister::new(self, "b", HiddenObjects::LeftOut, &progress)
         };
         let objects = block_on(lister.list(prefix))?;
         Ok((objects, counts.into_inner()))

@@ -9,8 +9,7 @@ use pushdown_client::{Store, StoreBuilder, parse_with_model_folder};
 use crate::errors::PipelineError;
 
 // Constants, because in doc comments `clap` would show the backticks that names of variables require.
-const ENDPOINT: &str =
-    "URL of the gateway, or with --plain of any S3 store [default: AWS_ENDPOINT_URL, then the profile's]";
+const ENDPOINT: &str = "URL of the gateway, or with --plain of any S3 store [default: as the AWS tools, AWS_ENDPOINT_URL_S3 first]";
 const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, then us-east-1]";
 
 /// The endpoint and the credentials.

@@ -1,6 +1,8 @@
 //! Integration tests: the program `pushdown` with the real gateway on its embedded store.
 //!
 //! - `cli`: help, checks, values, statistics, errors
+//! - `endpoints`: where the endpoint is configured
+//! - `hidden_objects`: objects that are no samples
 //! - `output_files`: the format of output files by their extension
 //! - `broken_answers`: answers that end early, and signals, while a file is written
 //! - `hostile_text`: names and errors that try to control the terminal
@@ -25,10 +27,12 @@
 mod it {
     mod broken_answers;
     mod cli;
+    mod endpoints;
     mod engines;
     mod explain;
     mod explain_models;
     mod families;
+    mod hidden_objects;
     mod hostile_text;
     mod outages;
     mod output_files;

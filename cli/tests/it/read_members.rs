@@ -153,3 +153,34 @@ fn get_reads_one_member() {
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("--member is not for tables"), "{stderr}");
 }
+
+#[test]
+fn the_name_of_a_member_may_begin_with_a_hyphen() {
+    let photo = photos().unwrap().into_values().next().unwrap();
+    let names = ["-1.jpg", "--plain", "-"];
+    let mut tar = TarWriter::new(Vec::new());
+    for name in names {
+        tar.append(name, &photo).unwrap();
+    }
+    let shard = ("-shard.tar".to_owned(), tar.finish().unwrap());
+    let world = World::with_objects(Objects::from([shard])).unwrap();
+    for name in names {
+        let joined = format!("--member={name}");
+        for arguments in [
+            &["get", "s3://photos/-shard.tar", "-p", SHORT, "--member", name][..],
+            &["get", "s3://photos/-shard.tar", "-p", SHORT, &joined],
+            &[
+                "get",
+                "--member",
+                name,
+                "-p",
+                SHORT,
+                "--",
+                "s3://photos/-shard.tar",
+            ],
+        ] {
+            let found = run_command(&world, arguments);
+            assert!(found.status.success() && !found.stdout.is_empty(), "{found:?}");
+        }
+    }
+}

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use pushdown_client::{Credentials, ErrorKind, Object, Objects, RetryPolicy, Store};
+use pushdown_client::{Credentials, ErrorKind, HiddenObjects, Object, Objects, OnError, RetryPolicy, Store};
 use pushdown_exec::sync::Mutex;
 use pushdown_testkit::{Backend, Gateway, Payload, Request, Response, ScriptedOrigin, find_gateway};
 
@@ -62,7 +62,12 @@ fn every_page_is_reported_and_retried_separately() {
     let origin = store(2);
     let counts = Mutex::new(Vec::new());
     let store = connect(origin.address());
-    let objects = run(store.list_objects_with("photos", "", |objects| counts.lock().push(objects))).unwrap();
+    let objects = run(
+        store.list_objects_with("photos", "", HiddenObjects::LeftOut, |objects| {
+            counts.lock().push(objects)
+        }),
+    )
+    .unwrap();
     let keys: Vec<&str> = objects.iter().map(|object| object.key).collect();
     assert_eq!(keys, ["x/a", "x/b", "x/c"]);
     assert!(objects.iter().all(|object| object.bytes == Some(5)));
@@ -119,6 +124,64 @@ fn a_reader_reports_the_progress_of_its_listing() {
     .unwrap();
     assert_eq!(built.len(), 3);
     assert_eq!(*counts.lock(), [1, 2, 3]);
+}
+
+/// A store says whether it has encoded the names.
+#[test]
+fn names_are_decoded_if_the_store_has_encoded_them() {
+    for (encoding, key, expected) in [
+        (
+            "<EncodingType>url</EncodingType>",
+            "x/a%17+b%2Bc",
+            "x/a\u{17} b+c",
+        ),
+        ("", "x/a%17+b", "x/a%17+b"),
+    ] {
+        let page = page(key, None).replace("<IsTruncated>", &format!("{encoding}<IsTruncated>"));
+        let origin = ScriptedOrigin::start(move |exchange| exchange.answer("200 OK", &page)).unwrap();
+        let objects = run(connect(origin.address()).list_objects("b", "x/")).unwrap();
+        assert_eq!(
+            objects.iter().map(|object| object.key).collect::<Vec<_>>(),
+            [expected]
+        );
+        assert!(origin.requests()[0].contains("encoding-type=url"));
+    }
+    let page = page("x/%FF", None).replace("<IsTruncated>", "<EncodingType>url</EncodingType><IsTruncated>");
+    let origin = ScriptedOrigin::start(move |exchange| exchange.answer("200 OK", &page)).unwrap();
+    let error = run(connect(origin.address()).list_objects("b", "x/")).unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.kind(), ErrorKind::Protocol);
+    assert!(text.ends_with("expected names in UTF-8, found `x/%FF`"), "{text}");
+}
+
+#[test]
+fn every_name_is_listed_as_it_is() {
+    for backend in [Backend::Embedded, Backend::SeaweedFs] {
+        if !backend.is_enabled().unwrap() {
+            continue;
+        }
+        let store = backend.start(&find_gateway().unwrap()).unwrap();
+        send(&store, "PUT", &format!("/{BUCKET}"));
+        let mut keys = Vec::new();
+        for (path, key) in [
+            ("a%17b", "a\u{17}b"),
+            ("a%20b", "a b"),
+            ("a%2Bb", "a+b"),
+            ("100%25", "100%"),
+            ("%2541", "%41"),
+            ("%C3%A9", "\u{e9}"),
+            ("x%26%3Cy%3E", "x&<y>"),
+            ("-", "-"),
+            ("d%2Be/f%17g", "d+e/f\u{17}g"),
+        ] {
+            send(&store, "PUT", &format!("/{BUCKET}/names/{path}"));
+            keys.push(format!("names/{key}"));
+        }
+        keys.sort_unstable();
+        let objects = run(connect(store.gateway.listen()).list_objects(BUCKET, "names/")).unwrap();
+        let listed: Vec<&str> = objects.iter().map(|object| object.key).collect();
+        assert_eq!(listed, keys, "{backend}");
+    }
 }
 
 /// 1,400 objects in folders, listed page by page and folder by folder.
@@ -196,6 +259,35 @@ fn send(store: &pushdown_testkit::Store, method: &str, target: &str) -> Response
 fn forwarded(gateway: &Gateway) -> f64 {
     let name = "pushdown_requests_total{kind=\"forward\",status=\"2xx\"}";
     gateway.metric(name).unwrap()
+}
+
+/// What is left out of a listing is no sample, and stays in lists that were saved before.
+#[test]
+fn hidden_objects_are_no_samples_unless_they_are_asked_for() {
+    let world = World::with_photos(3);
+    let photos: Vec<&String> = world.objects.keys().collect();
+    for key in [".DS_Store", "Thumbs.db", "desktop.ini", "folder/"] {
+        world.put(key, if key.ends_with('/') { b"" } else { b"hidden" });
+    }
+    let pipeline = "decode | resize(8, 8)";
+    let rows = read_rows(world.reader(pipeline));
+    assert_eq!(rows.iter().map(|row| &*row.key).collect::<Vec<_>>(), photos);
+    let all = run(async {
+        let report = OnError::SkipAndReport;
+        let builder = world.reader(pipeline).include_hidden(true).on_error(report);
+        let reader = builder.build().await.unwrap();
+        let keys: Vec<String> = reader
+            .objects()
+            .iter()
+            .map(|object| object.key.to_owned())
+            .collect();
+        assert_eq!(keys.len(), photos.len() + 4, "{keys:?}");
+        reader.objects().clone()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.arrow");
+    all.save(&file).unwrap();
+    assert_eq!(Objects::load(&file).unwrap(), all);
 }
 
 #[test]

@@ -7,10 +7,10 @@ use std::{
 };
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, PushdownReaderBuilder, Row, Split, Stats};
+use pushdown_client::{Batch, Mode, Object, PushdownReaderBuilder, Row, Split, Stats};
 use pushdown_testkit::model_folder;
 
-use super::world::{Objects, World, into_rows, photos, run};
+use super::world::{BUCKET, Objects, World, into_rows, photos, run};
 
 const DETERMINISTIC: &str = "decode | resize(short=40) | center_crop(16) | to_float | cast(f16)";
 /// The lease of a claim.
@@ -219,21 +219,46 @@ fn every_split_fills_the_cache() {
     }
 }
 
+/// Keys alone, and lists of stores that list no ETags. An overwrite has the size of the object before.
 #[test]
-fn unlisted_keys_are_cached_by_key() {
+fn objects_without_a_listed_etag_are_cached_by_that_of_the_store() {
     let world = world();
-    let folder = world.folder().join("kept");
-    let keys: Vec<_> = world.objects.keys().take(5).cloned().collect();
-    let reader = || {
-        world
-            .reader(DETERMINISTIC)
-            .keys(keys.clone())
-            .value_cache(&folder)
-    };
-    let (expected, _) = read(reader());
-    let (rows, stats) = read(reader());
-    assert_same(&rows, &expected, "again");
-    assert_eq!(stats.cache_hits, 5);
+    let mut photos: Vec<(String, Vec<u8>)> = world.objects.clone().into_iter().take(5).collect();
+    let bytes = photos[0].1.len().max(photos[1].1.len());
+    photos[0].1.resize(bytes, 0);
+    photos[1].1.resize(bytes, 0);
+    let keys_alone = pushdown_client::Objects::from_keys(BUCKET, photos.iter().map(|(key, _)| key));
+    let sized = photos.iter().map(|(key, photo)| Object {
+        key,
+        bytes: Some(photo.len() as u64),
+        etag: None,
+        member: None,
+    });
+    let sized = pushdown_client::Objects::from_objects(BUCKET, sized);
+    for (number, (objects, mode)) in [
+        (&keys_alone, Mode::Pushdown),
+        (&keys_alone, Mode::Auto),
+        (&sized, Mode::Plain),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let folder = world.folder().join(format!("kept-{number}"));
+        let reader = || world.reader(DETERMINISTIC).mode(mode).objects(objects.clone());
+        world.put(&photos[0].0, &photos[0].1);
+        world.put(&photos[1].0, &photos[1].1);
+        let (expected, _) = read(reader());
+        for hits in [0, 5] {
+            let (rows, stats) = read(reader().value_cache(&folder));
+            assert_same(&rows, &expected, "the same objects");
+            assert_eq!(stats.cache_hits, hits, "{number}");
+        }
+        world.put(&photos[0].0, &photos[1].1);
+        let (expected, _) = read(reader());
+        let (rows, stats) = read(reader().value_cache(&folder));
+        assert_same(&rows, &expected, "replaced");
+        assert_eq!(stats.cache_hits, 4, "{number}");
+    }
 }
 
 #[test]

@@ -4,8 +4,9 @@ use std::fs;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{Batch, Mode, NotCached, PushdownReaderBuilder, Split, Stats};
+use pushdown_testkit::ScriptedOrigin;
 
-use super::world::{Objects, World, photos, run};
+use super::world::{Objects, World, photos, reader, run};
 
 const SMALL: &str = "decode | resize(short=40) | center_crop(16)";
 const COUNT: u64 = 6;
@@ -100,6 +101,40 @@ fn values_of_unlisted_keys_may_be_past_the_cached_stage() {
             (expected, COUNT - expected)
         );
     }
+}
+
+/// A store whose answers have no ETag, to GET and to HEAD.
+#[test]
+fn values_of_objects_without_an_etag_are_not_cached() {
+    let photo = photos_larger_than_crops().into_values().next().unwrap();
+    let store = ScriptedOrigin::start(move |exchange| {
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+            photo.len()
+        ))?;
+        if exchange.head.starts_with("GET") {
+            exchange.send(&photo)?;
+        }
+        Ok(())
+    });
+    let store = store.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let reader = || {
+        reader(&format!("http://{}", store.address()), SMALL)
+            .mode(Mode::Plain)
+            .keys((0..COUNT).map(|number| format!("{number}.jpg")))
+            .value_cache(folder.path())
+    };
+    for _ in 0..2 {
+        let stats = stats(reader());
+        assert_eq!((stats.cache_hits, stats.not_cached.no_etag), (0, COUNT));
+    }
+    let asked = store
+        .requests()
+        .iter()
+        .filter(|head| head.starts_with("HEAD"))
+        .count();
+    assert_eq!(asked as u64, 2 * COUNT, "each reader asks once");
 }
 
 #[test]

@@ -192,3 +192,15 @@ def test_a_table_reader_refuses_what_rows_do_not_have() -> None:
         TableReader("s3://photos/train/", "select", tail="pad")
     with pytest.raises(ConfigError, match="found `then`"):
         TableReader("s3://photos/train/", Pipeline("select").then(len))
+
+
+def test_hidden_objects_are_listed_if_they_are_asked_for(native: Any) -> None:
+    native.buckets["desktop"] = [".DS_Store", "a/", "a/1.jpg"]
+    url = "s3://desktop/"
+    for include_hidden, keys in ((False, ["a/1.jpg"]), (True, [".DS_Store", "a/", "a/1.jpg"])):
+        options: dict[str, Any] = {"include_hidden": include_hidden}
+        assert pushdown.list(url, **options).keys() == keys
+        assert Reader(url, "decode", **options).objects.keys() == keys
+        assert TableReader(url, "select", **options).objects.keys() == keys
+        assert str(pushdown.explain(url, "decode", **options)) == f"{len(keys)} objects"
+    assert Reader(url, "decode").objects.keys() == ["a/1.jpg"]

@@ -14,6 +14,7 @@ use pyo3::{
 
 use crate::{
     error::native,
+    logging,
     runtime::{ProcessRuntime, wait_detached},
     settings::{self, Keys},
     table::stream_capsule,
@@ -94,6 +95,8 @@ impl Objects {
         };
         let listed = runtime.wait_with(py, listing, tick)?;
         py.detach(|| runtime.shutdown());
+        // How many objects were left out.
+        logging::drain(py)?;
         Ok(Self(listed.map_err(|error| native(&error))?))
     }
 

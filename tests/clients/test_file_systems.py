@@ -45,7 +45,6 @@ def table() -> pa.Table:
     )
 
 
-@pytest.mark.embedded_lacks("answers HEAD of a folder with 500")
 @pytest.mark.parametrize("file_system", [s3fs_file_system, pyarrow_file_system], ids=["s3fs", "pyarrow"])
 def test_a_data_set_of_parquet_files(store, bucket, table, file_system):
     files = file_system(store)

@@ -7,14 +7,14 @@ import zlib
 import pytest
 from botocore.exceptions import ClientError
 
-NOT_ENCODED = pytest.mark.embedded_lacks("lists keys unencoded when asked for encoded ones")
 TOO_LONG = pytest.mark.embedded_lacks("keeps metadata in files named after the key, of at most 255 bytes")
 
 KEYS = [
     "plain.txt",
     "folder/with space.txt",
-    pytest.param("plus+and&amp;=.txt", marks=NOT_ENCODED),
-    pytest.param("percent%2Fencoded%20.txt", marks=NOT_ENCODED),
+    "plus+and&amp;=.txt",
+    "percent%2Fencoded%20.txt",
+    "control\x17character.txt",
     "colon:comma,semicolon;.txt",
     "quotes'\"`.txt",
     "Zürich/東京/😀.txt",

@@ -32,7 +32,7 @@ pub(crate) struct Explain {
     /// Samples to measure, spread over the listing
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(24).unwrap_or(NonZeroUsize::MIN))]
     samples: NonZeroUsize,
-    /// Measure hidden objects as well, such as .DS_Store and the empty objects that stand for folders
+    /// Measure hidden objects as well: files of desktops, and empty objects that stand for folders
     #[arg(long)]
     include_hidden: bool,
     #[command(flatten)]

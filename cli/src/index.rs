@@ -101,7 +101,7 @@ async fn list(store: &Store, bucket: String, keys: Vec<String>) -> anyhow::Resul
         };
         let listing = Listing::new(&prefix);
         let listed = store.list_objects_with(&bucket, &prefix.key, HiddenObjects::LeftOut, |objects| {
-            listing.update(objects)
+            listing.update(objects);
         });
         let listed = listed.await.map_err(|error| PipelineError::wrap("", error))?;
         let found = listed.iter().map(|object| object.key);

@@ -66,7 +66,7 @@ impl Ls {
         let Location { bucket, key } = &self.prefix;
         let listing = Listing::new(&self.prefix);
         let listed = store.list_objects_with(bucket, key, HiddenObjects::Listed, |objects| {
-            listing.update(objects)
+            listing.update(objects);
         });
         listed.await.map_err(|error| PipelineError::wrap("", error))
     }

@@ -33,6 +33,7 @@ use reader::SampleReader;
 ///
 /// Samples that cannot be read are listed on stderr; all others are still read.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Read {
     /// The objects; with --index or --order shards the shards, as in `s3://photos/train-{000000..000999}.tar`
     #[arg(value_name = "s3://BUCKET/PREFIX")]
@@ -58,7 +59,7 @@ pub(crate) struct Read {
     /// Compress values in transit; this helps with ReLU features, not with photos
     #[arg(long)]
     compress: bool,
-    /// Read hidden objects as well, such as .DS_Store and the empty objects that stand for folders
+    /// Read hidden objects as well: files of desktops, and empty objects that stand for folders
     #[arg(long)]
     include_hidden: bool,
     /// Samples in a batch

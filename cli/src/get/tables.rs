@@ -72,7 +72,7 @@ impl Get {
         let listing = Listing::new(&self.object);
         let objects = store
             .list_objects_with(bucket, key, HiddenObjects::LeftOut, |objects| {
-                listing.update(objects)
+                listing.update(objects);
             })
             .await;
         drop(listing);

@@ -175,7 +175,7 @@ async fn list_prefix(store: &Store, location: &Location) -> anyhow::Result<Vec<S
     let Location { bucket, key } = location;
     let listing = Listing::new(location);
     let listed = store.list_objects_with(bucket, key, HiddenObjects::LeftOut, |objects| {
-        listing.update(objects)
+        listing.update(objects);
     });
     let listed = listed.await.map_err(|error| PipelineError::wrap("", error))?;
     let file = |object: pushdown_client::Object<'_>| {

@@ -64,7 +64,7 @@ fn every_page_is_reported_and_retried_separately() {
     let store = connect(origin.address());
     let objects = run(
         store.list_objects_with("photos", "", HiddenObjects::LeftOut, |objects| {
-            counts.lock().push(objects)
+            counts.lock().push(objects);
         }),
     )
     .unwrap();

@@ -93,14 +93,19 @@ fn elements(document: &Response, name: &str) -> Vec<String> {
 fn upload_in_parts(lab: &Lab, path: &str) -> Result<()> {
     let begun = lab.send("POST", &format!("/bkt/{path}?uploads"), "")?;
     let id = begun.element("UploadId").context("no upload")?;
-    let mut parts = String::new();
+    let mut parts = Vec::new();
     for (number, body) in [(1, vec![7; 5 << 20]), (2, vec![8; 3])] {
         let target = format!("/bkt/{path}?partNumber={number}&uploadId={id}");
         let part = lab.send("PUT", &target, body)?;
         let etag = part.header("etag").context("no ETag")?;
-        parts += &format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
+        parts.push(format!(
+            "<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>"
+        ));
     }
-    let list = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+    let list = format!(
+        "<CompleteMultipartUpload>{}</CompleteMultipartUpload>",
+        parts.concat()
+    );
     let done = lab.send("POST", &format!("/bkt/{path}?uploadId={id}"), list)?;
     ensure!(done.status == 200, "{}", done.text());
     Ok(())

@@ -25,7 +25,7 @@ enum Names {
 }
 
 impl FolderStore {
-    /// ListObjects.
+    /// `ListObjects`.
     pub(super) async fn first_listing(&self, input: ListObjectsInput) -> S3Result<ListObjectsOutput> {
         let names = Names::of(input.encoding_type.as_ref())?;
         let max_entries = max_entries(input.max_keys);

@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use pushdown::{BytesKind, DType, Layout, Pipeline, Sample, Tensor};
 use pushdown_gateway::{
-    cache::{CacheSample, CacheUnit, Config, Hints, Prefixes, ResultCache, SourceHead, Tier},
+    cache::{CacheSample, CacheUnit, Config, Hints, Prefixes, ResultCache, SourceHead},
     compute::Tenant,
     config::Scope,
     origin::ObjectId,
@@ -67,7 +67,11 @@ fn cache(prefixes: &Prefixes, host: &HeaderValue) -> ResultCache {
             unit: CacheUnit::Object,
         };
         cache.remember(sample.object, &Arc::new(source.clone()));
-        cache.insert(&sample, 6, &source, &value, Tier::Memory);
+        cache.observe_request(&sample, 6, None);
+        let admission = cache
+            .admit(&sample, 6, VALUE_BYTES as u64, Duration::from_millis(8))
+            .unwrap();
+        cache.insert(&sample, 6, &source, &value, admission);
     }
     cache
 }

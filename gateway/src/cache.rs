@@ -9,6 +9,7 @@ mod mean_time;
 mod objects;
 mod open;
 mod remembered;
+mod saved_shares;
 mod shares;
 mod source;
 mod status;
@@ -43,12 +44,14 @@ use mean_time::HitTimes;
 use objects::KnownObjects;
 pub use open::Config;
 use remembered::Remembered;
+use saved_shares::SavedShares;
 pub use shares::{Hints, Tier};
 use shares::{SetId, Shares};
 pub use source::SourceHead;
 pub use status::CacheStatus;
 use tiers::{Found, Tiers};
-pub use value::{CacheSample, CacheUnit, CachedValue, Candidate};
+use value::Owner;
+pub use value::{Admission, CacheSample, CacheUnit, CachedValue, Candidate, Hit};
 pub use writes::PendingWrite;
 
 /// The result cache, or none. Clones share it.
@@ -65,11 +68,14 @@ struct Inner {
     objects: KnownObjects,
     cell_flights: CellFlights,
     remembered: Option<Remembered>,
-    shares: Mutex<Shares>,
+    shares: Arc<Mutex<Shares>>,
+    saved_shares: Option<SavedShares>,
     scope: Scope,
     /// Of the limits under which values are computed.
     limits: Digest,
+    /// When the gateway was started, and the time of the shares then.
     started: Instant,
+    started_at: Duration,
     hit_times: HitTimes,
     metrics: Metrics,
 }
@@ -174,11 +180,14 @@ impl ResultCache {
             return None;
         }
         let (entry, tier) = inner.tiers.get(&candidate.key).await?;
-        let source = entry.source().filter(|source| source.etag == candidate.etag)?;
+        let (source, cost) = entry
+            .source()
+            .filter(|(source, _)| source.etag == candidate.etag)?;
         Some(CachedValue {
             stage: candidate.stage,
             tier,
             source: Arc::new(source),
+            cost,
             entry,
         })
     }
@@ -197,7 +206,7 @@ impl ResultCache {
             && stage > 0
             && let Some(set) = inner.set(sample, stage)
         {
-            let (hash, now) = (sample.object.sample_hash(), inner.started.elapsed());
+            let (hash, now) = (sample.object.sample_hash(), inner.now());
             inner
                 .shares
                 .lock()
@@ -212,8 +221,7 @@ impl ResultCache {
             return false;
         };
         let shares = inner.shares.lock();
-        shares.placement(set, sample.object.sample_hash()).is_some()
-            || shares.is_unmeasured(set, inner.started.elapsed())
+        shares.placement(set, sample.object.sample_hash()).is_some() || shares.is_unmeasured(set)
     }
 
     /// The share of the objects of this data set whose values at `stage` are cached.
@@ -225,20 +233,31 @@ impl ResultCache {
         self.inner.as_ref().and_then(ratio).unwrap_or_default()
     }
 
-    /// Counts a value that answered a request from the cache, at `stage` and after this time.
-    pub fn observe_hit(&self, sample: &CacheSample, stage: usize, time: Duration) {
+    /// Counts a value that answered a request from the cache.
+    pub fn observe_hit(&self, sample: &CacheSample, hit: Hit) {
         if let Some(inner) = &self.inner
-            && let Some(set) = inner.set(sample, stage)
+            && let Some(set) = inner.set(sample, hit.stage)
         {
-            inner.hit_times.of(sample.unit).observe(time);
-            let saved = inner.shares.lock().observe_hit(set, sample.object.sample_hash());
+            inner.hit_times.of(sample.unit).observe(hit.time);
+            let hash = sample.object.sample_hash();
+            let mut shares = inner.shares.lock();
+            // If the values of a set are all of an earlier run, nothing else measures them.
+            if shares.is_hardly_measured(set) {
+                let hit_seconds = inner.hit_times.of(sample.unit).seconds();
+                // It had a place, so computing took longer than a hit.
+                let cost_seconds = hit.cost.map_or(2.0 * hit_seconds, |cost| cost.as_secs_f64());
+                let bytes = inner.tiers.used_bytes(hit.bytes);
+                shares.observe_value(set, hash, bytes, cost_seconds - hit_seconds);
+            }
+            let saved = shares.observe_hit(set, hash);
+            drop(shares);
             inner.metrics.count_cache_saved(saved);
         }
     }
 
-    /// The tier for a value that a request has computed at `stage`, with the time that it took from the object. `None` if it
-    /// is not worth caching.
-    pub fn admit(&self, sample: &CacheSample, stage: usize, bytes: u64, cost: Duration) -> Option<Tier> {
+    /// The place for a value that a request has computed at `stage`, with the time that it took from the object. `None` if it
+    /// is not worth caching, or if there is no space for it.
+    pub fn admit(&self, sample: &CacheSample, stage: usize, bytes: u64, cost: Duration) -> Option<Admission> {
         let inner = self.inner.as_ref().filter(|_| bytes <= MAX_VALUE_BYTES)?;
         let set = inner.set(sample, stage)?;
         let mut shares = inner.shares.lock();
@@ -246,27 +265,34 @@ impl ResultCache {
         let bytes = inner.tiers.used_bytes(bytes);
         let saved_seconds = cost.as_secs_f64() - inner.hit_times.of(sample.unit).seconds();
         shares.observe_value(set, hash, bytes, saved_seconds);
-        shares.placement(set, hash)
+        Some(Admission {
+            tier: shares.placement(set, hash)?,
+            owner: Owner {
+                set,
+                object_hash: hash,
+            },
+            cost,
+        })
     }
 
-    /// Adds a value to a tier. Copies it.
+    /// Adds a value. Copies it.
     pub fn insert(
         &self,
         sample: &CacheSample,
         stage: usize,
         source: &SourceHead,
         value: &Sample,
-        tier: Tier,
+        admission: Admission,
     ) {
         if let Some(inner) = &self.inner
             && let Some(prefix) = sample.prefixes.digest(stage)
-            && let Some(entry) = Entry::new(source, value)
+            && let Some(entry) = Entry::new(source, value, admission.cost)
         {
             let key = inner.key(sample, &source.etag, &prefix);
             inner
                 .metrics
-                .count_cache_insert(tier.name(), entry.as_bytes().len() as u64);
-            inner.tiers.insert(key, entry, tier);
+                .count_cache_insert(admission.tier.name(), entry.as_bytes().len() as u64);
+            inner.tiers.insert(key, entry, admission.tier, admission.owner);
             inner.metrics.set_cache_memory_bytes(inner.tiers.memory_bytes());
         }
     }
@@ -282,11 +308,17 @@ impl ResultCache {
     pub async fn close(&self) {
         if let Some(inner) = &self.inner {
             inner.tiers.close().await;
+            inner.save_shares(true).await;
         }
     }
 }
 
 impl Inner {
+    /// The time of the shares.
+    fn now(&self) -> Duration {
+        self.started_at + self.started.elapsed()
+    }
+
     fn key(&self, sample: &CacheSample, etag: &HeaderValue, prefix: &Digest) -> ValueKey {
         let prefix = Digest::from_parts([prefix.as_bytes(), self.limits.as_bytes()]);
         ValueKey::new(&sample.object, etag, &prefix, self.scope, &sample.tenant)

@@ -14,7 +14,9 @@ use pushdown::{
 };
 use tokio::time::Instant;
 
-use super::{CacheSample, CacheUnit, Candidate, Prefixes, ResultCache, SourceHead, cell_flights::CellFlight};
+use super::{
+    CacheSample, CacheUnit, Candidate, Hit, Prefixes, ResultCache, SourceHead, cell_flights::CellFlight,
+};
 use crate::{
     compute::{ScanIo, Tenant},
     origin::{Authorization, ObjectId},
@@ -154,7 +156,13 @@ impl Cell {
                 cells.cache.discard(&candidate);
                 return None;
             };
-            cells.cache.observe_hit(&sample, cached.stage, started.elapsed());
+            let hit = Hit {
+                stage: cached.stage,
+                bytes: value.bytes(),
+                cost: cached.cost,
+                time: started.elapsed(),
+            };
+            cells.cache.observe_hit(&sample, hit);
             cells.cache.count_value(cached.tier.name());
             Some(CellValue {
                 stage: cached.stage,
@@ -214,9 +222,9 @@ impl CellComputation for Computation {
         } = *self;
         let (cache, head) = (&cell.cells.cache, &cell.cells.source.head);
         // The bytes of the cell are read in any case: a hit saves only the steps.
-        let tier = cache.admit(&cell.sample, cell.stage, value.bytes(), started.elapsed());
-        if let Some(tier) = tier {
-            cache.insert(&cell.sample, cell.stage, head, value, tier);
+        let admission = cache.admit(&cell.sample, cell.stage, value.bytes(), started.elapsed());
+        if let Some(admission) = admission {
+            cache.insert(&cell.sample, cell.stage, head, value, admission);
         }
         if let Some(flight) = flight {
             flight.done(value);

@@ -1,5 +1,7 @@
 //! An entry of the result cache: a value in its stored form, with the head of its object.
 
+use std::time::Duration;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use pushdown::{Kind, Limits, Sample, wire::stored};
 
@@ -22,10 +24,10 @@ pub struct Entry(Bytes);
 
 impl Entry {
     /// The entry of a value of the object `source`. Copies the value, whose buffer may be part of a larger one. `None` for a
-    /// value that is not cached: a table, or one of more than [`MAX_ENTRY_BYTES`].
-    pub fn new(source: &SourceHead, value: &Sample) -> Option<Self> {
+    /// value that is not cached: a table, or one of more than [`MAX_ENTRY_BYTES`]. `cost` is the time that it took from the object.
+    pub fn new(source: &SourceHead, value: &Sample, cost: Duration) -> Option<Self> {
         let parts = stored::encode(value).ok()?;
-        let head = source.to_json();
+        let head = source.to_json(cost);
         let head_bytes = u32::try_from(head.len()).ok()?;
         let value_at = (PREFIX_BYTES + head.len()).next_multiple_of(ALIGNMENT);
         let bytes = value_at + parts.iter().map(Bytes::len).sum::<usize>();
@@ -42,8 +44,8 @@ impl Entry {
         Some(Self(entry.freeze()))
     }
 
-    /// The head of the object; `None` if the entry is damaged.
-    pub fn source(&self) -> Option<SourceHead> {
+    /// The head of the object, and the time that the value took from it, if it is known; `None` if the entry is damaged.
+    pub fn source(&self) -> Option<(SourceHead, Option<Duration>)> {
         let head = self.0.get(PREFIX_BYTES..)?.get(..self.head_bytes()?)?;
         SourceHead::from_json(head)
     }
@@ -83,6 +85,8 @@ mod tests {
 
     use super::*;
 
+    const COST: Duration = Duration::from_millis(3);
+
     fn source() -> SourceHead {
         let answer = HeaderMap::from_iter([(header::ETAG, HeaderValue::from_static("\"e\""))]);
         SourceHead::new(5, BytesKind::default(), &answer).unwrap()
@@ -97,21 +101,21 @@ mod tests {
     #[test]
     fn an_entry_has_the_head_and_the_value() {
         for value in [tensor(300), Sample::Bytes(Bytes::from_static(b"jpeg"))] {
-            let entry = Entry::new(&source(), &value).unwrap();
-            assert_eq!(entry.source(), Some(source()));
+            let entry = Entry::new(&source(), &value, COST).unwrap();
+            assert_eq!(entry.source(), Some((source(), Some(COST))));
             assert_eq!(entry.value(&Kind::from(&value), &Limits::default()), Some(value));
         }
     }
 
     #[test]
     fn the_size_is_bounded() {
-        assert!(Entry::new(&source(), &tensor(MAX_ENTRY_BYTES - 4096)).is_some());
-        assert_eq!(Entry::new(&source(), &tensor(MAX_ENTRY_BYTES)), None);
+        assert!(Entry::new(&source(), &tensor(MAX_ENTRY_BYTES - 4096), COST).is_some());
+        assert_eq!(Entry::new(&source(), &tensor(MAX_ENTRY_BYTES), COST), None);
         let limits = Limits {
             max_value_bytes: 299,
             ..Limits::default()
         };
-        let entry = Entry::new(&source(), &tensor(300)).unwrap();
+        let entry = Entry::new(&source(), &tensor(300), COST).unwrap();
         assert_eq!(entry.value(&Kind::from(&tensor(300)), &limits), None);
     }
 
@@ -122,7 +126,7 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         ) {
             let value = tensor(200);
-            let mut bytes = Entry::new(&source(), &value).unwrap().as_bytes().to_vec();
+            let mut bytes = Entry::new(&source(), &value, COST).unwrap().as_bytes().to_vec();
             bytes.truncate(length);
             for (index, byte) in changes {
                 if !bytes.is_empty() {

@@ -1,18 +1,23 @@
 //! Opens the result cache, and moves its shares as long as it lives.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use parking_lot::Mutex;
 use pushdown::{Limits, pipeline::Digest};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{
     CellFlights, Inner, ResultCache,
     mean_time::HitTimes,
     objects::KnownObjects,
     remembered::{Remembered, Rules},
-    shares::{REALLOCATION_INTERVAL, Shares},
-    tiers::Tiers,
+    saved_shares::{SavedShares, TICK},
+    shares::{REALLOCATION_INTERVAL, Shares, Tier},
+    tiers::{HasPlace, Tiers},
 };
 use crate::{config::Scope, telemetry::Metrics};
 
@@ -66,25 +71,44 @@ impl Config {
         } else {
             0
         };
+        let shares = Arc::new(Mutex::new(Shares::new(
+            self.memory_bytes,
+            disk_bytes,
+            self.expiry,
+        )));
+        let has_place = has_place(Arc::clone(&shares), metrics.clone());
+        let tiers = Tiers::open(self.memory_bytes, disk, self.max_disk_entries, has_place).await?;
+        let saved_shares = disk.map(|(folder, _)| SavedShares::in_folder(folder));
+        let started_at = saved_shares.as_ref().map_or(Duration::ZERO, |saved| {
+            saved.resume(&mut shares.lock(), SystemTime::now())
+        });
         let inner = Arc::new(Inner {
-            tiers: Tiers::open(self.memory_bytes, disk, self.max_disk_entries).await?,
+            tiers,
             objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
             cell_flights: CellFlights::default(),
             remembered: Remembered::new(rules, remembered_bytes),
-            shares: Mutex::new(Shares::new(self.memory_bytes, disk_bytes, self.expiry)),
+            shares,
+            saved_shares,
             scope: self.scope,
             limits: limits_digest(&self.limits),
             started: Instant::now(),
+            started_at,
             hit_times: HitTimes::default(),
             metrics,
         });
         let weak = Arc::downgrade(&inner);
         tokio::spawn(async move {
-            let mut ticks = tokio::time::interval(REALLOCATION_INTERVAL);
+            let mut ticks = tokio::time::interval(TICK);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut reallocated_at = Instant::now();
             loop {
                 ticks.tick().await;
                 let Some(inner) = weak.upgrade() else { return };
-                inner.shares.lock().reallocate(inner.started.elapsed());
+                if reallocated_at.elapsed() >= REALLOCATION_INTERVAL {
+                    reallocated_at = Instant::now();
+                    inner.shares.lock().reallocate(inner.now());
+                }
+                inner.save_shares(false).await;
             }
         });
         Ok(ResultCache {
@@ -92,6 +116,17 @@ impl Config {
             scope: self.scope,
         })
     }
+}
+
+/// Whether a value that leaves the memory has a place on the disk, where it is counted.
+fn has_place(shares: Arc<Mutex<Shares>>, metrics: Metrics) -> HasPlace {
+    Arc::new(move |owner, bytes| {
+        let has_place = shares.lock().placement(owner.set, owner.object_hash).is_some();
+        if has_place {
+            metrics.count_cache_insert(Tier::Disk.name(), bytes as u64);
+        }
+        has_place
+    })
 }
 
 /// A digest of the limits that decide whether a value is computed.

@@ -1,4 +1,7 @@
-//! Decides which values are worth caching: the share of each set of objects, and which of its objects have one.
+//! Decides which values are cached: the share of each set of objects, and which of its objects have one.
+//!
+//! A set takes what it needs as long as its tier has free space, if a hit is cheaper than computing. When space is short, sets
+//! with evidence that their objects are read again come first.
 //!
 //! Pure: the caller says what happens and when. A *set* is all values of a data set at one stage. Each set has an admission
 //! threshold, and an object is cached if its hash is below it. Nothing is evicted inside a share, which is optimal for random
@@ -9,6 +12,7 @@ mod decayed;
 mod distinct;
 mod movement;
 mod reallocate;
+mod saved;
 mod set;
 mod share;
 mod statistics;
@@ -19,6 +23,7 @@ mod threshold;
 use std::{collections::BTreeMap, time::Duration};
 
 pub(super) use reallocate::REALLOCATION_INTERVAL;
+pub(super) use saved::SavedShares;
 use set::Set;
 pub(super) use set::SetId;
 use share::TierBytes;
@@ -47,6 +52,8 @@ pub(super) struct Shares {
     expiry: Duration,
     sets: BTreeMap<SetId, Set>,
     reallocated_at: Option<Duration>,
+    /// Changes so far, so that only changed shares are saved.
+    changes: u64,
 }
 
 /// Where a value is cached.
@@ -83,6 +90,7 @@ impl Shares {
             expiry,
             sets: BTreeMap::new(),
             reallocated_at: None,
+            changes: 0,
         }
     }
 
@@ -96,7 +104,7 @@ impl Shares {
         now: Duration,
     ) {
         if self.sets.len() >= MAX_SETS && !self.sets.contains_key(&id) {
-            self.forget_oldest_sets();
+            self.forget_oldest_sets(now);
         }
         let set = self.sets.entry(id).or_insert_with(|| Set::new(now));
         set.statistics.observe_request(tenant, object_hash, hints, now);
@@ -129,12 +137,18 @@ impl Shares {
         self.sets.get(&id)?.share.placement(object_hash)
     }
 
-    /// Whether a value of the set is worth measuring: nothing is known of them yet, but its objects are going to be read once
-    /// more.
-    pub(super) fn is_unmeasured(&self, id: SetId, now: Duration) -> bool {
+    /// Whether a value of the set is worth measuring: nothing is known of them yet.
+    pub(super) fn is_unmeasured(&self, id: SetId) -> bool {
         self.sets
             .get(&id)
-            .is_some_and(|set| set.statistics.is_unmeasured(now))
+            .is_some_and(|set| set.statistics.saved_seconds().is_none())
+    }
+
+    /// Whether so few values have been measured that hits are worth measuring, too: after a restart there may be nothing else.
+    pub(super) fn is_hardly_measured(&self, id: SetId) -> bool {
+        self.sets
+            .get(&id)
+            .is_some_and(|set| set.statistics.is_hardly_measured())
     }
 
     /// The part of the set's objects that is cached, from 0 to 1.
@@ -152,10 +166,42 @@ impl Shares {
 
     /// Adapts the share of a set to what has been observed.
     fn fit(&mut self, id: SetId) {
+        self.changes += 1;
+        let Some(set) = self.sets.get(&id) else { return };
+        let is_short = set.missing_bytes() > self.capacity.minus(self.granted).total();
+        let displaced_bytes = if is_short && set.may_displace() {
+            self.displace(id, set.displaced_bytes(), set.statistics.last_request())
+        } else {
+            0.0
+        };
         let Some(set) = self.sets.get_mut(&id) else { return };
         let before = set.share.bytes();
-        set.fit(self.capacity.minus(self.granted));
+        set.fit(self.capacity.minus(self.granted), displaced_bytes);
         self.granted = self.granted.minus(before).plus(set.share.bytes());
+    }
+
+    /// Takes bytes from the sets of which nobody knows whether they are used again: first from those that have been unused for
+    /// longest. Returns how many it took, with those that were free.
+    fn displace(&mut self, id: SetId, bytes: f64, now: Duration) -> f64 {
+        let is_displaced = |(other, set): &(&SetId, &Set)| {
+            **other != id && set.share.bytes().total() > 0.0 && !set.statistics.is_reused(now)
+        };
+        let displaced = self.sets.iter().filter(is_displaced);
+        let mut displaced: Vec<(Duration, SetId)> = displaced
+            .map(|(id, set)| (set.statistics.last_request(), *id))
+            .collect();
+        displaced.sort_unstable();
+        let mut found_bytes = self.capacity.minus(self.granted).total();
+        for (_, other) in displaced {
+            if found_bytes < bytes
+                && let Some(set) = self.sets.get_mut(&other)
+            {
+                let given_up = set.give_up(bytes - found_bytes);
+                self.granted = self.granted.minus(given_up);
+                found_bytes += given_up.total();
+            }
+        }
+        found_bytes.min(bytes)
     }
 
     fn mark_cached(&mut self, id: SetId, object_hash: u64) {
@@ -166,15 +212,17 @@ impl Shares {
         }
     }
 
-    /// Forgets the sets that have been unused for longest, first of all those without a share.
-    fn forget_oldest_sets(&mut self) {
+    /// Forgets the sets that have been unused for longest, first of all those without a share, and then those of which nobody
+    /// knows whether they are used again.
+    fn forget_oldest_sets(&mut self, now: Duration) {
         let age = |(id, set): (&SetId, &Set)| {
             let has_share = set.share.bytes() != TierBytes::default();
-            (has_share, set.statistics.last_request(), *id)
+            let is_reused = has_share && set.statistics.is_reused(now);
+            (has_share, is_reused, set.statistics.last_request(), *id)
         };
         let mut ages: Vec<_> = self.sets.iter().map(age).collect();
         ages.select_nth_unstable(FORGOTTEN_SETS);
-        for (_, _, id) in &ages[..FORGOTTEN_SETS] {
+        for (.., id) in &ages[..FORGOTTEN_SETS] {
             if let Some(set) = self.sets.remove(id) {
                 self.granted = self.granted.minus(set.share.bytes());
             }

@@ -1,5 +1,7 @@
 //! What the result cache remembers of a stored object: all that an answer needs when the store sends no body.
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use pushdown::BytesKind;
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,9 @@ struct Stored {
     length: u64,
     kind: BytesKind,
     headers: Vec<(String, String)>,
+    /// Entries of earlier versions have none.
+    #[serde(default)]
+    cost_seconds: Option<f64>,
 }
 
 impl SourceHead {
@@ -92,8 +97,8 @@ impl SourceHead {
         size_of::<Self>() + ALLOCATION_BYTES + texts.sum::<usize>()
     }
 
-    /// The serialized form.
-    pub fn to_json(&self) -> Vec<u8> {
+    /// The serialized form, with the time that the value took from the object.
+    pub fn to_json(&self, cost: Duration) -> Vec<u8> {
         let headers = self.headers.iter().filter_map(|(name, value)| {
             let value = value.to_str().ok()?;
             Some((name.as_str().to_owned(), value.to_owned()))
@@ -103,25 +108,30 @@ impl SourceHead {
             length: self.length,
             kind: self.kind,
             headers: headers.collect(),
+            cost_seconds: Some(cost.as_secs_f64()),
         };
         // Numbers and text: always valid.
         serde_json::to_vec(&stored).unwrap_or_default()
     }
 
-    /// Parses the serialized form; `None` if it is invalid.
-    pub fn from_json(json: &[u8]) -> Option<Self> {
+    /// Parses the serialized form; `None` if it is invalid. The time of the value is `None` if it is not known.
+    pub fn from_json(json: &[u8]) -> Option<(Self, Option<Duration>)> {
         let stored: Stored = serde_json::from_slice(json).ok()?;
         let mut headers = HeaderMap::with_capacity(stored.headers.len());
         for (name, value) in stored.headers {
             let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
             headers.append(name, HeaderValue::from_str(&value).ok()?);
         }
-        Some(Self {
+        let cost = stored
+            .cost_seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let head = Self {
             etag: HeaderValue::from_str(&stored.etag).ok()?,
             length: stored.length,
             kind: stored.kind,
             headers,
-        })
+        };
+        Some((head, cost))
     }
 }
 
@@ -166,7 +176,16 @@ mod tests {
     #[test]
     fn a_head_survives_its_serialized_form() {
         let head = head(&answer(&[("x-amz-meta-label", "tabby")])).unwrap();
-        assert_eq!(SourceHead::from_json(&head.to_json()), Some(head));
+        let (json, cost) = (
+            head.to_json(Duration::from_millis(3)),
+            Some(Duration::from_millis(3)),
+        );
+        assert_eq!(SourceHead::from_json(&json), Some((head.clone(), cost)));
+        // As earlier versions wrote it.
+        let earlier = String::from_utf8(json)
+            .unwrap()
+            .replace(",\"cost_seconds\":0.003", "");
+        assert_eq!(SourceHead::from_json(earlier.as_bytes()), Some((head, None)));
         for wrong in [
             &b""[..],
             b"{}",

@@ -20,7 +20,7 @@ impl ResultCache {
     /// The state of the cache, for the status page; `None` without a cache.
     pub fn status(&self) -> Option<CacheStatus> {
         let inner = self.inner.as_ref()?;
-        let mut sets = inner.shares.lock().snapshot(inner.started.elapsed());
+        let mut sets = inner.shares.lock().snapshot(inner.now());
         sets.truncate(MAX_STATUS_SETS);
         Some(CacheStatus {
             memory_bytes: inner.tiers.memory_bytes(),

@@ -5,16 +5,17 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
     io,
     path::Path,
+    sync::Arc,
 };
 
 use bytes::Bytes;
 use foyer::{
-    BlockEngineConfig, Cache, CacheBuilder, Code, DeviceBuilder as _, EvictionConfig, FifoConfig,
-    FsDeviceBuilder, HybridCache, HybridCacheBuilder, HybridCachePolicy, RecoverMode,
+    BlockEngineConfig, Cache, CacheBuilder, Code, DeviceBuilder as _, Event, EventListener, EvictionConfig,
+    FifoConfig, FsDeviceBuilder, HybridCache, HybridCacheBuilder, HybridCachePolicy, RecoverMode,
 };
 use pushdown::pipeline::Digest;
 
-use super::{Entry, MAX_ENTRY_BYTES, Tier, ValueKey};
+use super::{Entry, MAX_ENTRY_BYTES, Tier, ValueKey, value::Owner};
 use crate::{config::CACHE_BLOCK_BYTES, private};
 
 /// Bytes of a block of the disk cache, and of its buffers.
@@ -38,10 +39,39 @@ pub(super) enum Found {
 /// Both tiers. Clones share them.
 #[derive(Clone)]
 pub(super) struct Tiers {
-    memory: Option<Cache<ValueKey, Entry, KeyHash>>,
+    memory: Option<Cache<ValueKey, Resident, KeyHash>>,
     disk: Option<HybridCache<ValueKey, Entry, KeyHash>>,
     /// What an entry uses at least, so that the index of the disk stays within its memory.
     min_disk_entry_bytes: u64,
+}
+
+/// An entry in memory.
+#[derive(Debug, Clone)]
+struct Resident {
+    entry: Entry,
+    owner: Owner,
+}
+
+/// Whether a value that leaves the memory, of this size in bytes, still has a place in the cache.
+pub(super) type HasPlace = Arc<dyn Fn(Owner, usize) -> bool + Send + Sync>;
+
+/// Writes to the disk what leaves the memory and still has a place: when its set has moved from memory to disk, or has grown past
+/// the memory, the value is only there.
+struct Demotion {
+    disk: HybridCache<ValueKey, Entry, KeyHash>,
+    has_place: HasPlace,
+}
+
+impl EventListener for Demotion {
+    type Key = ValueKey;
+    type Value = Resident;
+
+    fn on_leave(&self, reason: Event, key: &ValueKey, resident: &Resident) {
+        let Resident { entry, owner } = resident;
+        if reason == Event::Evict && (self.has_place)(*owner, entry.as_bytes().len()) {
+            drop(self.disk.storage_writer(*key).insert(entry.clone()));
+        }
+    }
 }
 
 /// Keys are digests: their last 64 bits are their hash.
@@ -64,7 +94,8 @@ impl Hasher for DigestHasher {
 }
 
 impl Tiers {
-    /// Tiers of at most these bytes; 0 means that a tier is not used. Values of an earlier run are found again in `folder`.
+    /// Tiers of at most these bytes; 0 means that a tier is not used. Values of an earlier run are found again in the folder.
+    /// What leaves the memory moves to the disk if it `has_place`.
     ///
     /// # Errors
     /// If the folder cannot be used.
@@ -72,20 +103,29 @@ impl Tiers {
         memory_bytes: u64,
         disk: Option<(&Path, u64)>,
         max_disk_entries: u64,
+        has_place: HasPlace,
     ) -> io::Result<Self> {
         let disk_bytes = disk.map_or(0, |(_, bytes)| bytes);
-        let memory = (memory_bytes > 0).then(|| {
-            CacheBuilder::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX))
-                .with_shards(4)
-                .with_eviction_config(EvictionConfig::from(FifoConfig::default()))
-                .with_hash_builder(KeyHash::default())
-                .with_weighter(|_: &ValueKey, entry: &Entry| entry.as_bytes().len() + MEMORY_OVERHEAD_BYTES)
-                .build()
-        });
         let disk = match disk {
             Some((folder, bytes)) => Some(open_disk(folder, bytes).await?),
             None => None,
         };
+        let memory = (memory_bytes > 0).then(|| {
+            let builder = CacheBuilder::new(usize::try_from(memory_bytes).unwrap_or(usize::MAX))
+                // With several shards one of them may be full while others have room.
+                .with_shards(1)
+                .with_eviction_config(EvictionConfig::from(FifoConfig::default()))
+                .with_hash_builder(KeyHash::default())
+                .with_weighter(|_: &ValueKey, resident: &Resident| {
+                    resident.entry.as_bytes().len() + MEMORY_OVERHEAD_BYTES
+                });
+            match disk.clone() {
+                Some(disk) => builder
+                    .with_event_listener(Arc::new(Demotion { disk, has_place }))
+                    .build(),
+                None => builder.build(),
+            }
+        });
         Ok(Self {
             memory,
             disk,
@@ -96,7 +136,7 @@ impl Tiers {
     /// Where the value of a key may be. A hit on the disk can turn out to be a miss.
     pub(super) fn find(&self, key: &ValueKey) -> Option<Found> {
         if let Some(entry) = self.memory.as_ref().and_then(|memory| memory.get(key)) {
-            return Some(Found::Memory(entry.value().as_bytes().len() as u64));
+            return Some(Found::Memory(entry.value().entry.as_bytes().len() as u64));
         }
         let is_on_disk = |disk: &HybridCache<_, _, _>| disk.storage().may_contains(key);
         self.disk.as_ref().is_some_and(is_on_disk).then_some(Found::Disk)
@@ -105,13 +145,16 @@ impl Tiers {
     /// Bytes that a value of `value_bytes` uses.
     pub(super) fn used_bytes(&self, value_bytes: u64) -> u64 {
         let bytes = value_bytes + ENTRY_OVERHEAD_BYTES;
-        if self.disk.is_some() {
-            bytes
-                .next_multiple_of(DISK_PAGE_BYTES)
-                .max(self.min_disk_entry_bytes)
-        } else {
-            bytes
+        if self.disk.is_none() {
+            return bytes;
         }
+        let bytes = bytes
+            .next_multiple_of(DISK_PAGE_BYTES)
+            .max(self.min_disk_entry_bytes);
+        // No entry lies in two blocks: the end of a block is lost.
+        CACHE_BLOCK_BYTES
+            .checked_div(CACHE_BLOCK_BYTES / bytes.max(1))
+            .map_or(bytes, |part| part.max(bytes))
     }
 
     /// Removes an entry.
@@ -127,7 +170,7 @@ impl Tiers {
     /// The entry of a key. An I/O error, and an entry whose bytes have changed, is a miss.
     pub(super) async fn get(&self, key: &ValueKey) -> Option<(Entry, Tier)> {
         if let Some(entry) = self.memory.as_ref().and_then(|memory| memory.get(key)) {
-            return Some((entry.value().clone(), Tier::Memory));
+            return Some((entry.value().entry.clone(), Tier::Memory));
         }
         match self.disk.as_ref()?.get(key).await {
             Ok(entry) => Some((entry?.value().clone(), Tier::Disk)),
@@ -139,9 +182,9 @@ impl Tiers {
     }
 
     /// Adds an entry to a tier. It may be dropped: if the disk is too slow, full or broken.
-    pub(super) fn insert(&self, key: ValueKey, entry: Entry, tier: Tier) {
+    pub(super) fn insert(&self, key: ValueKey, entry: Entry, tier: Tier, owner: Owner) {
         match (tier, &self.memory, &self.disk) {
-            (Tier::Memory, Some(memory), _) => drop(memory.insert(key, entry)),
+            (Tier::Memory, Some(memory), _) => drop(memory.insert(key, Resident { entry, owner })),
             (Tier::Disk, _, Some(disk)) => drop(disk.storage_writer(key).insert(entry)),
             (Tier::Memory, None, _) | (Tier::Disk, _, None) => {}
         }

@@ -1,11 +1,11 @@
 //! A cached value: what identifies it, where it may be, and what is released.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::HeaderValue;
 use pushdown::{Kind, Limits, Sample};
 
-use super::{Entry, Prefixes, SourceHead, Tier, ValueKey};
+use super::{Entry, Prefixes, SourceHead, Tier, ValueKey, shares::SetId};
 use crate::{compute::Tenant, origin::ObjectId};
 
 /// A value that may be cached, for a request that the store has not authorized yet.
@@ -29,7 +29,38 @@ pub struct CachedValue {
     pub tier: Tier,
     /// The object that it was computed from.
     pub source: Arc<SourceHead>,
+    /// The time that the value took from the object; `None` for one of an earlier version of the gateway.
+    pub cost: Option<Duration>,
     pub(super) entry: Entry,
+}
+
+/// A cached value that answers a request.
+#[derive(Debug, Clone, Copy)]
+pub struct Hit {
+    /// The number of steps applied.
+    pub stage: usize,
+    /// Bytes of the value.
+    pub bytes: u64,
+    /// The time that it took from the object, if that is known.
+    pub cost: Option<Duration>,
+    /// The time until it was there.
+    pub time: Duration,
+}
+
+/// The place for a value that a request has computed.
+#[derive(Debug, Clone, Copy)]
+pub struct Admission {
+    pub(super) tier: Tier,
+    pub(super) owner: Owner,
+    /// The time that the value took from the object.
+    pub(super) cost: Duration,
+}
+
+/// The data set of a cached value, and the hash of its object, which decide whether it has a place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    pub(super) set: SetId,
+    pub(super) object_hash: u64,
 }
 
 /// What identifies the values of a sample: its object, the prefixes of its pipeline, and its tenant.

@@ -8,6 +8,8 @@ pub(super) struct Demand {
     pub(super) set: SetId,
     /// Seconds saved per second and cached byte. Each byte of a set gains the same: its objects are all requested as often.
     pub(super) gain_per_byte: f64,
+    /// Whether the set has these bytes already. They come before those that a set does not have yet, whatever the gains.
+    pub(super) is_held: bool,
     /// The bytes of all its values.
     pub(super) max_bytes: f64,
     /// The tenants that use it, numbered from 0. Its bytes are charged to them in equal parts. A set without tenants gets only
@@ -28,7 +30,8 @@ pub(super) fn allocate(capacity_bytes: f64, demands: &[Demand]) -> Vec<f64> {
     order.sort_unstable_by(|one, other| {
         let (one, other) = (&demands[*one], &demands[*other]);
         let by_gain = other.gain_per_byte.total_cmp(&one.gain_per_byte);
-        by_gain.then(one.set.cmp(&other.set))
+        let by_gain = by_gain.then(one.set.cmp(&other.set));
+        other.is_held.cmp(&one.is_held).then(by_gain)
     });
 
     let useful: Vec<&Demand> = order.iter().map(|index| &demands[*index]).collect();

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// After this time an event counts 1/e of a new one.
 const TIME_CONSTANT: Duration = Duration::from_mins(10);
 /// A rate is that of at least this time, so that the first events do not look like thousands per second.
@@ -10,7 +12,7 @@ const MIN_AGE: Duration = Duration::from_secs(1);
 const MEAN_VALUES: f64 = 1024.0;
 
 /// A count of events that decays exponentially, with a time constant of 10 minutes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct DecayedCount {
     count: f64,
     started_at: Duration,
@@ -18,7 +20,7 @@ pub(super) struct DecayedCount {
 }
 
 /// The mean of about the last 1,024 values.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Mean {
     count: f64,
     mean: f64,
@@ -56,6 +58,11 @@ impl Mean {
             self.count = (self.count + 1.0).min(MEAN_VALUES);
             self.mean += (value - self.mean) / self.count;
         }
+    }
+
+    /// The values in the mean.
+    pub(super) const fn count(&self) -> f64 {
+        self.count
     }
 
     /// The mean; `None` without values.

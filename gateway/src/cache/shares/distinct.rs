@@ -1,5 +1,7 @@
 //! Counts the distinct objects of a set in bounded memory.
 
+use serde::{Deserialize, Serialize};
+
 use super::{float, threshold::Threshold};
 
 /// Objects in the sample. The standard error of the count is then about 3 %.
@@ -14,7 +16,8 @@ const HASHES: f64 = 18_446_744_073_709_551_616.0;
 /// The sample has the objects with the smallest hashes, after Bar-Yossef et al., "Counting distinct elements in a data
 /// stream" (2002). The count is exact up to 1,023. Hashes are mixed before they are compared: admission selects objects
 /// by their hashes, and the sample must not depend on it. Memory: 8 KiB.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u64>", into = "Vec<u64>")]
 pub(super) struct DistinctCount {
     /// Hashes in the order of their mixed values. The lowest bit is not part of the hash: see [`CACHED`].
     sample: Vec<u64>,
@@ -73,6 +76,15 @@ impl DistinctCount {
         }
     }
 
+    /// Records that no object is cached which this threshold admits.
+    pub(super) fn unmark_below(&mut self, threshold: Threshold) {
+        for hash in &mut self.sample {
+            if threshold.admits(*hash) {
+                *hash &= !CACHED;
+            }
+        }
+    }
+
     /// The part of all objects that this threshold admits: of those counted so far. With more objects than are in the sample, two
     /// standard errors less than expected, so that a cache seldom has fewer.
     pub(super) fn admitted_ratio(&self, threshold: Threshold) -> f64 {
@@ -122,6 +134,24 @@ const fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)
+}
+
+impl From<DistinctCount> for Vec<u64> {
+    fn from(count: DistinctCount) -> Self {
+        count.sample
+    }
+}
+
+impl TryFrom<Vec<u64>> for DistinctCount {
+    type Error = &'static str;
+
+    fn try_from(sample: Vec<u64>) -> Result<Self, Self::Error> {
+        let is_valid =
+            sample.len() <= MAX_SAMPLED && sample.is_sorted_by(|one, other| mix(*one) < mix(*other));
+        is_valid
+            .then_some(Self { sample })
+            .ok_or("invalid sample: expected at most 1,024 hashes in their order")
+    }
 }
 
 #[cfg(test)]

@@ -18,22 +18,27 @@ impl Shares {
     /// Moves the shares towards those sets that gain most. To be called at least every [`REALLOCATION_INTERVAL`].
     pub(crate) fn reallocate(&mut self, now: Duration) {
         self.expire(now);
+        self.changes += 1;
         let elapsed = self
             .reallocated_at
             .replace(now)
             .map_or(REALLOCATION_INTERVAL, |before| now.saturating_sub(before));
         let min_rest_ratio = 0.5_f64.powf(elapsed.div_duration_f64(REALLOCATION_INTERVAL));
 
-        let mut demands = self.demands(now);
-        let total = allocate(self.capacity.total(), &demands);
+        let statistics = self.sets.values().map(|set| &set.statistics);
+        let is_reused: Vec<bool> = statistics.map(|statistics| statistics.is_reused(now)).collect();
+        let used: Vec<TierBytes> = self.sets.values().map(Set::used_bytes).collect();
+        let mut demands = self.demands(&is_reused, now);
+        let held: Vec<f64> = used.iter().map(|used| used.total()).collect();
+        let total = allocate_in_order(self.capacity.total(), &demands, &held, &is_reused);
         // A hit in memory saves about the same time over one on disk in every set: memory is for the most requests per byte.
         for ((demand, set), bytes) in demands.iter_mut().zip(self.sets.values()).zip(&total) {
             demand.gain_per_byte = set.requests_per_byte(now);
             demand.max_bytes = *bytes;
         }
-        let memory = allocate(self.capacity.memory, &demands);
+        let held: Vec<f64> = used.iter().map(memory_of).collect();
+        let memory = allocate_in_order(self.capacity.memory, &demands, &held, &is_reused);
 
-        let used: Vec<TierBytes> = self.sets.values().map(Set::used_bytes).collect();
         let memory = move_shares(
             self.capacity.memory,
             min_rest_ratio,
@@ -67,12 +72,19 @@ impl Shares {
         });
     }
 
-    /// The demand of each set, in the order of the sets.
-    fn demands(&self, now: Duration) -> Vec<Demand> {
+    /// The demand of each set, in the order of the sets. If nobody knows whether a set is used again, those count as its tenants who
+    /// have used it.
+    fn demands(&self, is_reused: &[bool], now: Duration) -> Vec<Demand> {
         let mut numbers: HashMap<&Tenant, usize> = HashMap::new();
         let mut demands = Vec::with_capacity(self.sets.len());
-        for (id, set) in &self.sets {
-            let tenants = set.statistics.tenants.recent(now).map(|tenant| {
+        for ((id, set), is_reused) in self.sets.iter().zip(is_reused) {
+            let all = &set.statistics.tenants;
+            let tenants: Vec<&Tenant> = if *is_reused {
+                all.recent(now).collect()
+            } else {
+                all.all().collect()
+            };
+            let tenants = tenants.into_iter().map(|tenant| {
                 let next = numbers.len();
                 *numbers.entry(tenant).or_insert(next)
             });
@@ -80,11 +92,42 @@ impl Shares {
                 set: *id,
                 tenants: tenants.collect(),
                 gain_per_byte: set.gain_per_byte(now),
+                is_held: false,
                 max_bytes: set.statistics.all_bytes().unwrap_or(0.0),
             });
         }
         demands
     }
+}
+
+/// The bytes of each set. Those with evidence that they are used again come first. Of what they leave, the others get first what
+/// they hold: nothing says that a newer one is worth more.
+fn allocate_in_order(capacity_bytes: f64, demands: &[Demand], held: &[f64], is_reused: &[bool]) -> Vec<f64> {
+    let only_if = |is_wanted: bool, demand: &Demand, max_bytes: f64| Demand {
+        max_bytes: if is_wanted { max_bytes } else { 0.0 },
+        ..demand.clone()
+    };
+    let sets = demands.iter().zip(is_reused);
+    let reused: Vec<Demand> = sets
+        .map(|(demand, is_reused)| only_if(*is_reused, demand, demand.max_bytes))
+        .collect();
+    let mut bytes = allocate(capacity_bytes, &reused);
+
+    let sets = || demands.iter().zip(held).zip(is_reused);
+    let of_others = sets().map(|((demand, held), is_reused)| Demand {
+        is_held: true,
+        ..only_if(!is_reused, demand, held.min(demand.max_bytes))
+    });
+    let lacking = sets()
+        .map(|((demand, held), is_reused)| only_if(!is_reused, demand, (demand.max_bytes - held).max(0.0)));
+    let others: Vec<Demand> = of_others.chain(lacking).collect();
+    let rest_bytes = (capacity_bytes - bytes.iter().sum::<f64>()).max(0.0);
+    let rest = allocate(rest_bytes, &others);
+    let (held, lacking) = rest.split_at(demands.len());
+    for ((bytes, held), lacking) in bytes.iter_mut().zip(held).zip(lacking) {
+        *bytes += held + lacking;
+    }
+    bytes
 }
 
 /// The movement of each share in one tier.

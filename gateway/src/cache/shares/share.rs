@@ -1,9 +1,14 @@
 //! The share of a set in both tiers of the cache.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Tier, distinct::DistinctCount, threshold::Threshold};
 
+/// Relative differences of bytes up to this are rounding errors.
+pub(super) const ROUNDING_RATIO: f64 = 1e-9;
+
 /// Bytes in memory and on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct TierBytes {
     pub(super) memory: f64,
     pub(super) disk: f64,
@@ -12,13 +17,15 @@ pub(super) struct TierBytes {
 /// The bytes that a set may use, and the thresholds which make it use no more.
 ///
 /// The objects with the lowest hashes are in memory, those with the next ones on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Share {
     bytes: TierBytes,
     memory: Threshold,
     total: Threshold,
-    /// It has grown since the last reallocation.
+    /// It has grown since the last reallocation, although not all values fit.
     pub(super) has_grown: bool,
+    /// All values fitted until now: it admits nothing more until the next reallocation, which decides about them.
+    pub(super) is_full: bool,
 }
 
 // === impl Share ===
@@ -44,7 +51,9 @@ impl Share {
 
     /// The tier of an object.
     pub(super) fn placement(&self, object_hash: u64) -> Option<Tier> {
-        if self.memory.admits(object_hash) {
+        if self.is_full {
+            None
+        } else if self.memory.admits(object_hash) {
             Some(Tier::Memory)
         } else if self.total.admits(object_hash) {
             Some(Tier::Disk)
@@ -71,12 +80,9 @@ impl Share {
         self.total = self.total.min(total);
     }
 
-    /// Admits nothing more until the next reallocation.
-    pub(super) fn clear(&mut self) {
-        *self = Self {
-            has_grown: true,
-            ..Self::default()
-        };
+    /// The threshold of the values in memory.
+    pub(super) const fn memory_threshold(&self) -> Threshold {
+        self.memory
     }
 }
 
@@ -87,11 +93,44 @@ impl TierBytes {
         self.memory + self.disk
     }
 
+    /// The product, in each tier.
+    pub(super) fn times(self, other: Self) -> Self {
+        Self {
+            memory: self.memory * other.memory,
+            disk: self.disk * other.disk,
+        }
+    }
+
     pub(super) fn scaled(self, ratio: f64) -> Self {
         Self {
             memory: self.memory * ratio,
             disk: self.disk * ratio,
         }
+    }
+
+    /// This many of the bytes, of those in memory first.
+    pub(super) fn first(self, bytes: f64) -> Self {
+        let memory = self.memory.min(bytes);
+        Self {
+            memory,
+            disk: self.disk.min(bytes - memory),
+        }
+    }
+
+    /// The part of `other` that this has room for, in each tier: at most 1.
+    pub(super) fn ratio_of(self, other: Self) -> Self {
+        let ratio = |room: f64, needed: f64| if needed > room { room / needed } else { 1.0 };
+        Self {
+            memory: ratio(self.memory, other.memory),
+            disk: ratio(self.disk, other.disk),
+        }
+    }
+
+    /// Neither negative nor infinite.
+    pub(super) fn is_valid(self) -> bool {
+        [self.memory, self.disk]
+            .iter()
+            .all(|bytes| bytes.is_finite() && *bytes >= 0.0)
     }
 
     pub(super) fn plus(self, other: Self) -> Self {
@@ -113,7 +152,7 @@ impl TierBytes {
     /// more than its bytes.
     fn thresholds(self, all_bytes: f64) -> (Threshold, Threshold) {
         let memory = Threshold::from_ratio(self.memory / all_bytes);
-        if self.total() >= all_bytes {
+        if self.total() * (1.0 + ROUNDING_RATIO) >= all_bytes {
             return (memory, Threshold::ALL);
         }
         (memory, memory.plus(Threshold::from_ratio(self.disk / all_bytes)))

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     RECENT,
     decayed::{DecayedCount, Mean},
@@ -17,8 +19,11 @@ const MIN_REPEATS: f64 = 2.0;
 /// And their minimum ratio of the requests for objects of the sample: a reader repeats some requests after failures.
 const MIN_REPEAT_RATIO: f64 = 0.01;
 
+/// Values from which on their means are known well enough.
+const MIN_MEASURED: f64 = 32.0;
+
 /// Statistics of a set.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SetStatistics {
     pub(super) tenants: SetTenants,
     pub(super) objects: DistinctCount,
@@ -126,19 +131,19 @@ impl SetStatistics {
         self.objects.admitted_ratio(threshold) * self.objects.cached_ratio(threshold) * requested_ratio
     }
 
-    /// A hit saves time, and somebody is going to read the objects once more.
-    pub(super) fn is_worth_caching(&self, now: Duration) -> bool {
-        self.saved_seconds().is_some_and(|seconds| seconds > 0.0) && self.is_reused(now)
+    /// A hit is cheaper than computing.
+    pub(super) fn is_worth_caching(&self) -> bool {
+        self.saved_seconds().is_some_and(|seconds| seconds > 0.0)
     }
 
-    /// No value has been measured yet, but somebody is going to read the objects once more.
-    pub(super) fn is_unmeasured(&self, now: Duration) -> bool {
-        self.saved_seconds().is_none() && self.is_reused(now)
+    /// Few values have been measured yet.
+    pub(super) const fn is_hardly_measured(&self) -> bool {
+        self.value_bytes.count() < MIN_MEASURED
     }
 
-    /// A reader plans another epoch, or tenants or jobs share the set. Jobs of one tenant have no names: they show as repeated
-    /// requests for objects of the sample.
-    fn is_reused(&self, now: Duration) -> bool {
+    /// Evidence that somebody is going to read the objects once more: a reader plans another epoch, or tenants or jobs share the
+    /// set. Jobs of one tenant have no names: they show as repeated requests for objects of the sample.
+    pub(super) fn is_reused(&self, now: Duration) -> bool {
         let repeats = self.repeats.get(now);
         let has_recent_repeat = self
             .last_repeat
@@ -182,7 +187,7 @@ mod tests {
         for object in 0..9 {
             set.observe_request(&tenant, object_hash(object), None, seconds(1));
         }
-        assert!(!set.is_worth_caching(seconds(1)));
+        assert!(!set.is_reused(seconds(1)));
     }
 
     #[test]
@@ -190,31 +195,31 @@ mod tests {
         let tenants = [None, Some("other")].map(Tenant::from_access_key);
         let mut set = set_with_values();
         read(&mut set, &tenants[0], 2, 5000, seconds(0));
-        assert!(set.is_worth_caching(seconds(0)) && set.is_worth_caching(seconds(9999)));
+        assert!(set.is_reused(seconds(0)) && set.is_reused(seconds(9999)));
 
         let mut set = set_with_values();
         read(&mut set, &tenants[0], 1, 5000, seconds(0));
         read(&mut set, &tenants[1], 0, 1, seconds(600));
-        assert!(set.is_worth_caching(seconds(600)));
-        assert!(!set.is_worth_caching(seconds(601)));
+        assert!(set.is_reused(seconds(600)));
+        assert!(!set.is_reused(seconds(601)));
 
         let mut set = set_with_values();
         for second in 0..2 {
             read(&mut set, &tenants[0], 1, 5000, seconds(second));
         }
-        assert!(set.is_worth_caching(seconds(601)));
-        assert!(!set.is_worth_caching(seconds(602)));
+        assert!(set.is_reused(seconds(601)));
+        assert!(!set.is_reused(seconds(602)));
     }
 
     #[test]
     fn what_is_cheaper_to_compute_is_not_worth_caching() {
         let mut set = SetStatistics::new(seconds(0));
         read(&mut set, &Tenant::default(), 9, 100, seconds(0));
-        assert!(!set.is_worth_caching(seconds(0)), "no value yet");
+        assert!(!set.is_worth_caching(), "no value yet");
         for saved_seconds in [0.002, -0.003] {
             set.observe_value(100, saved_seconds);
         }
-        assert!(!set.is_worth_caching(seconds(0)));
+        assert!(!set.is_worth_caching());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::RECENT;
 use crate::compute::Tenant;
 
@@ -18,12 +20,14 @@ pub struct Hints {
 }
 
 /// The tenants of a set.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Activity>", into = "Vec<Activity>")]
 pub(super) struct SetTenants(Vec<Activity>);
 
 /// The requests of a tenant for objects of a set.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Activity {
+    #[serde(with = "access_key")]
     tenant: Tenant,
     last_request: Duration,
     /// The last request of a reader that plans more epochs after this one.
@@ -32,7 +36,7 @@ struct Activity {
 }
 
 /// The largest number of samples that a reader of the tenant announced.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Announced {
     samples: u64,
     at: Duration,
@@ -107,6 +111,35 @@ impl SetTenants {
         if let Some((index, _)) = oldest {
             self.0.remove(index);
         }
+    }
+}
+
+impl From<Vec<Activity>> for SetTenants {
+    fn from(mut tenants: Vec<Activity>) -> Self {
+        tenants.truncate(MAX_TENANTS);
+        Self(tenants)
+    }
+}
+
+impl From<SetTenants> for Vec<Activity> {
+    fn from(tenants: SetTenants) -> Self {
+        tenants.0
+    }
+}
+
+/// The saved form of a tenant.
+mod access_key {
+    use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+    use crate::compute::Tenant;
+
+    pub(super) fn serialize<S: Serializer>(tenant: &Tenant, serializer: S) -> Result<S::Ok, S::Error> {
+        tenant.access_key().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tenant, D::Error> {
+        let access_key = Option::<String>::deserialize(deserializer)?;
+        Ok(Tenant::from_access_key(access_key.as_deref()))
     }
 }
 

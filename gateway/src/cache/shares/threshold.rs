@@ -1,5 +1,7 @@
 //! Admission thresholds.
 
+use serde::{Deserialize, Serialize};
+
 /// Relative differences up to this are rounding errors: the threshold of its own ratio is the same threshold.
 const ROUNDING_RATIO: f64 = 1e-12;
 
@@ -7,7 +9,7 @@ const ROUNDING_RATIO: f64 = 1e-12;
 ///
 /// So what is cached is a fixed part of the set, without a list: a lower threshold only removes objects, a higher one
 /// only adds some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub(super) struct Threshold(u32);
 
 impl Threshold {

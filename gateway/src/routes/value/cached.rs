@@ -13,7 +13,7 @@ use super::{
     source_read::SourceRead,
 };
 use crate::{
-    cache::{CacheSample, Candidate, MAX_ENTRY_BYTES, SourceHead, Tier},
+    cache::{CacheSample, Candidate, Hit, MAX_ENTRY_BYTES, SourceHead, Tier},
     compute::Permit,
     error::Result,
     origin::{Authorization, OriginRequest},
@@ -41,6 +41,19 @@ pub(super) struct ReleasedValue {
     pub(super) source: Arc<SourceHead>,
     /// Time of the store's answer and of reading the value.
     pub(super) time: Duration,
+    /// The time that the value took from the object, if that is known.
+    cost: Option<Duration>,
+}
+
+impl ReleasedValue {
+    fn hit(&self) -> Hit {
+        Hit {
+            stage: self.stage,
+            bytes: self.sample.bytes(),
+            cost: self.cost,
+            time: self.time,
+        }
+    }
 }
 
 impl CachedSample {
@@ -122,9 +135,7 @@ impl CachedSample {
             return self.source.admit(services, job, &stored).await;
         }
         timing.add("cache", loading.elapsed());
-        services
-            .cache
-            .observe_hit(self.source.sample(), stage, value.time);
+        services.cache.observe_hit(self.source.sample(), value.hit());
         let start = AdmittedStart::Cached(value, permit);
         Ok(AdmittedSample { timing, start })
     }
@@ -147,9 +158,7 @@ impl CachedSample {
             let admitted = self.source.admit(services, job, prepared).await?;
             return Box::pin(admitted.compute(services, job, prepared)).await;
         };
-        services
-            .cache
-            .observe_hit(self.source.sample(), stage, value.time);
+        services.cache.observe_hit(self.source.sample(), value.hit());
         continue_cached(value, permit, timing, services, job, prepared).await
     }
 
@@ -179,6 +188,7 @@ impl CachedSample {
             sample,
             stage: cached.stage,
             tier: cached.tier,
+            cost: cached.cost,
             key: key.clone(),
             source: cached.source,
             time: self.store_time + loading.elapsed(),

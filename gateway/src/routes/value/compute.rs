@@ -131,12 +131,12 @@ async fn cache_value(
     value: &Sample,
     cost: Duration,
 ) -> Result<()> {
-    let Some(tier) = services.cache.admit(&key, stage, value.bytes(), cost) else {
+    let Some(admission) = services.cache.admit(&key, stage, value.bytes(), cost) else {
         return Ok(());
     };
     let (cache, value) = (services.cache.clone(), value.clone());
     let is_small = value.bytes() <= MAX_COPY_BYTES;
-    let insert = move || cache.insert(&key, stage, &head, &value, tier);
+    let insert = move || cache.insert(&key, stage, &head, &value, admission);
     if is_small {
         insert();
         Ok(())

@@ -15,6 +15,7 @@ fn demands(sets: std::ops::Range<usize>, tenants: usize) -> impl Strategy<Value 
             |(number, (gain, bytes, tenants)): (u8, (u8, u8, std::collections::BTreeSet<usize>))| Demand {
                 set: SetId([number; 16]),
                 gain_per_byte: f64::from(gain),
+                is_held: false,
                 max_bytes: f64::from(bytes),
                 tenants: tenants.into_iter().collect(),
             };
@@ -58,6 +59,7 @@ fn demand(number: u8, gain_per_byte: f64, max_bytes: f64, tenants: &[usize]) -> 
     Demand {
         set: SetId([number; 16]),
         gain_per_byte,
+        is_held: false,
         max_bytes,
         tenants: tenants.to_vec(),
     }
@@ -87,6 +89,19 @@ fn without_tenants_a_set_gets_only_what_is_left() {
     let used = demand(1, 1.0, 70.0, &[3]);
     assert_eq!(allocate(100.0, &[idle.clone(), used]), [30.0, 70.0]);
     assert_eq!(allocate(100.0, &[idle]), [50.0]);
+}
+
+/// Within the fair share of its tenant.
+#[test]
+fn what_a_set_has_comes_before_what_another_one_lacks() {
+    let held = |demand| Demand {
+        is_held: true,
+        ..demand
+    };
+    let (old, new) = (held(demand(0, 1.0, 80.0, &[0])), demand(1, 9.0, 80.0, &[0]));
+    assert_eq!(allocate(100.0, &[old, new]), [80.0, 20.0]);
+    let (old, new) = (held(demand(0, 1.0, 80.0, &[0])), demand(1, 9.0, 80.0, &[1]));
+    assert_eq!(allocate(100.0, &[old, new]), [50.0, 50.0]);
 }
 
 #[test]

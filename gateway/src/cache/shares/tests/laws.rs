@@ -99,6 +99,13 @@ fn used(shares: &Shares) -> BTreeMap<SetId, TierBytes> {
         .collect()
 }
 
+/// Events of sets of which all values fit into the cache.
+fn events_that_fit() -> impl Strategy<Value = Vec<(u8, u64, u64, Option<u64>)>> {
+    let bytes = 1..(9 * (MEMORY_BYTES + DISK_BYTES) / 10 / (u64::from(SETS) * OBJECTS));
+    let samples = prop::option::of(1..=OBJECTS);
+    prop::collection::vec((0..SETS, 0..OBJECTS, bytes, samples), 1..400)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -131,6 +138,46 @@ proptest! {
             let disk: f64 = sets.values().map(|bytes| bytes.disk).sum();
             prop_assert!(memory <= 0.9 * float(MEMORY_BYTES) * (1.0 + 1e-6), "{memory} after {event:?}");
             prop_assert!(disk <= 0.9 * float(DISK_BYTES) * (1.0 + 1e-6), "{disk} after {event:?}");
+        }
+    }
+
+    /// Whether anybody asks again, and whatever is announced.
+    #[test]
+    fn what_fits_is_admitted_at_its_first_computation(events in events_that_fit(), pauses in prop::collection::vec(0_u64..60, 400)) {
+        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut now = HOUR;
+        for ((set, object, bytes, samples), pause) in events.into_iter().zip(pauses) {
+            let hints = samples.map(|samples| Hints { epochs: 1, samples });
+            now = apply(&mut shares, &Event::Request { set, tenant: 0, object, hints }, now);
+            now = apply(&mut shares, &Event::Value { set, object, bytes, saved_seconds: 0.01 }, now);
+            prop_assert!(shares.placement(set_id(set), object_hash(object)).is_some());
+            if pause > 50 {
+                now = apply(&mut shares, &Event::Reallocate { seconds: pause }, now);
+            }
+        }
+    }
+
+    /// What is saved, and loaded into a cache of another size, is within its capacity.
+    #[test]
+    fn a_restart_never_exceeds_the_capacity(events in events(), memory in 0..MEMORY_BYTES, disk in 0..2 * DISK_BYTES) {
+        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let now = events.iter().fold(HOUR, |now, event| apply(&mut shares, event, now));
+        let saved = shares.save(now, std::time::SystemTime::now()).to_json().unwrap();
+        let saved = SavedShares::from_json(&saved).unwrap();
+        let mut resumed = Shares::new(memory, disk, DAY);
+        resumed.resume(saved, now);
+        let sets = used(&resumed);
+        let (memory_used, disk_used) = sets.values().fold((0.0, 0.0), |(memory, disk), bytes| {
+            (memory + bytes.memory, disk + bytes.disk)
+        });
+        prop_assert!(memory_used <= 0.9 * float(memory) * (1.0 + 1e-6), "{memory_used}");
+        prop_assert!(disk_used <= 0.9 * float(disk) * (1.0 + 1e-6), "{disk_used}");
+        // All laws hold for what follows.
+        let mut now = now;
+        for event in &events {
+            now = apply(&mut resumed, event, now);
+            let total: f64 = used(&resumed).values().map(|bytes| bytes.total()).sum();
+            prop_assert!(total <= 0.9 * float(memory + disk) * (1.0 + 1e-6), "{total} after {event:?}");
         }
     }
 

@@ -69,6 +69,11 @@ impl Cache {
         false
     }
 
+    /// The next reallocation is an interval after this time.
+    pub(super) const fn reallocated_at(&mut self, now: Duration) {
+        self.reallocated_at = now;
+    }
+
     pub(super) fn reallocate(&mut self) {
         self.shares.reallocate(self.now);
         self.reallocated_at = self.now;

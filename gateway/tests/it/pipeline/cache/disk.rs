@@ -38,10 +38,10 @@ fn gateway(store: &PolicyStore, folder: &Path) -> Result<Gateway> {
     )
 }
 
-fn get(gateway: &Gateway, index: usize) -> Result<Response> {
+fn get(gateway: &Gateway, index: usize, pipeline: &str) -> Result<Response> {
     let request = Request::new("GET", &path(index))
         .header("Host", "store")
-        .header("x-pushdown-pipeline", PIPELINE)
+        .header("x-pushdown-pipeline", pipeline)
         .header("Accept", "application/octet-stream");
     let answer = signed_by(request, "first", GOOD_SIGNATURE).send(gateway.listen())?;
     ensure!(answer.status == 200, "{}", answer.text());
@@ -52,7 +52,7 @@ fn get(gateway: &Gateway, index: usize) -> Result<Response> {
 fn read_all(gateway: &Gateway, value: &[u8]) -> Result<usize> {
     let mut hits = 0;
     for index in 0..OBJECTS {
-        let answer = get(gateway, index)?;
+        let answer = get(gateway, index, PIPELINE)?;
         ensure!(answer.body == value, "{index}");
         hits += usize::from(origin(&answer)? == "disk");
     }
@@ -78,6 +78,96 @@ fn values_are_found_again_after_a_restart() -> Result<()> {
     let second = gateway(&store, folder.path())?;
     let found = read_all(&second, &value)?;
     ensure!(found >= cached / 2, "{found} of {cached} values found again");
+    Ok(())
+}
+
+/// The state of the only data set.
+fn set_status(gateway: &Gateway) -> Result<serde_json::Value> {
+    let status: serde_json::Value = serde_json::from_slice(&gateway.page("/status.json")?.body)?;
+    ensure!(
+        status["cache"]["sets"].as_array().map(Vec::len) == Some(1),
+        "{status}"
+    );
+    Ok(status["cache"]["sets"][0].clone())
+}
+
+/// Reads all objects, and returns how many values came from the disk.
+fn count_hits(gateway: &Gateway, pipeline: &str) -> Result<usize> {
+    let mut hits = 0;
+    for index in 0..OBJECTS {
+        hits += usize::from(origin(&get(gateway, index, pipeline)?)? == "disk");
+    }
+    Ok(hits)
+}
+
+/// Values of half of the disk. The values of another set would fill all of it, over those of the first one, if these counted for
+/// nobody until they are asked for.
+#[test]
+fn values_of_an_earlier_run_have_their_share_at_once() -> Result<()> {
+    let pipelines = ["decode | resize(short=850)", "decode | resize(short=851)"];
+    let ((store, _), folder) = (store()?, tempfile::tempdir()?);
+    let mut first = gateway(&store, folder.path())?;
+    eventually("all values are on the disk", Duration::from_secs(60), || {
+        Ok((count_hits(&first, pipelines[0])? == OBJECTS).then_some(()))
+    })?;
+    let before = set_status(&first)?;
+    first.terminate()?;
+    first.wait(Duration::from_secs(30))?;
+    let second = gateway(&store, folder.path())?;
+    let status = set_status(&second)?;
+    for field in [
+        "set",
+        "tenants",
+        "objects",
+        "memory_bytes",
+        "disk_bytes",
+        "requests",
+    ] {
+        assert_eq!(status[field], before[field], "{field}");
+    }
+    assert_eq!(status["cached_ratio"], 1.0, "{status}");
+    count_hits(&second, pipelines[1])?;
+    assert_eq!(count_hits(&second, pipelines[0])?, OBJECTS);
+    Ok(())
+}
+
+/// The file with the shares is lost: the hits say what the set needs.
+#[test]
+fn values_of_an_earlier_run_without_shares_count_when_they_are_used() -> Result<()> {
+    // So many steps that a hit is cheaper on a slow machine, too.
+    let pipeline = "decode | resize(short=1500) | resize(short=64) | center_crop(48)";
+    let ((store, _), folder) = (store()?, tempfile::tempdir()?);
+    let mut first = gateway(&store, folder.path())?;
+    eventually("all values are on the disk", Duration::from_secs(60), || {
+        Ok((count_hits(&first, pipeline)? == OBJECTS).then_some(()))
+    })?;
+    first.terminate()?;
+    first.wait(Duration::from_secs(30))?;
+    fs::remove_file(folder.path().join("shares.json"))?;
+    let second = gateway(&store, folder.path())?;
+    assert_eq!(count_hits(&second, pipeline)?, OBJECTS);
+    let status = set_status(&second)?;
+    ensure!(status["disk_bytes"].as_f64() > Some(0.0), "{status}");
+    ensure!(status["saved_seconds"].as_f64() > Some(0.0), "{status}");
+    Ok(())
+}
+
+/// A gateway that is killed leaves the shares of about a second before.
+#[test]
+fn a_killed_gateway_leaves_its_shares() -> Result<()> {
+    let ((store, value), folder) = (store()?, tempfile::tempdir()?);
+    let first = gateway(&store, folder.path())?;
+    read_until_cached(&first, &value)?;
+    eventually("the shares are saved", Duration::from_secs(30), || {
+        let saved = fs::read_to_string(folder.path().join("shares.json")).unwrap_or_default();
+        Ok(saved
+            .contains(&format!("\"total_requests\":{}", set_status(&first)?["requests"]))
+            .then_some(()))
+    })?;
+    let before = set_status(&first)?;
+    drop(first);
+    let second = gateway(&store, folder.path())?;
+    assert_eq!(set_status(&second)?["disk_bytes"], before["disk_bytes"]);
     Ok(())
 }
 

@@ -104,14 +104,20 @@ fn the_second_epoch_of_a_job_is_cached() -> Result<()> {
     Ok(())
 }
 
-/// A value that nobody will ask for again is not cached, and costs no request and no copy.
+/// Nobody has announced that anybody asks again: there is space, so values are cached, and that costs the store nothing.
 #[test]
-fn one_epoch_of_one_job_caches_nothing() -> Result<()> {
+fn one_epoch_of_one_job_is_cached_while_there_is_space() -> Result<()> {
     let (store, _) = store()?;
     let gateway = launch(&store, &[MEMORY])?;
     epoch(&gateway, 0, 1)?;
     let inserted = gateway.metric("pushdown_cache_inserted_bytes_total{tier=\"memory\"}")?;
-    ensure!(inserted < 1.0, "{inserted} bytes");
+    ensure!(inserted > 1.0, "{inserted} bytes");
     assert_eq!(store.requests().len(), SAMPLES);
+    for job in [0, 1, 2] {
+        for row in epoch(&gateway, job, 1)? {
+            assert_eq!(row.cache, CacheStatus::Memory, "job {job}");
+        }
+    }
+    assert_eq!(store.sent().objects, SAMPLES);
     Ok(())
 }

@@ -169,39 +169,44 @@ impl Shares {
         self.changes += 1;
         let Some(set) = self.sets.get(&id) else { return };
         let is_short = set.missing_bytes() > self.capacity.minus(self.granted).total();
-        let displaced_bytes = if is_short && set.may_displace() {
-            self.displace(id, set.displaced_bytes(), set.statistics.last_request())
+        let more_bytes = if is_short && set.may_displace() {
+            self.displace(id)
         } else {
             0.0
         };
         let Some(set) = self.sets.get_mut(&id) else { return };
         let before = set.share.bytes();
-        set.fit(self.capacity.minus(self.granted), displaced_bytes);
+        set.fit(self.capacity.minus(self.granted), more_bytes);
         self.granted = self.granted.minus(before).plus(set.share.bytes());
     }
 
-    /// Takes bytes from the sets of which nobody knows whether they are used again: first from those that have been unused for
-    /// longest. Returns how many it took, with those that were free.
-    fn displace(&mut self, id: SetId, bytes: f64, now: Duration) -> f64 {
-        let is_displaced = |(other, set): &(&SetId, &Set)| {
-            **other != id && set.share.bytes().total() > 0.0 && !set.statistics.is_reused(now)
-        };
-        let displaced = self.sets.iter().filter(is_displaced);
-        let mut displaced: Vec<(Duration, SetId)> = displaced
-            .map(|(id, set)| (set.statistics.last_request(), *id))
-            .collect();
-        displaced.sort_unstable();
+    /// Takes bytes for a set from those of which nobody knows whether they are used again: first from those that have been unused
+    /// for longest. Returns how many the set is to get, with those that were free.
+    fn displace(&mut self, id: SetId) -> f64 {
+        let Some(set) = self.sets.get(&id) else { return 0.0 };
+        let now = set.statistics.last_request();
+        let is_displaced = |(other, set): &(&SetId, &Set)| **other != id && !set.statistics.is_reused(now);
+        let displaced = self
+            .sets
+            .iter()
+            .filter(is_displaced)
+            .map(|(id, set)| (set.statistics.last_request(), *id, set.share.bytes().total()));
+        let mut displaced: Vec<(Duration, SetId, f64)> =
+            displaced.filter(|(.., bytes)| *bytes > 0.0).collect();
+        displaced.sort_unstable_by_key(|(last_request, id, _)| (*last_request, *id));
         let mut found_bytes = self.capacity.minus(self.granted).total();
-        for (_, other) in displaced {
-            if found_bytes < bytes
+        let available_bytes = found_bytes + displaced.iter().map(|(.., bytes)| bytes).sum::<f64>();
+        let wanted_bytes = set.growth_bytes(available_bytes);
+        for (_, other, _) in displaced {
+            if found_bytes < wanted_bytes
                 && let Some(set) = self.sets.get_mut(&other)
             {
-                let given_up = set.give_up(bytes - found_bytes);
+                let given_up = set.give_up(wanted_bytes - found_bytes);
                 self.granted = self.granted.minus(given_up);
                 found_bytes += given_up.total();
             }
         }
-        found_bytes.min(bytes)
+        wanted_bytes
     }
 
     fn mark_cached(&mut self, id: SetId, object_hash: u64) {

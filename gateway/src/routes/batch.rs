@@ -105,7 +105,8 @@ impl BatchRoute {
             batch.request.compression,
             &engine,
             &pipeline.digest(),
-            batch.request.cache.is_some(),
+            // A reader does not know in its first batch that there is a cache, and counts what comes from it all the same.
+            batch.request.cache.is_some() || self.services.cache.is_on(),
             &batch.request.columns,
         )?;
         let head = writer.start();

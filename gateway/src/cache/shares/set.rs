@@ -57,14 +57,21 @@ impl Set {
         !self.share.has_grown && self.statistics.is_reused(self.statistics.last_request())
     }
 
-    /// The bytes to take from others at a time, if the share lacks some: the number of objects may still be growing.
-    pub(super) fn displaced_bytes(&self) -> f64 {
-        self.missing_bytes()
-            .max(GROWTH_RATIO * self.share.bytes().total())
+    /// The bytes to take at a time, if the share lacks some and `available_bytes` are free or of others: more than it lacks, as the
+    /// number of objects may still be growing, and a part of them if it would take all and lack some still.
+    pub(super) fn growth_bytes(&self, available_bytes: f64) -> f64 {
+        let missing_bytes = self.missing_bytes();
+        if missing_bytes > available_bytes {
+            GROWTH_RATIO * available_bytes
+        } else {
+            missing_bytes
+                .max(GROWTH_RATIO * self.share.bytes().total())
+                .min(available_bytes)
+        }
     }
 
-    /// Lets the share grow by the bytes that it lacks, if as many are free, and by at most `more_bytes`. If they are not, it grows
-    /// once, by a part of what is free. Lowers the thresholds if the set has more bytes than its share.
+    /// Lets the share grow by the bytes that it lacks, if as many are free, and by at least `more_bytes`, which are. If they are
+    /// not, it grows once, by a part of what is free. Lowers the thresholds if the set has more bytes than its share.
     pub(super) fn fit(&mut self, free: TierBytes, more_bytes: f64) {
         let missing_bytes = self.missing_bytes();
         let Self { statistics, share } = self;
@@ -75,7 +82,7 @@ impl Set {
             *share = Share::default();
         } else if missing_bytes == 0.0 {
             share.fit(all_bytes);
-        } else if missing_bytes <= free.total() {
+        } else if missing_bytes <= free.total() * (1.0 + ROUNDING_RATIO) {
             let bytes = share.bytes().plus(free.first(missing_bytes.max(more_bytes)));
             share.set(bytes, all_bytes, &mut statistics.objects);
             share.is_full = false;
@@ -86,7 +93,8 @@ impl Set {
             // writes G ln(1/T) bytes more until it is T, over values that are needed.
             share.is_full =
                 share.threshold() == Threshold::ALL && statistics.tenants.announced_samples() == 0;
-            let bytes = share.bytes().plus(free.scaled(GROWTH_RATIO));
+            let growth_bytes = more_bytes.max(GROWTH_RATIO * free.total());
+            let bytes = share.bytes().plus(free.first(growth_bytes));
             share.set(bytes, all_bytes, &mut statistics.objects);
             share.has_grown = true;
         }

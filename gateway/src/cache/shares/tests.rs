@@ -160,6 +160,33 @@ fn evidence_of_reuse_decides_when_space_is_short() {
     assert!(cache.bytes(3) < 1_000.0, "{}", cache.bytes(3));
 }
 
+/// It takes a quarter of it at once, and the rest as slowly as others give up theirs.
+#[test]
+fn a_set_with_evidence_that_does_not_fit_does_not_take_all_at_once() {
+    let mut cache = Cache::new(0, 1_000_000);
+    cache.read(&[job(0, "a", 1)]);
+    cache.reallocate();
+    let before = cache.bytes(0);
+    assert_near(before, 900_000.0);
+    let large = Job {
+        objects: 100_000,
+        hints: Some(Hints {
+            epochs: 2,
+            samples: 100_000,
+        }),
+        ..job(1, "a", 2)
+    };
+    cache.request(&large, object_hash(0));
+    assert_near(cache.bytes(1), 225_000.0);
+    assert_near(cache.bytes(0), before - 225_000.0);
+    for expected in [337_500.0, 168_750.0] {
+        cache.now += REALLOCATION_INTERVAL;
+        cache.reallocate();
+        assert_near(cache.bytes(0), expected);
+        assert_near(cache.bytes(1), 900_000.0 - expected);
+    }
+}
+
 /// Between reallocations a set with evidence that grows while its objects are counted takes space step by step.
 #[test]
 fn a_set_of_unknown_size_displaces_others_as_it_grows() {

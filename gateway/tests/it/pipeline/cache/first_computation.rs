@@ -102,14 +102,17 @@ impl Lab {
             let mut reader = BatchReader::new(pushdown::Limits::default());
             for row in reader.push(answer.body.into())? {
                 let is_computed = row.cache == CacheStatus::Computed;
-                // Without hints a batch has no column that says where values come from.
-                ensure!(hints.is_none() || is_computed == is_first, "{row:?}");
+                ensure!(is_computed == is_first, "{row:?}");
                 row.value?;
             }
             reader.finish()?;
         }
         let expected = if is_first { u32::try_from(OBJECTS)? } else { 0 };
-        assert_eq!(self.counts()?.0 - computed, f64::from(expected));
+        let computed = self.counts()?.0 - computed;
+        ensure!(
+            (computed - f64::from(expected)).abs() < 0.5,
+            "{computed} computed"
+        );
         Ok(())
     }
 }

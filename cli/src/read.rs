@@ -126,8 +126,12 @@ impl Read {
                 reader.set_epoch(self.randomness.epoch.saturating_add(epoch));
             }
             figures.last_epoch.stages.clear();
+            let before = reader.stats();
             self.epoch(&mut reader, &bar, &mut figures).await?;
             epochs.push(start.elapsed().as_secs_f64());
+            let after = reader.stats();
+            figures.last_epoch.cache_hits = after.cache_hits - before.cache_hits;
+            figures.last_epoch.gateway_cache_hits = after.gateway_cache_hits - before.gateway_cache_hits;
             figures.last_epoch.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();
         }
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));

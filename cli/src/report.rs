@@ -64,6 +64,9 @@ pub(crate) struct EpochFigures {
     pub(crate) cpu_seconds: f64,
     /// As for all epochs.
     pub(crate) stages: BTreeMap<u8, u64>,
+    /// Values from the value cache, and from the result cache of the gateway.
+    pub(crate) cache_hits: u64,
+    pub(crate) gateway_cache_hits: u64,
 }
 
 impl Report {

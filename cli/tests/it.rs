@@ -20,6 +20,7 @@
 //! - `weights`: a host without ONNX Runtime
 //! - `value_cache_reasons`: why values are not cached
 //! - `value_cache_claims`: processes that share a value cache
+//! - `result_cache`: what reports say of the result cache of the gateway
 //! - `shards`: `ls`, `pack` and `index`
 //! - `store_check`: stores that compare ETags before and after they authorize a request
 
@@ -39,6 +40,7 @@ mod it {
     mod placement;
     mod read_members;
     mod read_shards;
+    mod result_cache;
     mod shards;
     mod store_check;
     mod table_faults;

@@ -84,12 +84,21 @@ class Stats:
             limit = "reading"
         return f"waited {self.waiting_ratio:.0%} of the time; {limit} is the bottleneck".replace("%", " %", 1)
 
+    def _other_gateway_values(self) -> str:
+        """Values for which the gateway computed less than all steps, if there are any."""
+        counts = [
+            (self.gateway_shared, "shared with other requests"),
+            (self.gateway_prefix_hits, "continued from cached values"),
+        ]
+        return "".join(f", {count:,} {name}" for count, name in counts if count)
+
     def __str__(self) -> str:
         lines = [
             f"{self.samples:,} samples in {self.elapsed_seconds:.1f} s ({self.samples_per_second:,.0f} samples/s), "
             f"{self.errors:,} errors, {self.retries:,} retries",
-            f"received {_size(self.wire_bytes_down)} for {_size(self.stored_bytes)} stored ({self.saved_ratio * 100:.0f} % saved), "
-            f"{self.cache_hits:,} cache hits",
+            f"received {_size(self.wire_bytes_down)} for {_size(self.stored_bytes)} stored ({self.saved_ratio * 100:.0f} % saved)",
+            f"from caches: {self.cache_hits:,} of the value cache, {self.gateway_cache_hits:,} of the gateway's result cache"
+            + self._other_gateway_values(),
             self.verdict(),
         ]
         return "\n".join(lines)

@@ -71,10 +71,21 @@ def test_the_verdict_names_the_bottleneck(waiting: float, plan: str | None, verd
 def test_stats_are_readable() -> None:
     assert Stats().verdict() == "nothing was read yet"
     text = str(Stats(samples=5000, wire_bytes_down=250_000_000, stored_bytes=10**9, elapsed_seconds=10.0))
-    assert text.splitlines()[:2] == [
+    assert text.splitlines()[:3] == [
         "5,000 samples in 10.0 s (500 samples/s), 0 errors, 0 retries",
-        "received 250.0 MB for 1.0 GB stored (75 % saved), 0 cache hits",
+        "received 250.0 MB for 1.0 GB stored (75 % saved)",
+        "from caches: 0 of the value cache, 0 of the gateway's result cache",
     ]
+
+
+def test_stats_name_both_caches() -> None:
+    stats = Stats(samples=5000, cache_hits=1200, gateway_cache_hits=3700)
+    assert str(stats).splitlines()[2] == "from caches: 1,200 of the value cache, 3,700 of the gateway's result cache"
+    shared = Stats(samples=5000, gateway_cache_hits=10, gateway_shared=20, gateway_prefix_hits=3000)
+    assert str(shared).splitlines()[2] == (
+        "from caches: 0 of the value cache, 10 of the gateway's result cache, 20 shared with other requests, "
+        "3,000 continued from cached values"
+    )
 
 
 class Terminal(io.StringIO):

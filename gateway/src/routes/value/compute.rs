@@ -141,7 +141,8 @@ async fn cache_value(
         insert();
         Ok(())
     } else {
-        services.cpu.run(&job.position.renewed(), insert).await
+        // Its place in the queue is that of the request: the answer waits with its memory, and would else wait for newer requests.
+        services.cpu.run(&job.position, insert).await
     }
 }
 

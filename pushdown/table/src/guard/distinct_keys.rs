@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use datafusion::{
-    common::tree_node::{Transformed, TreeNode as _},
+    common::tree_node::Transformed,
     error::Result,
     logical_expr::{Distinct, DistinctOn, LogicalPlan},
 };

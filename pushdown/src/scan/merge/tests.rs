@@ -279,29 +279,33 @@ fn metadata_that_differs_is_left_out_but_extension_types_have_to_agree() {
     assert_eq!(merge(&[uuid], &[other]), None);
 }
 
+fn batch(column: &ArrayRef) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable([("a", Arc::clone(column), true)]).unwrap()
+}
+
+fn display(column: &ArrayRef) -> Vec<String> {
+    let options = FormatOptions::new().with_null("null");
+    let formatter = ArrayFormatter::try_new(column, &options).unwrap();
+    (0..column.len())
+        .map(|row| formatter.value(row).to_string())
+        .collect()
+}
+
 /// Rows of objects with these columns `a`, as one table.
 fn rows(columns: &[ArrayRef]) -> Result<Vec<String>> {
     let mut merger = SchemaMerger::new(MergeRule::default(), 8);
-    let batches: Vec<_> = columns
-        .iter()
-        .enumerate()
-        .map(|(index, column)| {
-            let batch = RecordBatch::try_from_iter_with_nullable([("a", Arc::clone(column), true)]).unwrap();
-            (Arc::<str>::from(format!("{index}.parquet")), batch)
-        })
-        .collect();
-    for (key, batch) in &batches {
-        merger.add(key, batch.schema_ref())?;
+    let key = |index: usize| Arc::<str>::from(format!("{index}.parquet"));
+    for (index, column) in columns.iter().enumerate() {
+        merger.add(&key(index), batch(column).schema_ref())?;
     }
     let all = merger.schema();
     let mut rows = Vec::new();
-    for (key, batch) in &batches {
-        let mapping = merger.mapping(key, batch.schema_ref(), &all)?;
-        let mapped = mapping.apply(batch)?;
+    for (index, column) in columns.iter().enumerate() {
+        let batch = batch(column);
+        let mapping = merger.mapping(&key(index), batch.schema_ref(), &all)?;
+        let mapped = mapping.apply(&batch)?;
         assert_eq!(mapped.schema(), all);
-        let formatter = ArrayFormatter::try_new(mapped.column(0), &FormatOptions::new().with_null("null"));
-        let formatter = formatter.unwrap();
-        rows.extend((0..mapped.num_rows()).map(|row| formatter.value(row).to_string()));
+        rows.extend(display(mapped.column(0)));
     }
     Ok(rows)
 }

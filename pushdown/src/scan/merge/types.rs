@@ -106,7 +106,7 @@ pub(super) fn merge_types(first: &DataType, second: &DataType) -> Option<DataTyp
                 (decimal(first), decimal(second))
             {
                 let scale = max(scale, other_scale);
-                let precision = u8::try_from(i16::from(max(digits, others)) + i16::from(scale)).ok()?;
+                let precision = u8::try_from(max(digits, others) + i16::from(scale)).ok()?;
                 let is_wide = |data_type: &DataType| matches!(data_type, Decimal256(..));
                 if precision <= DECIMAL128_MAX_PRECISION && !is_wide(first) && !is_wide(second) {
                     Decimal128(precision, scale)

@@ -91,7 +91,7 @@ impl Head {
 
 impl RowSyntax {
     /// The end of the first row with values, in a text that continues. `None` if it may be longer.
-    fn first_row_end(&self, text: &[u8]) -> Option<usize> {
+    fn first_row_end(self, text: &[u8]) -> Option<usize> {
         match self.format {
             Format::Csv => csv_row_end(text, self.has_header, self.delimiter),
             Format::Json => json_row_end(text),

@@ -60,7 +60,7 @@ impl WholeRows {
 pub(in super::super) fn first_row_end(text: &[u8], has_header: bool, delimiter: u8) -> Option<usize> {
     let mut parser = parser(delimiter).from_reader(text);
     let mut record = ByteRecord::new();
-    for _ in 0..1 + usize::from(has_header) {
+    for _ in 0..=usize::from(has_header) {
         // A malformed row is an error of the inference.
         parser
             .read_byte_record(&mut record)

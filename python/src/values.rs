@@ -55,9 +55,9 @@ impl<'py> Converter<'_, 'py> {
             DataType::Utf8 => self.each(array.as_string::<i32>().iter(), |text| self.any(text)),
             DataType::LargeUtf8 => self.each(array.as_string::<i64>().iter(), |text| self.any(text)),
             DataType::Utf8View => self.each(array.as_string_view().iter(), |text| self.any(text)),
-            DataType::Binary => self.each(array.as_binary::<i32>().iter(), |bytes| self.bytes(bytes)),
-            DataType::LargeBinary => self.each(array.as_binary::<i64>().iter(), |bytes| self.bytes(bytes)),
-            DataType::BinaryView => self.each(array.as_binary_view().iter(), |bytes| self.bytes(bytes)),
+            DataType::Binary => self.bytes(array.as_binary::<i32>().iter()),
+            DataType::LargeBinary => self.bytes(array.as_binary::<i64>().iter()),
+            DataType::BinaryView => self.bytes(array.as_binary_view().iter()),
             DataType::FixedSizeBinary(_) => self.fixed_size_bytes(field, array),
             DataType::Decimal32(..) => self.decimals::<types::Decimal32Type>(array),
             DataType::Decimal64(..) => self.decimals::<types::Decimal64Type>(array),
@@ -101,8 +101,8 @@ impl<'py> Converter<'_, 'py> {
         value.into_bound_py_any(self.py)
     }
 
-    fn bytes(&self, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-        Ok(PyBytes::new(self.py, bytes).into_any())
+    fn bytes<'b>(&self, values: impl Iterator<Item = Option<&'b [u8]>>) -> Objects<'py> {
+        self.each(values, |bytes| Ok(PyBytes::new(self.py, bytes).into_any()))
     }
 
     fn numbers<T: ArrowPrimitiveType>(&self, array: &ArrayRef) -> Objects<'py>
@@ -115,7 +115,7 @@ impl<'py> Converter<'_, 'py> {
     fn fixed_size_bytes(&self, field: &Field, array: &ArrayRef) -> Objects<'py> {
         let values = array.as_fixed_size_binary().iter();
         if !pushdown::uuid::is_uuid(field) {
-            return self.each(values, |bytes| self.bytes(bytes));
+            return self.bytes(values);
         }
         let uuid = self.py.import("uuid")?.getattr("UUID")?;
         self.each(values, |bytes| uuid.call1((pushdown::uuid::to_text(bytes),)))

@@ -3,7 +3,10 @@
 # has to select one set of features. Counts what is newer than the manifests and the compiler, so an upgrade is no second build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-newest=$(ls -t Cargo.lock Cargo.toml ./*/Cargo.toml pushdown/*/Cargo.toml "$(rustc --print sysroot)/bin/rustc" | head -n 1)
+newest=Cargo.lock
+for file in Cargo.toml ./*/Cargo.toml pushdown/*/Cargo.toml "$(rustc --print sysroot)/bin/rustc"; do
+  if [ "$file" -nt "$newest" ]; then newest=$file; fi
+done
 
 builds() { # suffix
   find "${CARGO_TARGET_DIR:-target}/debug/deps" -name "libdatafusion_sql-*.$1" -newer "$newest"

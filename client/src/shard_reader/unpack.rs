@@ -40,7 +40,7 @@ enum Decoder {
     Unknown(Vec<u8>),
     /// The shard is not compressed.
     None,
-    Inflater(Inflater),
+    Inflater(Box<Inflater>),
 }
 
 impl Unpacker {
@@ -106,7 +106,7 @@ impl Unpacker {
             .and_then(Codec::inflater)
             .map_err(invalid_shard)?;
         self.decoder = match inflater {
-            Some(inflater) => Decoder::Inflater(inflater.allowing_trailing_bytes()),
+            Some(inflater) => Decoder::Inflater(Box::new(inflater.allowing_trailing_bytes())),
             None => Decoder::None,
         };
         while !start.is_empty() {

@@ -93,6 +93,10 @@ impl Inner {
             shares.save(self.now(), SystemTime::now())
         };
         let (started, folder) = (Instant::now(), file.folder.clone());
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "writes to a file, as `tokio::fs` does; its JSON is as short as the table of shares"
+        )]
         let written = tokio::task::spawn_blocking(move || {
             let json = saved.to_json().map_err(io::Error::other)?;
             write(&folder, &json)

@@ -107,7 +107,7 @@ fn values_of_an_earlier_run_have_their_share_at_once() -> Result<()> {
     let pipelines = ["decode | resize(short=850)", "decode | resize(short=851)"];
     let ((store, _), folder) = (store()?, tempfile::tempdir()?);
     let mut first = gateway(&store, folder.path())?;
-    eventually("all values are on the disk", Duration::from_secs(60), || {
+    eventually("all values are on the disk", Duration::from_mins(1), || {
         Ok((count_hits(&first, pipelines[0])? == OBJECTS).then_some(()))
     })?;
     let before = set_status(&first)?;
@@ -138,7 +138,7 @@ fn values_of_an_earlier_run_without_shares_count_when_they_are_used() -> Result<
     let pipeline = "decode | resize(short=1500) | resize(short=64) | center_crop(48)";
     let ((store, _), folder) = (store()?, tempfile::tempdir()?);
     let mut first = gateway(&store, folder.path())?;
-    eventually("all values are on the disk", Duration::from_secs(60), || {
+    eventually("all values are on the disk", Duration::from_mins(1), || {
         Ok((count_hits(&first, pipeline)? == OBJECTS).then_some(()))
     })?;
     first.terminate()?;

@@ -38,13 +38,11 @@ impl Decompressor {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>> {
         loop {
             if self.input.is_empty() && !self.inflater.has_pending_output() {
-                match self.chunks.next().await.transpose()? {
-                    Some(chunk) => self.input = chunk,
-                    None => {
-                        self.inflater.finish()?;
-                        return Ok(None);
-                    }
-                }
+                let Some(chunk) = self.chunks.next().await.transpose()? else {
+                    self.inflater.finish()?;
+                    return Ok(None);
+                };
+                self.input = chunk;
             }
             let output = self.inflater.push(&mut self.input)?;
             if !output.is_empty() {

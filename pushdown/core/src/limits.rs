@@ -36,7 +36,7 @@ pub const MAX_NESTED_QUERIES: usize = 8;
 /// Maximum number of subqueries of a query: with `WITH`, each one can build on those before it.
 pub const MAX_INNER_QUERIES: usize = 32;
 /// Maximum number of SELECTs of a query, with each name of `WITH` replaced by its query: the planner plans a copy for each name.
-pub const MAX_QUERY_SELECTS: usize = 512;
+pub const MAX_QUERY_SELECTS: usize = 256;
 /// Maximum number of tables that a query reads, counted like [`MAX_QUERY_SELECTS`], before it is planned. Its plan has at most
 /// [`MAX_PLAN_SCANS`].
 pub const MAX_QUERY_READS: usize = 32;

@@ -63,7 +63,7 @@ fn heaviest_queries() -> Vec<String> {
             30,
             "select * from {} where n > 1",
         ),
-        list(499, " union all ", |_| "select 1 as n".to_owned()),
+        list(255, " union all ", |_| "select 1 as n".to_owned()),
         format!("select n{} as c from object", "+1".repeat(499)),
         format!("select n{} as c from object", "::bigint::text".repeat(50)),
         format!(

@@ -39,7 +39,7 @@ impl ShardIndex {
         }
     }
 
-    /// The same index of shards with other members, so many of each, that are left out.
+    /// The same index, with the number of members that each shard leaves out.
     pub(crate) fn with_left_out(self, left_out: BTreeMap<String, u64>) -> Self {
         Self { left_out, ..self }
     }

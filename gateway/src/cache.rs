@@ -44,7 +44,7 @@ use mean_time::HitTimes;
 use objects::KnownObjects;
 pub use open::Config;
 use remembered::Remembered;
-use saved_shares::SavedShares;
+use saved_shares::SharesFile;
 pub use shares::{Hints, Tier};
 use shares::{SetId, Shares};
 pub use source::SourceHead;
@@ -69,7 +69,7 @@ struct Inner {
     cell_flights: CellFlights,
     remembered: Option<Remembered>,
     shares: Arc<Mutex<Shares>>,
-    saved_shares: Option<SavedShares>,
+    saved_shares: Option<SharesFile>,
     scope: Scope,
     /// Of the limits under which values are computed.
     limits: Digest,

@@ -333,12 +333,12 @@ impl Tensor {
         (DLDevice::CPU.device_type.0, DLDevice::CPU.device_id)
     }
 
-    /// A tensor with memory of its own.
+    /// A tensor that shares no memory with others.
     fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Self> {
         Self::copied(slf)
     }
 
-    /// A tensor with memory of its own.
+    /// A tensor that shares no memory with others.
     fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
         Self::copied(slf)
     }

@@ -15,7 +15,7 @@ use super::{
     mean_time::HitTimes,
     objects::KnownObjects,
     remembered::{Remembered, Rules},
-    saved_shares::{SavedShares, TICK},
+    saved_shares::{SharesFile, TICK},
     shares::{REALLOCATION_INTERVAL, Shares, Tier},
     tiers::{HasPlace, Tiers},
 };
@@ -78,7 +78,7 @@ impl Config {
         )));
         let has_place = has_place(Arc::clone(&shares), metrics.clone());
         let tiers = Tiers::open(self.memory_bytes, disk, self.max_disk_entries, has_place).await?;
-        let saved_shares = disk.map(|(folder, _)| SavedShares::in_folder(folder));
+        let saved_shares = disk.map(|(folder, _)| SharesFile::in_folder(folder));
         let started_at = saved_shares.as_ref().map_or(Duration::ZERO, |saved| {
             saved.resume(&mut shares.lock(), SystemTime::now())
         });

@@ -14,7 +14,10 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{Inner, shares, shares::Shares};
+use super::{
+    Inner,
+    shares::{SavedShares, Shares},
+};
 
 /// How often the shares are saved at most.
 pub(super) const TICK: Duration = Duration::from_secs(1);
@@ -30,7 +33,7 @@ const MAX_BYTES: u64 = 128 << 20;
 
 /// The file.
 #[derive(Debug)]
-pub(super) struct SavedShares {
+pub(super) struct SharesFile {
     folder: PathBuf,
     state: Mutex<State>,
     /// Held while the file is written.
@@ -45,7 +48,7 @@ struct State {
     next: Option<Instant>,
 }
 
-impl SavedShares {
+impl SharesFile {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -66,7 +69,7 @@ impl SavedShares {
                 return Duration::ZERO;
             }
         };
-        let Some(saved) = shares::SavedShares::from_json(&json) else {
+        let Some(saved) = SavedShares::from_json(&json) else {
             tracing::warn!(
                 "the saved shares of the result cache are damaged, or of another version: they are not used"
             );

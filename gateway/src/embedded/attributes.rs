@@ -29,10 +29,10 @@ pub(super) struct Attributes {
 }
 
 impl Attributes {
-    /// The attributes of an object; `None` if there is none with this key.
+    /// The attributes of an object; `None` if no object has this key.
     ///
-    /// The ETag is that of the upload, as s3s-fs has stored it. A file that came into the folder in another way, or changed there after the upload,
-    /// has one of its size and times: all of them change with its content, and no listing reads it.
+    /// The ETag is that of the upload, as s3s-fs has stored it. A file that came into the folder in another way, or changed there
+    /// after the upload, has one of its size and times: they change with its content, and no listing reads it.
     ///
     /// # Errors
     /// If the system cannot say.

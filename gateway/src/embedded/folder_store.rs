@@ -61,6 +61,15 @@ impl FolderStore {
             .await
     }
 
+    /// The same.
+    ///
+    /// # Errors
+    /// `NoSuchKey` or `NoSuchBucket` if there is none.
+    async fn existing(&self, bucket: &str, key: &str) -> S3Result<Attributes> {
+        let found = self.attributes(bucket, key).await?;
+        found.ok_or_else(|| self.missing(bucket))
+    }
+
     /// Runs what waits for the disk.
     #[expect(
         clippy::disallowed_methods,
@@ -84,9 +93,7 @@ impl FolderStore {
         read: impl Fn() -> F,
     ) -> S3Result<(Attributes, T)> {
         for _ in 0..READ_ATTEMPTS {
-            let Some(before) = self.attributes(bucket, key).await? else {
-                return Err(self.missing(bucket));
-            };
+            let before = self.existing(bucket, key).await?;
             let answer = read().await;
             if self.attributes(bucket, key).await?.as_ref() == Some(&before) {
                 return Ok((before, answer?));
@@ -128,9 +135,7 @@ impl S3 for FolderStore {
     async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
         let GetObjectInput { bucket, key, .. } = &request.input;
         if keys::is_folder(key) {
-            let Some(folder) = self.attributes(bucket, key).await? else {
-                return Err(self.missing(bucket));
-            };
+            let folder = self.existing(bucket, key).await?;
             return Ok(S3Response::new(GetObjectOutput {
                 body: Some(StreamingBlob::from(Body::empty())),
                 content_length: Some(0),
@@ -161,9 +166,7 @@ impl S3 for FolderStore {
     ) -> S3Result<S3Response<HeadObjectOutput>> {
         let HeadObjectInput { bucket, key, .. } = &request.input;
         if keys::is_folder(key) {
-            let Some(folder) = self.attributes(bucket, key).await? else {
-                return Err(self.missing(bucket));
-            };
+            let folder = self.existing(bucket, key).await?;
             return Ok(S3Response::new(HeadObjectOutput {
                 content_length: Some(0),
                 last_modified: Some(folder.modified.into()),
@@ -291,10 +294,8 @@ impl S3 for FolderStore {
         &self,
         request: S3Request<UploadPartCopyInput>,
     ) -> S3Result<S3Response<UploadPartCopyOutput>> {
-        if let CopySource::Bucket { bucket, key, .. } = &request.input.copy_source
-            && self.attributes(bucket, key).await?.is_none()
-        {
-            return Err(self.missing(bucket));
+        if let CopySource::Bucket { bucket, key, .. } = &request.input.copy_source {
+            self.existing(bucket, key).await?;
         }
         self.files.upload_part_copy(request).await
     }

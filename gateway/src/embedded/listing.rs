@@ -184,7 +184,7 @@ fn names(folder: &Path) -> io::Result<vec::IntoIter<Name>> {
         let Ok(mut text) = entry.file_name().into_string() else {
             continue;
         };
-        // A link to a folder is none: it may lead into a circle.
+        // A link to a folder is left out: it may lead into a circle.
         if entry.file_type()?.is_dir() {
             text.push('/');
         }

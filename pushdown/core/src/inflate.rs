@@ -280,7 +280,7 @@ impl Inflater {
         Ok(())
     }
 
-    /// Number of bytes that are missing in the start of a member or frame; `None` if it is none.
+    /// How many bytes of a start are missing before it is known to be that of a member or frame; `None` if it cannot be one.
     fn magic_bytes_left(&self, start: &[u8]) -> Option<usize> {
         let left = |magic: &[u8]| magic.starts_with(start).then(|| magic.len() - start.len());
         match &self.decoder {

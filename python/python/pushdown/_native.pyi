@@ -536,11 +536,11 @@ class Tensor:
         """
     def __copy__(self, /) -> Tensor:
         """
-        A tensor with memory of its own.
+        A tensor that shares no memory with others.
         """
     def __deepcopy__(self, /, _memo: Any) -> Tensor:
         """
-        A tensor with memory of its own.
+        A tensor that shares no memory with others.
         """
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __dlpack__(self, /, *, stream: Any | None = None, max_version: tuple[SupportsIndex, SupportsIndex] | None = None, dl_device: tuple[SupportsIndex, SupportsIndex] | None = None, copy: bool | None = None) -> Any:

@@ -61,7 +61,7 @@ class TableBatch:
 def _table_batch(
     native: _native.TableBatch, objects: Tensor | None = None, rows: Tensor | None = None
 ) -> TableBatch:
-    """The batch of a native one. `objects`, `rows`: use these instead of its own."""
+    """The batch of a native one. `objects` and `rows` replace those of the native batch."""
     with native_errors():
         return TableBatch(
             native,

@@ -26,7 +26,7 @@ impl Names {
         }
     }
 
-    /// The name that was written. What looks like an escape and is none stays.
+    /// The name that was written. A percent sign without two hex digits stays as it is.
     pub(super) fn read(self, name: String) -> Result<String, InvalidName> {
         if self == Self::Raw {
             return Ok(name);

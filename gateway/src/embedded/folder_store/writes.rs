@@ -78,9 +78,7 @@ impl FolderStore {
     pub(super) async fn prepare_copy(&self, input: &mut CopyObjectInput) -> S3Result<()> {
         if let CopySource::Bucket { bucket, key, .. } = &input.copy_source {
             let (bucket, key) = (String::from(&**bucket), String::from(&**key));
-            let Some(source) = self.attributes(&bucket, &key).await? else {
-                return Err(self.missing(&bucket));
-            };
+            let source = self.existing(&bucket, &key).await?;
             if keys::is_folder(&key) {
                 return Err(s3_error!(
                     NotImplemented,
@@ -102,7 +100,7 @@ impl FolderStore {
         self.prepare_write(&input.bucket, &input.key, false).await
     }
 
-    /// Removes an object. It is no error if there is none.
+    /// Removes an object. If it does not exist, nothing happens.
     pub(super) async fn remove(&self, bucket: &str, key: &str) -> S3Result<()> {
         if !self.bucket(bucket).is_dir() {
             return Err(self.missing(bucket));

@@ -155,7 +155,7 @@ fn later_jobs_of_batches_have_hits_alone() -> Result<()> {
     Ok(())
 }
 
-/// Each job has a pipeline of its own, which nobody uses again, and all of them together do not fit.
+/// Each job has another pipeline. Nobody uses one again, and their values together do not fit.
 #[test]
 fn jobs_that_are_never_repeated_stay_within_the_memory() -> Result<()> {
     const MEMORY_BYTES: f64 = 8.0 * 1024.0 * 1024.0;

@@ -212,8 +212,8 @@ fn the_deepest_queries_run() {
     ] {
         run(&format!("sql(\"{sql}\")"), &object).expect(&sql);
     }
-    let unions = vec!["select 1 as n"; 400].join(" union all ");
-    assert_eq!(run(&format!("sql(\"{unions}\")"), &object).unwrap().rows(), 400);
+    let unions = vec!["select 1 as n"; 250].join(" union all ");
+    assert_eq!(run(&format!("sql(\"{unions}\")"), &object).unwrap().rows(), 250);
 }
 
 /// Texts that double in nested queries, windows over all rows, and groups of all texts are limited by the memory of a query.

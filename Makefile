@@ -37,10 +37,10 @@ test-full: setup ## Run every test: also large models, ten tenants, further stor
 
 # The second command only runs what the first one built: benches take no arguments of tests.
 test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
-	@scripts/models.sh
+	@scripts/models.sh $(if $(FULL),all,test)
 	@if [ -n "$(FULL)" ]; then scripts/setup.sh stores; fi
 	@$(CARGO) test $(ALL) --no-run
-	@$(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored)
+	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored)
 	@$(CARGO) test --locked --workspace --doc
 	@$(MAKE) --no-print-directory test-features
 
@@ -103,7 +103,7 @@ docker-steps: ## Run the steps of the gateway's image in clean Debian roots, as 
 	@scripts/docker-steps.sh
 
 check-cuda: setup ## Compile the gateway with CUDA, and test its behaviour without a GPU
-	@scripts/models.sh
+	@scripts/models.sh test
 	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings
 	@$(CARGO) test --locked -p pushdown-gateway --features cuda --test it providers
 

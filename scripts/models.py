@@ -1,7 +1,7 @@
-"""Writes the models of the tests, and their outputs in ONNX Runtime's Python. Usage: models.py FOLDER [NAME...]
+"""Writes the models of the tests, and their outputs in ONNX Runtime's Python. Usage: models.py FOLDER all|test|NAME
 
-With names it writes only these models. Otherwise FOLDER/tiny also gets small models with features that the real ones lack, and
-FOLDER/bad models that have to be refused.
+A name writes this model only. Otherwise FOLDER/tiny also gets small models with features that the real ones lack, and FOLDER/bad
+models that have to be refused: `test` writes what `make test` needs, `all` every model with its outputs.
 
 The architectures are those of the `onnx` wheel, whose weights are constant. Each model gets seeded random weights, scaled so
 that values neither vanish nor explode (He et al., 2015). Next to `NAME.onnx` are the outputs for two inputs of noise, and
@@ -32,6 +32,9 @@ MODELS = {
 }
 # The model with real weights.
 REAL = "efficientnet_lite0"
+# What `make test` needs: these with their golden values, and those as large weights or long graphs only.
+COMPARED = (REAL, "shufflenet", "squeezenet")
+UNCOMPARED = ("alexnet", "inception_v1", "inception_v2", "resnet50")
 
 
 def roles(graph: onnx.GraphProto) -> dict[str, str]:
@@ -114,19 +117,28 @@ def noise(seed: int, shape: list[int]) -> np.ndarray:
     return np.random.default_rng(100 + seed).standard_normal((2, *shape)).astype(np.float32)
 
 
-def make(folder: pathlib.Path, seed: int, name: str) -> None:
-    """Writes a model and its golden values, unless they exist."""
-    path, inputs = folder / f"{name}.onnx", noise(seed, [3, 224, 224])
-    if not path.with_suffix(".golden.safetensors").exists():
+def write(folder: pathlib.Path, seed: int, name: str) -> pathlib.Path:
+    """Writes a model, unless it exists, and returns its path."""
+    path = folder / f"{name}.onnx"
+    if not path.exists():
         print(f"models: {name}", flush=True)
         if name == REAL:
             efficientnet_lite0.main(folder)
         else:
-            model = seeded(LIGHT / f"light_{MODELS[name]}.onnx", seed)
-            path.write_bytes(model.SerializeToString())
+            unfinished = path.with_suffix(".unfinished")
+            unfinished.write_bytes(seeded(LIGHT / f"light_{MODELS[name]}.onnx", seed).SerializeToString())
+            unfinished.rename(path)
+    return path
+
+
+def write_golden(path: pathlib.Path, seed: int) -> None:
+    """Writes the golden values of a model, unless they exist."""
+    inputs = noise(seed, [3, 224, 224])
+    if not path.with_suffix(".golden.safetensors").exists():
+        print(f"models: outputs of {path.stem}", flush=True)
         models_golden.outputs(path, inputs)
     if not path.with_suffix(".layers.safetensors").exists():
-        print(f"models: inner tensors of {name}", flush=True)
+        print(f"models: inner tensors of {path.stem}", flush=True)
         models_golden.layers(path, inputs)
 
 
@@ -161,16 +173,18 @@ def make_bad(folder: pathlib.Path) -> None:
 
 
 def main() -> None:
-    folder, only = pathlib.Path(sys.argv[1]), sys.argv[2:]
+    folder, selection = pathlib.Path(sys.argv[1]), sys.argv[2]
     names = [*MODELS, REAL]
-    if unknown := set(only) - set(names):
-        sys.exit(f"models: unknown model {', '.join(sorted(unknown))}: expected some of {', '.join(names)}")
-    if not only:
+    if selection not in ("all", "test", *names):
+        sys.exit(f"models: unknown model {selection}: expected all, test or one of {', '.join(names)}")
+    if selection in ("all", "test"):
         make_small(folder / "tiny")
         make_bad(folder / "bad")
     for seed, name in enumerate(names):
-        if not only or name in only:
-            make(folder, seed, name)
+        if selection in ("all", name) or (selection == "test" and name in COMPARED + UNCOMPARED):
+            path = write(folder, seed, name)
+            if selection != "test" or name in COMPARED:
+                write_golden(path, seed)
 
 
 if __name__ == "__main__":

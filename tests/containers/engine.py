@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -120,7 +121,8 @@ class Engine:
         return int(self.docker("image", "inspect", "--format", "{{.Size}}", name).stdout)
 
     def make_stand_ins(self) -> None:
-        """Makes the base images and those of third parties, unless they exist."""
+        """Makes the base images and those of third parties. That of Debian is made once; steps of the others that did not change are not
+        run again."""
         if not self.has_image("debian:bookworm-slim"):
             self.import_debian("debian:bookworm-slim")
         with tempfile.TemporaryDirectory() as folder:
@@ -132,8 +134,7 @@ class Engine:
             builds += [(name, "store", context, {"WHEEL": wheel}) for name, wheel in WHEELS.items()]
             builds += [(PROMETHEUS, "prometheus", context, {})]
             for name, file, folder, arguments in builds:
-                if not self.has_image(name):
-                    self.build(name, STAND_INS / f"{file}.Dockerfile", folder, **arguments)
+                self.build(name, STAND_INS / f"{file}.Dockerfile", folder, **arguments)
 
     def import_debian(self, name: str) -> None:
         """Makes the image of Debian: a minimal root, with the package sources of the real one."""
@@ -151,15 +152,6 @@ class Engine:
             self.docker("import", "-", name, stdin=archive.stdout)
             if archive.wait() != 0:
                 raise RuntimeError(f"{name}: tar failed")
-
-    def left_over(self) -> dict[str, list[str]]:
-        """Containers, volumes and networks, without those of every engine."""
-        networks = self.docker("network", "ls", "--filter", "type=custom", "--format", "{{.Name}}").stdout.split()
-        return {
-            "containers": self.docker("ps", "--all", "--format", "{{.Names}}").stdout.split(),
-            "volumes": self.docker("volume", "ls", "--quiet").stdout.split(),
-            "networks": networks,
-        }
 
     def stop(self) -> None:
         """Removes all containers, volumes and networks, and ends the engine by its process."""
@@ -187,12 +179,14 @@ class Engine:
 
 
 class Compose:
-    """The files of docker/ with their variables, as in docker/README.md."""
+    """The files of docker/ with their variables, as in docker/README.md. Afterwards nothing is left of them."""
 
     def __init__(self, engine: Engine, *overlays: str, profiles: tuple[str, ...], **variables: str) -> None:
         self.engine = engine
+        # A test may run a second one beside that of its module.
+        self.project = f"test-{uuid.uuid4().hex[:8]}"
         files = ["docker/compose.yaml", *(f"docker/compose.{name}.yaml" for name in overlays)]
-        self.flags = [part for file in files for part in ("--file", file)]
+        self.flags = ["--project-name", self.project, *(part for file in files for part in ("--file", file))]
         self.flags += [part for profile in profiles for part in ("--profile", profile)]
         self.options = {"cwd": ROOT, "env": engine.environment | variables}
 
@@ -201,6 +195,10 @@ class Compose:
 
     def __exit__(self, *_: object) -> None:
         self.run("down", "--volumes", "--timeout", 5)
+        for kind, flags in (("container", ["--all"]), ("volume", []), ("network", [])):
+            of_project = ["--filter", f"label=com.docker.compose.project={self.project}", "--quiet"]
+            left = self.engine.docker(kind, "ls", *flags, *of_project).stdout.split()
+            assert not left, f"`docker compose down --volumes` left the {kind} {', '.join(left)}"
 
     def run(self, *arguments: object, check: bool = True) -> subprocess.CompletedProcess:
         """Runs `docker compose`, and returns its output."""

@@ -1,7 +1,7 @@
-# Stands in for the image of Prometheus: Debian's package, with the entry point and the user of that image.
+# Stands in for the image of Prometheus: Debian's package, with that image's entry point, user and `wget`.
 FROM debian:bookworm-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends prometheus \
+ && apt-get install -y --no-install-recommends prometheus wget \
  && rm -rf /var/lib/apt/lists/* \
  && install -d -o nobody -g nogroup /prometheus
 USER 65534

@@ -4,13 +4,15 @@ import dataclasses
 import json
 import os
 import pathlib
+import sys
+from typing import NamedTuple
 
 import boto3
 import botocore.exceptions
 import trustme
 from botocore.config import Config
 
-from process import Process, free_ports
+from process import Launcher, Process, free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ACCESS, SECRET, REGION = "pushdowntestkeys", "pushdowntestsecret", "us-east-1"
@@ -20,8 +22,22 @@ LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdown
 # `resign`: SeaweedFS, with gateways in re-sign mode.
 # `aws`: the same with one identity for all callers, in front of a SeaweedFS that is addressed and refuses as AWS does.
 BACKENDS = ("embedded", "seaweedfs", "resign", "aws")
+# Stores that are heavy to install: tests run in front of them only if PUSHDOWN_TEST_BACKENDS names them (`make test-stores`).
+REAL_STORES = ("ceph", "garage")
 # Lifetime of the credentials of this identity: several end within the tests.
 SESSION_SECONDS = 30
+
+
+class Keys(NamedTuple):
+    """The keys of an account."""
+
+    access: str
+    secret: str
+
+
+OWNER, LIMITED = Keys(ACCESS, SECRET), Keys(LIMITED_ACCESS, LIMITED_SECRET)
+# The only form of keys that Garage takes.
+GARAGE_OWNER, GARAGE_LIMITED = Keys("GK" + "0a" * 12, "1b" * 32), Keys("GK" + "2c" * 12, "3d" * 32)
 
 
 @dataclasses.dataclass
@@ -33,6 +49,8 @@ class Store:
     tls_endpoint: str
     authority: pathlib.Path
     upstream: str = ""
+    keys: Keys = OWNER
+    limited_keys: Keys = LIMITED
 
     def client(self, **options):
         """A boto3 client of the gateway; `tls=True` selects the gateway with TLS."""
@@ -40,7 +58,9 @@ class Store:
         # By default boto3 presigns links with SigV2, and batch requests require SigV4.
         config = {"signature_version": "s3v4", "retries": {"total_max_attempts": 1}}
         config |= options.pop("config", {})
-        settings = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": REGION}
+        settings = {
+            "aws_access_key_id": self.keys.access, "aws_secret_access_key": self.keys.secret, "region_name": REGION,
+        }  # fmt: skip
         return boto3.client(
             "s3",
             endpoint_url=self.tls_endpoint if tls else self.endpoint,
@@ -48,6 +68,11 @@ class Store:
             config=Config(**config),
             **(settings | options),
         )
+
+    def limited_client(self):
+        """A client of an account that has no right on the buckets of others."""
+        access, secret = self.limited_keys
+        return self.client(aws_access_key_id=access, aws_secret_access_key=secret)
 
     def direct(self):
         """A boto3 client of the store itself."""
@@ -116,6 +141,16 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
     )  # fmt: skip
     weed.wait_until("SeaweedFS stores an object", lambda: _stores_an_object(f"http://127.0.0.1:{s3}"))
     return weed, f"127.0.0.1:{s3}"
+
+
+def start_real_store(name: str, folder: pathlib.Path) -> tuple[Process, str, tuple[Keys, Keys]]:
+    """Starts one of `REAL_STORES`, and returns its process, the address of its S3 port, and the keys of owner and limited account."""
+    accounts = (GARAGE_OWNER, GARAGE_LIMITED) if name == "garage" else (OWNER, LIMITED)
+    folder.mkdir()
+    command = [sys.executable, str(ROOT / "scripts/real_stores"), name]
+    store = Launcher([*command, *(f"--account={keys.access}:{keys.secret}" for keys in accounts)], folder / "log")
+    store.wait_until(f"{name} serves", lambda: "\n" in store.log.read_text(), seconds=300)
+    return store, json.loads(store.log.read_text())["address"], accounts
 
 
 def start_aws_front(folder: pathlib.Path, store: str) -> tuple[Process, dict[str, str]]:

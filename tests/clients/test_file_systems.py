@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 import s3fs
 
-from stores import ACCESS, REGION, SECRET
+from stores import REGION
 
 
 def s3fs_file_system(store):
     return s3fs.S3FileSystem(
-        key=ACCESS,
-        secret=SECRET,
+        key=store.keys.access,
+        secret=store.keys.secret,
         endpoint_url=store.endpoint,
         client_kwargs={"region_name": REGION},
         skip_instance_cache=True,
@@ -24,8 +24,8 @@ def s3fs_file_system(store):
 
 def pyarrow_file_system(store):
     return pyarrow.fs.S3FileSystem(
-        access_key=ACCESS,
-        secret_key=SECRET,
+        access_key=store.keys.access,
+        secret_key=store.keys.secret,
         region=REGION,
         scheme="http",
         endpoint_override=store.endpoint.removeprefix("http://"),

@@ -7,7 +7,7 @@ import zlib
 import pytest
 from botocore.exceptions import ClientError
 
-TOO_LONG = pytest.mark.embedded_lacks("keeps metadata in files named after the key, of at most 255 bytes")
+TOO_LONG = pytest.mark.store_lacks("embedded", "keeps metadata in files named after the key, of at most 255 bytes")
 
 KEYS = [
     "plain.txt",
@@ -144,7 +144,7 @@ def test_listing(s3, bucket):
     assert bucket in [entry["Name"] for entry in s3.list_buckets()["Buckets"]]
 
 
-@pytest.mark.embedded_lacks("has no tagging")
+@pytest.mark.store_lacks("embedded", "has no tagging")
 def test_tags(s3, bucket):
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
     tags = [{"Key": "split", "Value": "train"}]

@@ -79,9 +79,9 @@ def launch(daemons: Daemons, accounts: list[Account]) -> dict[str, str]:
     daemons.start("osd", [osd, *use, "-i", "0", "-f"])
     daemons.start("radosgw", [rgw, *use, "-n", "client.rgw.a", "-f"])
     daemons.wait_until_http_answers(f"http://127.0.0.1:{port}/")
-    for index, account in enumerate(accounts):
+    for account in accounts:
         keys = ["--access-key", account.access_key, "--secret", account.secret_key]
         # With this capability an account may create the roles that it assumes.
-        user = ["--uid", f"user{index}", "--display-name", f"user {index}", "--caps", "roles=*"]
+        user = ["--uid", account.access_key, "--display-name", account.access_key, "--caps", "roles=*"]
         daemons.run([admin, *use, "user", "create", *user, *keys])
     return {"address": f"127.0.0.1:{port}", "version": daemons.run([rgw, "--version"]).split()[2]}

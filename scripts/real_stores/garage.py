@@ -52,7 +52,8 @@ def launch(daemons: Daemons, accounts: list[Account]) -> dict[str, str]:
         daemons.run([*use, "key", "allow", "--create-bucket", account.access_key])
     return {
         "address": f"127.0.0.1:{port}",
-        "version": daemons.run([garage, "--version"]).split()[1].removeprefix("v"),
+        # "garage cargo:2.5.0 [features: ...]"
+        "version": daemons.run([garage, "--version"]).split()[1].rpartition(":")[2],
         "admin": f"127.0.0.1:{admin_port}",
         "token": token,
     }

@@ -18,8 +18,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stores import (  # noqa: E402
     ACCESS,
     BACKENDS,
-    LIMITED,
-    OWNER,
     REAL_STORES,
     REGION,
     ROOT,
@@ -115,16 +113,16 @@ def store(request, environment, tmp_path_factory):
     """A store with two gateways in front of it, one of them with TLS."""
     folder = tmp_path_factory.mktemp(request.param)
     with contextlib.ExitStack() as running:
-        resign, environment_of_gateways, accounts = {}, None, (OWNER, LIMITED)
+        resign, environment_of_gateways, fields = {}, None, {}
         if request.param == "embedded":
             settings = {"store": folder / "store", "access_key": ACCESS, "secret_key": SECRET}
         elif request.param in REAL_STORES:
-            real_store, address, accounts = start_real_store(request.param, folder / "real-store")
+            real_store, address, fields = start_real_store(request.param, folder / "real-store")
             running.callback(real_store.stop)
             settings = {"upstream": f"http://{address}"}
             patch = running.enter_context(pytest.MonkeyPatch.context())
-            patch.setenv("AWS_ACCESS_KEY_ID", accounts[0].access)
-            patch.setenv("AWS_SECRET_ACCESS_KEY", accounts[0].secret)
+            patch.setenv("AWS_ACCESS_KEY_ID", fields["keys"].access)
+            patch.setenv("AWS_SECRET_ACCESS_KEY", fields["keys"].secret)
         else:
             weed, address = start_seaweedfs(folder / "weed")
             running.callback(weed.stop)
@@ -144,7 +142,7 @@ def store(request, environment, tmp_path_factory):
         store_url = f"http://{addresses.get('store') or address}"
         if "PUSHDOWN_TEST_DIRECT" in os.environ:
             # Shows whether the gateway or the store causes a failure.
-            yield Store(request.param, store_url, store_url, folder, store_url, *accounts)
+            yield Store(request.param, store_url, store_url, folder, store_url, **fields)
             return
         upstream = settings.get("upstream", store_url)
         tls, tls_addresses = start_gateway(
@@ -152,7 +150,7 @@ def store(request, environment, tmp_path_factory):
         )
         running.callback(tls.stop)
         urls = f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}"
-        yield Store(request.param, *urls, authority, store_url, *accounts)
+        yield Store(request.param, *urls, authority, store_url, **fields)
         with urllib.request.urlopen(f"http://{addresses['admin']}/metrics") as metrics:
             assert b"\npushdown_memory_reserved_bytes 0\n" in metrics.read(), "memory permits remain in use"
 
@@ -163,10 +161,10 @@ def s3(store):
 
 
 @pytest.fixture
-def bucket(s3):
+def bucket(store, s3):
     """A bucket for one test, emptied and removed afterwards."""
     name = f"test-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(Bucket=name)
+    store.create_bucket(name)
     yield name
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name):
         for entry in page.get("Contents", []):

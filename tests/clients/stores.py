@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import sys
+import urllib.request
 from typing import NamedTuple
 
 import boto3
@@ -24,6 +25,7 @@ LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdown
 BACKENDS = ("embedded", "seaweedfs", "resign", "aws")
 # Stores that are heavy to install: tests run in front of them only if PUSHDOWN_TEST_BACKENDS names them (`make test-stores`).
 REAL_STORES = ("ceph", "garage")
+NO_TRAILERS = "refuses uploads with a checksum in the trailer (411)"
 # Lifetime of the credentials of this identity: several end within the tests.
 SESSION_SECONDS = 30
 
@@ -41,6 +43,25 @@ GARAGE_OWNER, GARAGE_LIMITED = Keys("GK" + "0a" * 12, "1b" * 32), Keys("GK" + "2
 
 
 @dataclasses.dataclass
+class GarageAdmin:
+    """The admin API of Garage."""
+
+    address: str
+    token: str
+
+    def create_bucket(self, name: str, owner: Keys) -> None:
+        bucket = self._ask("CreateBucket", {"globalAlias": name})["id"]
+        rights = {"owner": True, "read": True, "write": True}
+        self._ask("AllowBucketKey", {"bucketId": bucket, "accessKeyId": owner.access, "permissions": rights})
+
+    def _ask(self, operation: str, body: dict) -> dict:
+        headers = {"authorization": f"Bearer {self.token}"}
+        url = f"http://{self.address}/v2/{operation}"
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
+            return json.load(answer)
+
+
+@dataclasses.dataclass
 class Store:
     """A running store. Clients connect to the gateways in front of it; only comparisons use the store directly."""
 
@@ -51,6 +72,8 @@ class Store:
     upstream: str = ""
     keys: Keys = OWNER
     limited_keys: Keys = LIMITED
+    # The admin API of Garage.
+    admin: GarageAdmin | None = None
 
     def client(self, **options):
         """A boto3 client of the gateway; `tls=True` selects the gateway with TLS."""
@@ -73,6 +96,13 @@ class Store:
         """A client of an account that has no right on the buckets of others."""
         access, secret = self.limited_keys
         return self.client(aws_access_key_id=access, aws_secret_access_key=secret)
+
+    def create_bucket(self, name: str) -> None:
+        """Creates a bucket whose name all accounts know: in Garage one that is created through S3 exists for its account alone."""
+        if self.admin:
+            self.admin.create_bucket(name, self.keys)
+        else:
+            self.client().create_bucket(Bucket=name)
 
     def direct(self):
         """A boto3 client of the store itself."""
@@ -143,14 +173,18 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
     return weed, f"127.0.0.1:{s3}"
 
 
-def start_real_store(name: str, folder: pathlib.Path) -> tuple[Process, str, tuple[Keys, Keys]]:
-    """Starts one of `REAL_STORES`, and returns its process, the address of its S3 port, and the keys of owner and limited account."""
+def start_real_store(name: str, folder: pathlib.Path) -> tuple[Process, str, dict[str, object]]:
+    """Starts one of `REAL_STORES`, and returns its process, the address of its S3 port, and fields of its `Store`."""
     accounts = (GARAGE_OWNER, GARAGE_LIMITED) if name == "garage" else (OWNER, LIMITED)
     folder.mkdir()
     command = [sys.executable, str(ROOT / "scripts/real_stores"), name]
     store = Launcher([*command, *(f"--account={keys.access}:{keys.secret}" for keys in accounts)], folder / "log")
     store.wait_until(f"{name} serves", lambda: "\n" in store.log.read_text(), seconds=300)
-    return store, json.loads(store.log.read_text())["address"], accounts
+    ready = json.loads(store.log.read_text())
+    fields = dict(zip(("keys", "limited_keys"), accounts, strict=True))
+    if "admin" in ready:
+        fields["admin"] = GarageAdmin(ready["admin"], ready["token"])
+    return store, ready["address"], fields
 
 
 def start_aws_front(folder: pathlib.Path, store: str) -> tuple[Process, dict[str, str]]:

@@ -40,7 +40,7 @@ fi
 # Garage's developers publish its source on crates.io, but no package of Debian or PyPI.
 garage() { # version
   if [ -x .cache/garage/bin/garage ] && grep -qF "\"garage $1 " .cache/garage/.crates2.json; then return; fi
-  say "building Garage $1 into .cache/garage, once: a quarter of an hour on two cores"
+  say "building Garage $1 into .cache/garage, once: up to half an hour on two cores"
   local build
   build=$(mktemp -d)
   # A test store needs no optimised code, and no database but LMDB.

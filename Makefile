@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites fuzz lint lint-docker test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites test-stores fuzz lint lint-docker test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # Every debug build selects the whole workspace, and with it one set of features: with another, DataFusion and all above it would
@@ -32,15 +32,15 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 
 test: setup test-rust test-clients test-python one-build ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
-test-full: setup ## Run every test: also large models, ten tenants, further stores and third-party S3 test suites, all feature sets and the benchmark's harness
-	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-python test-python-torch test-e2e test-docker FULL=1
+test-full: setup ## Run every test: also large models, ten tenants, further stores (test-stores) and third-party S3 test suites, all feature sets the images, and the benchmark's harness
+	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-stores test-python test-python-torch test-e2e test-docker FULL=1
 
-# The second command only runs what the first one built: benches take no arguments of tests.
+# The second command only runs what the first one built: benches take no arguments of tests. Ceph and Garage have `test-stores`.
 test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
 	@scripts/models.sh $(if $(FULL),all,test)
 	@if [ -n "$(FULL)" ]; then scripts/setup.sh stores; fi
 	@$(CARGO) test $(ALL) --no-run
-	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored)
+	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
 	@$(CARGO) test --locked --workspace --doc
 	@$(MAKE) --no-print-directory test-features
 
@@ -90,7 +90,12 @@ test-suites: setup ## Run third-party S3 test suites directly and through the ga
 	@.venv/bin/python -m pytest -q tests/suites
 	@S3_TESTS=$(S3_TESTS) scripts/s3-suites.sh
 
-# A Debian package with a service must not start it: the tests start an engine of their own.
+test-stores: setup ## Run the tests in front of Ceph and Garage: parity, cache, sessions, foreign clients, an epoch (STORES=ceph: one of them; the first time Garage is built)
+	@scripts/setup.sh python
+	@$(CARGO) test $(ALL) --no-run --quiet
+	@$(CARGO) build --locked --workspace --quiet
+	@scripts/test-stores.sh $(STORES)
+
 test-docker: ## Build the images, and run the benchmark, gateway and monitoring in an engine of its own, as root (an hour; 30 minutes again)
 	@if [ "$$(id -u)" -ne 0 ]; then echo "SKIPPED: test-docker, because an engine requires root"; else \
 	  scripts/setup.sh containers && .venv/bin/python -m pytest -v -s --durations=0 tests/containers; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|containers|python|python-torch|wheels|lint]
+# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -19,6 +19,7 @@ case "$selection" in
     command -v dockerd >/dev/null || packages+=(docker.io)
     ;;
   writers-text-arrow) packages+=(pigz tabix zstd) ;;
+  ceph) packages+=(ceph-mon ceph-osd radosgw) ;;
 esac
 # Debian packages venv separately from Python.
 if [ "$(command -v python3)" = /usr/bin/python3 ]; then packages+=(python3-venv); fi
@@ -31,14 +32,27 @@ if [ ${#missing[@]} -gt 0 ]; then
   root=()
   [ "$(id -u)" -eq 0 ] || root=(sudo)
   "${root[@]}" apt-get update -qq
-  # The tests start an engine of their own; the service of the package would be another one.
-  if [ "$selection" = containers ] && [ ! -e /usr/sbin/policy-rc.d ]; then
-    trap 'rm -f /usr/sbin/policy-rc.d' EXIT
-    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" install -m 755 /dev/stdin /usr/sbin/policy-rc.d
+  # Debian starts the services of a package as it installs it, unless this program forbids it. The tests start their own.
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap '"${root[@]}" rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" install -m 755 /dev/stdin "$policy"
   fi
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null >/dev/null
 fi
+
+# Garage's developers publish its source on crates.io, but no package of Debian or PyPI.
+garage() { # version
+  if [ -x .cache/garage/bin/garage ] && grep -qF "\"garage $1 " .cache/garage/.crates2.json; then return; fi
+  say "building Garage $1 into .cache/garage, once: up to half an hour on two cores"
+  local build
+  build=$(mktemp -d)
+  # A test store needs no optimised code, and no database but LMDB.
+  CARGO_TARGET_DIR=$build CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_INCREMENTAL=0 nice -n 10 cargo install --quiet --locked \
+    --version "$1" --no-default-features --features bundled-libs,lmdb --root .cache/garage garage || { rm -rf "$build"; exit 1; }
+  rm -rf "$build"
+}
 
 venv() { # folder, requirements
   local stamp="$1/.stamp"
@@ -103,7 +117,8 @@ case "$selection" in
     ;;
   writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
   e2e-torch | e2e-tf) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
-  golden-shards) ;;
+  golden-shards | ceph) ;;
+  garage) garage 2.5.0 ;;
   containers)
     venv .venv scripts/requirements/test.txt
     docker_plugins .cache/engine/config/cli-plugins
@@ -112,5 +127,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, containers, python, python-torch, wheels, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint"; exit 2 ;;
 esac

@@ -6,6 +6,7 @@
 //! - `faults`: a store that is down, slow, or disconnects in the middle of its answer
 //! - `smuggling`: request smuggling by framing headers that do not match the bytes sent
 //! - `resign`: re-sign mode, where the gateway verifies callers, decides by their grants, and signs again for the store
+//! - `sessions`: temporary credentials of the store pass through in forward mode
 //! - `targets`: requests refused before the store is asked, and requests forwarded unchanged
 //! - `lifecycle`: start, readiness, drain
 //! - `connections`: silent and slow connections of any number leave slots to others
@@ -26,6 +27,7 @@ mod it {
     mod pipeline;
     mod reference;
     mod resign;
+    mod sessions;
     mod smuggling;
     mod targets;
     mod uploads;

@@ -7,8 +7,9 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::gateway::Gateway;
+use crate::real_store::RealStore;
 use crate::sign::Keys;
-use crate::weed::Weed;
+use crate::world::{ACCESS_KEY, SECRET_KEY};
 
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,20 @@ pub struct Store {
     pub keys: Keys,
     /// The address of the store.
     pub address: SocketAddr,
-    _weed: Option<Weed>,
+    _store: Option<RealStore>,
+}
+
+impl Store {
+    /// Starts a gateway in front of a running store, whose owner's keys it has.
+    pub fn with_gateway(store: RealStore, gateway: &Path) -> Result<Self> {
+        let address = store.address()?;
+        Ok(Self {
+            gateway: Gateway::launch(gateway, [format!("--upstream=http://{address}")])?,
+            keys: store.owner.clone(),
+            address,
+            _store: Some(store),
+        })
+    }
 }
 
 impl Backend {
@@ -56,29 +70,19 @@ impl Backend {
 
     /// Starts the store, and a gateway in front of it.
     pub fn start(self, gateway: &Path) -> Result<Store> {
-        let keys = Keys::new("pushdowntestkey", "pushdowntestsecret");
         match self {
             Self::Embedded => {
+                let keys = Keys::new(ACCESS_KEY, SECRET_KEY);
                 let gateway = Gateway::embedded(gateway, &keys, [""; 0])?;
                 let address = gateway.store().context("no store address in the ready file")?;
                 Ok(Store {
                     gateway,
                     keys,
                     address,
-                    _weed: None,
+                    _store: None,
                 })
             }
-            Self::SeaweedFs => {
-                let weed = Weed::launch(std::slice::from_ref(&keys))?;
-                let address = weed.address();
-                let gateway = Gateway::launch(gateway, [format!("--upstream=http://{address}")])?;
-                Ok(Store {
-                    gateway,
-                    keys,
-                    address,
-                    _weed: Some(weed),
-                })
-            }
+            Self::SeaweedFs => Store::with_gateway(RealStore::seaweedfs()?, gateway),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod aws_front;
 mod backend;
+mod child_store;
 mod gateway;
 mod juicefs;
 mod models;

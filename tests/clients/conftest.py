@@ -1,6 +1,7 @@
 """Every test runs with a gateway in front of the embedded store, in front of SeaweedFS, and there in re-sign mode, too.
 
-Those of clients also run in re-sign mode in front of a SeaweedFS that is addressed and refuses as AWS does.
+Those of clients also run in re-sign mode in front of a SeaweedFS that is addressed and refuses as AWS does. `make test-stores` runs
+all in front of Ceph and Garage.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from stores import (  # noqa: E402
     ACCESS,
     BACKENDS,
+    REAL_STORES,
     REGION,
     ROOT,
     SECRET,
@@ -26,6 +28,7 @@ from stores import (  # noqa: E402
     session_environment,
     start_aws_front,
     start_gateway,
+    start_real_store,
     start_seaweedfs,
 )
 
@@ -42,17 +45,22 @@ AWS_MODULES = {
 
 
 def selected_backends() -> list[str]:
-    """The stores named by `PUSHDOWN_TEST_BACKENDS`, separated by commas; all by default."""
+    """The stores named by `PUSHDOWN_TEST_BACKENDS`, separated by commas; by default all but the real ones."""
+    known = BACKENDS + REAL_STORES
     names = os.environ.get("PUSHDOWN_TEST_BACKENDS", ",".join(BACKENDS)).split(",")
-    unknown = set(names) - set(BACKENDS)
+    unknown = set(names) - set(known)
     if unknown:
-        raise pytest.UsageError(f"PUSHDOWN_TEST_BACKENDS: {', '.join(unknown)} is not one of {', '.join(BACKENDS)}")
+        raise pytest.UsageError(f"PUSHDOWN_TEST_BACKENDS: {', '.join(unknown)} is not one of {', '.join(known)}")
     return names
 
 
 def pytest_report_header() -> list[str]:
-    left_out = set(BACKENDS) - set(selected_backends())
-    return [f"SKIPPED: no test in front of {name}, because PUSHDOWN_TEST_BACKENDS leaves it out" for name in left_out]
+    left_out = [name for name in BACKENDS + REAL_STORES if name not in selected_backends()]
+    reasons = {name: "make test-stores" for name in REAL_STORES}
+    return [
+        f"SKIPPED: no test in front of {name}: {reasons.get(name, 'PUSHDOWN_TEST_BACKENDS leaves it out')}"
+        for name in left_out
+    ]
 
 
 def backend(item) -> str | None:
@@ -68,14 +76,15 @@ def is_elsewhere(item) -> bool:
 
 
 def pytest_collection_modifyitems(config, items) -> None:
-    """Features missing in the embedded store or in re-sign mode are expected failures; an unexpected pass is reported."""
+    """Features missing in a store or in re-sign mode are expected failures; an unexpected pass is reported."""
     left_out = [item for item in items if is_elsewhere(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     for item in items:
-        marker = item.get_closest_marker("embedded_lacks")
-        if marker and backend(item) == "embedded":
-            item.add_marker(pytest.mark.xfail(reason=f"s3s-fs {marker.args[0]}", strict=True))
+        for marker in item.iter_markers("store_lacks"):
+            name, reason = marker.args
+            if backend(item) == name:
+                item.add_marker(pytest.mark.xfail(reason=f"{name} {reason}", strict=True))
         marker = item.get_closest_marker("resign_differs")
         if marker and backend(item) in ("resign", "aws"):
             item.add_marker(pytest.mark.xfail(reason=f"re-sign mode {marker.args[0]}", strict=True))
@@ -104,9 +113,16 @@ def store(request, environment, tmp_path_factory):
     """A store with two gateways in front of it, one of them with TLS."""
     folder = tmp_path_factory.mktemp(request.param)
     with contextlib.ExitStack() as running:
-        resign, environment_of_gateways = {}, None
+        resign, environment_of_gateways, fields = {}, None, {}
         if request.param == "embedded":
             settings = {"store": folder / "store", "access_key": ACCESS, "secret_key": SECRET}
+        elif request.param in REAL_STORES:
+            real_store, address, fields = start_real_store(request.param, folder / "real-store")
+            running.callback(real_store.stop)
+            settings = {"upstream": f"http://{address}"}
+            patch = running.enter_context(pytest.MonkeyPatch.context())
+            patch.setenv("AWS_ACCESS_KEY_ID", fields["keys"].access)
+            patch.setenv("AWS_SECRET_ACCESS_KEY", fields["keys"].secret)
         else:
             weed, address = start_seaweedfs(folder / "weed")
             running.callback(weed.stop)
@@ -126,16 +142,15 @@ def store(request, environment, tmp_path_factory):
         store_url = f"http://{addresses.get('store') or address}"
         if "PUSHDOWN_TEST_DIRECT" in os.environ:
             # Shows whether the gateway or the store causes a failure.
-            yield Store(request.param, store_url, store_url, folder, store_url)
+            yield Store(request.param, store_url, store_url, folder, store_url, **fields)
             return
         upstream = settings.get("upstream", store_url)
         tls, tls_addresses = start_gateway(
             folder / "tls", environment_of_gateways, upstream=upstream, **files, **resign
         )
         running.callback(tls.stop)
-        yield Store(
-            request.param, f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}", authority, store_url
-        )
+        urls = f"http://{addresses['listen']}", f"https://{tls_addresses['listen']}"
+        yield Store(request.param, *urls, authority, store_url, **fields)
         with urllib.request.urlopen(f"http://{addresses['admin']}/metrics") as metrics:
             assert b"\npushdown_memory_reserved_bytes 0\n" in metrics.read(), "memory permits remain in use"
 
@@ -146,10 +161,10 @@ def s3(store):
 
 
 @pytest.fixture
-def bucket(s3):
+def bucket(store, s3):
     """A bucket for one test, emptied and removed afterwards."""
     name = f"test-{uuid.uuid4().hex[:12]}"
-    s3.create_bucket(Bucket=name)
+    store.create_bucket(name)
     yield name
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name):
         for entry in page.get("Contents", []):

@@ -13,12 +13,12 @@ GRPC_OFFSET = 10_000
 class Process:
     """A running program. Its output goes to a file; failures show its end."""
 
+    STDIN = subprocess.DEVNULL
+
     def __init__(self, command: list[str], log: pathlib.Path, env: dict[str, str] | None = None):
         self.log = log
         with log.open("wb") as output:
-            self.child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=env
-            )
+            self.child = subprocess.Popen(command, stdin=self.STDIN, stdout=output, stderr=subprocess.STDOUT, env=env)
 
     def wait_until(self, what: str, ready: Callable[[], bool], seconds: float = 60) -> None:
         """Waits until `ready`, and fails immediately if the program ends. The program is stopped on failure."""
@@ -38,6 +38,16 @@ class Process:
         """Kills the program: a graceful shutdown is not needed."""
         self.child.kill()
         self.child.wait()
+
+
+class Launcher(Process):
+    """A program that ends when its stdin closes, and then removes what it started and wrote."""
+
+    STDIN = subprocess.PIPE
+
+    def stop(self) -> None:
+        self.child.stdin.close()
+        self.child.wait(60)
 
 
 def free_ports(count: int) -> list[int]:

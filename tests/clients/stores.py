@@ -4,13 +4,16 @@ import dataclasses
 import json
 import os
 import pathlib
+import sys
+import urllib.request
+from typing import NamedTuple
 
 import boto3
 import botocore.exceptions
 import trustme
 from botocore.config import Config
 
-from process import Process, free_ports
+from process import Launcher, Process, free_ports
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ACCESS, SECRET, REGION = "pushdowntestkeys", "pushdowntestsecret", "us-east-1"
@@ -20,8 +23,42 @@ LIMITED_ACCESS, LIMITED_SECRET, LIMITED_BUCKET = "pushdownlimitedkey", "pushdown
 # `resign`: SeaweedFS, with gateways in re-sign mode.
 # `aws`: the same with one identity for all callers, in front of a SeaweedFS that is addressed and refuses as AWS does.
 BACKENDS = ("embedded", "seaweedfs", "resign", "aws")
+# Stores that are heavy to install: tests run in front of them only if PUSHDOWN_TEST_BACKENDS names them (`make test-stores`).
+REAL_STORES = ("ceph", "garage")
+NO_TRAILERS = "refuses uploads with a checksum in the trailer (411)"
 # Lifetime of the credentials of this identity: several end within the tests.
 SESSION_SECONDS = 30
+
+
+class Keys(NamedTuple):
+    """The keys of an account."""
+
+    access: str
+    secret: str
+
+
+OWNER, LIMITED = Keys(ACCESS, SECRET), Keys(LIMITED_ACCESS, LIMITED_SECRET)
+# The only form of keys that Garage takes.
+GARAGE_OWNER, GARAGE_LIMITED = Keys("GK" + "0a" * 12, "1b" * 32), Keys("GK" + "2c" * 12, "3d" * 32)
+
+
+@dataclasses.dataclass
+class GarageAdmin:
+    """The admin API of Garage."""
+
+    address: str
+    token: str
+
+    def create_bucket(self, name: str, owner: Keys) -> None:
+        bucket = self._ask("CreateBucket", {"globalAlias": name})["id"]
+        rights = {"owner": True, "read": True, "write": True}
+        self._ask("AllowBucketKey", {"bucketId": bucket, "accessKeyId": owner.access, "permissions": rights})
+
+    def _ask(self, operation: str, body: dict) -> dict:
+        headers = {"authorization": f"Bearer {self.token}"}
+        url = f"http://{self.address}/v2/{operation}"
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers)) as answer:
+            return json.load(answer)
 
 
 @dataclasses.dataclass
@@ -33,6 +70,10 @@ class Store:
     tls_endpoint: str
     authority: pathlib.Path
     upstream: str = ""
+    keys: Keys = OWNER
+    limited_keys: Keys = LIMITED
+    # The admin API of Garage.
+    admin: GarageAdmin | None = None
 
     def client(self, **options):
         """A boto3 client of the gateway; `tls=True` selects the gateway with TLS."""
@@ -40,7 +81,9 @@ class Store:
         # By default boto3 presigns links with SigV2, and batch requests require SigV4.
         config = {"signature_version": "s3v4", "retries": {"total_max_attempts": 1}}
         config |= options.pop("config", {})
-        settings = {"aws_access_key_id": ACCESS, "aws_secret_access_key": SECRET, "region_name": REGION}
+        settings = {
+            "aws_access_key_id": self.keys.access, "aws_secret_access_key": self.keys.secret, "region_name": REGION,
+        }  # fmt: skip
         return boto3.client(
             "s3",
             endpoint_url=self.tls_endpoint if tls else self.endpoint,
@@ -48,6 +91,18 @@ class Store:
             config=Config(**config),
             **(settings | options),
         )
+
+    def limited_client(self):
+        """A client of an account that has no right on the buckets of others."""
+        access, secret = self.limited_keys
+        return self.client(aws_access_key_id=access, aws_secret_access_key=secret)
+
+    def create_bucket(self, name: str) -> None:
+        """Creates a bucket whose name all accounts know: in Garage one that is created through S3 exists for its account alone."""
+        if self.admin:
+            self.admin.create_bucket(name, self.keys)
+        else:
+            self.client().create_bucket(Bucket=name)
 
     def direct(self):
         """A boto3 client of the store itself."""
@@ -116,6 +171,20 @@ def start_seaweedfs(folder: pathlib.Path) -> tuple[Process, str]:
     )  # fmt: skip
     weed.wait_until("SeaweedFS stores an object", lambda: _stores_an_object(f"http://127.0.0.1:{s3}"))
     return weed, f"127.0.0.1:{s3}"
+
+
+def start_real_store(name: str, folder: pathlib.Path) -> tuple[Process, str, dict[str, object]]:
+    """Starts one of `REAL_STORES`, and returns its process, the address of its S3 port, and fields of its `Store`."""
+    accounts = (GARAGE_OWNER, GARAGE_LIMITED) if name == "garage" else (OWNER, LIMITED)
+    folder.mkdir()
+    command = [sys.executable, str(ROOT / "scripts/real_stores"), name]
+    store = Launcher([*command, *(f"--account={keys.access}:{keys.secret}" for keys in accounts)], folder / "log")
+    store.wait_until(f"{name} serves", lambda: "\n" in store.log.read_text(), seconds=300)
+    ready = json.loads(store.log.read_text())
+    fields = dict(zip(("keys", "limited_keys"), accounts, strict=True))
+    if "admin" in ready:
+        fields["admin"] = GarageAdmin(ready["admin"], ready["token"])
+    return store, ready["address"], fields
 
 
 def start_aws_front(folder: pathlib.Path, store: str) -> tuple[Process, dict[str, str]]:

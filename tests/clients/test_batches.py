@@ -11,6 +11,7 @@ import urllib3
 from PIL import Image
 
 from pipelines import SHORT, assert_within, reference
+from stores import REAL_STORES
 
 NAMES = ["jpeg_large.jpg", "jpeg_grey.jpg", "png_rgb.png", "webp_lossless.webp"]
 
@@ -113,7 +114,8 @@ def test_a_wrong_signature_fails_its_own_row(store, s3, bucket, keys):
         for row in batch.select(["row", "error"]).to_pylist()
     }
     assert [rows[row]["error"] is None for row in range(3)] == [True, False, True]
-    assert "SignatureDoesNotMatch" in rows[1]["error"]
+    # Ceph and Garage answer so to each presigned request that they refuse.
+    assert ("AccessDenied" if store.name in REAL_STORES else "SignatureDoesNotMatch") in rows[1]["error"]
 
 
 @pytest.mark.resign_differs("refuses a batch without a valid signature as a whole")

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ClientError
 
-# Fields that differ between two answers, and headers that concern one hop.
+# Fields that differ between two answers, and headers that concern one hop. Garage gives each upload a version.
 VOLATILE = {
-    "connection", "date", "hostid", "last-modified", "lastmodified", "requestid", "x-amz-id-2", "x-amz-request-id",
+    "connection", "date", "hostid", "last-modified", "lastmodified", "requestid", "versionid", "x-amz-id-2", "x-amz-request-id",
+    "x-amz-version-id",
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from pipelines import SHORT, assert_within, reference, with_pipeline
-from stores import LIMITED_ACCESS, LIMITED_BUCKET, LIMITED_SECRET
+from stores import LIMITED_BUCKET
 from test_batches import post, presigned, read_batches
 from test_objects import status_and_code
 
@@ -17,7 +17,7 @@ def limited(store):
     """A client of the limited account."""
     if store.name == "embedded":
         pytest.skip("the embedded store has one account")
-    return store.client(aws_access_key_id=LIMITED_ACCESS, aws_secret_access_key=LIMITED_SECRET)
+    return store.limited_client()
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def key(s3, bucket, photos):
     return "photo.jpg"
 
 
-def test_an_account_reads_its_own_bucket(s3, limited, photos):
-    s3.create_bucket(Bucket=LIMITED_BUCKET)
+def test_an_account_reads_its_own_bucket(limited, photos):
+    limited.create_bucket(Bucket=LIMITED_BUCKET)
     limited.upload_file(str(photos / "jpeg_large.jpg"), LIMITED_BUCKET, "photo.jpg")
     with_pipeline(limited, SHORT)
     answer = limited.get_object(Bucket=LIMITED_BUCKET, Key="photo.jpg")
     assert_within(np.load(io.BytesIO(answer["Body"].read())), reference(photos / "jpeg_large.jpg"))
-    s3.delete_object(Bucket=LIMITED_BUCKET, Key="photo.jpg")
-    s3.delete_bucket(Bucket=LIMITED_BUCKET)
+    limited.delete_object(Bucket=LIMITED_BUCKET, Key="photo.jpg")
+    limited.delete_bucket(Bucket=LIMITED_BUCKET)
 
 
 @pytest.mark.parametrize("operation", ["get_object", "head_object"])

@@ -10,7 +10,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from pipelines import with_pipeline
-from stores import LIMITED_ACCESS, LIMITED_SECRET
 from test_batches import post, presigned, read_batches
 from test_objects import status_and_code
 
@@ -77,7 +76,7 @@ def limited(store):
     """Creates a client of an account that must not read the table."""
     if store.name == "embedded":
         pytest.skip("the embedded store has one account")
-    return lambda: store.client(aws_access_key_id=LIMITED_ACCESS, aws_secret_access_key=LIMITED_SECRET)
+    return store.limited_client
 
 
 @pytest.mark.parametrize("operation", ["get_object", "head_object"])

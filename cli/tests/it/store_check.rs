@@ -3,7 +3,7 @@
 use std::{fs, io, net::SocketAddr, path::Path, process::Output};
 
 use pushdown_testkit::{
-    ACCESS_KEY, Backend, Exchange, JuiceFs, Keys, Payload, Request, SECRET_KEY, ScriptedOrigin, Weed, World,
+    ACCESS_KEY, Backend, Exchange, Keys, RealStore, Request, SECRET_KEY, ScriptedOrigin, World,
 };
 use serde_json::Value;
 
@@ -12,23 +12,39 @@ use super::cli::pushdown;
 const BODY: &str = "the object";
 /// MD5 of the body.
 const ETAG: &str = "ae295757cd41e8715d851709cee3dd7b";
-const GUEST: (&str, &str) = ("guestkey", "guestsecret");
 
 /// A gateway whose embedded store has the object.
 fn world() -> World {
     World::with_objects([("object".to_owned(), BODY.into())].into()).unwrap()
 }
 
-/// Runs the command on `s3://photos/object` with a profile `guest`.
+/// Runs the command on `s3://photos/object` of an embedded store, with a profile `guest`.
 fn check(store: SocketAddr, folder: &Path, extra_arguments: &[&str]) -> Output {
+    let (owner, guest) = (
+        Keys::new(ACCESS_KEY, SECRET_KEY),
+        Keys::new("guestkey", "guestsecret"),
+    );
+    check_as(&owner, &guest, store, folder, extra_arguments)
+}
+
+/// The same with these accounts.
+fn check_as(
+    owner: &Keys,
+    guest: &Keys,
+    store: SocketAddr,
+    folder: &Path,
+    extra_arguments: &[&str],
+) -> Output {
     let profiles = folder.join("credentials");
-    let (access_key, secret_key) = GUEST;
+    let (access_key, secret_key) = (&guest.access, &guest.secret);
     let text = format!("[guest]\naws_access_key_id = {access_key}\naws_secret_access_key = {secret_key}\n");
     fs::write(&profiles, text).unwrap();
     let mut command = pushdown(&["store-check", "s3://photos/object"]);
     command
         .args(extra_arguments)
         .env("PUSHDOWN_ENDPOINT", format!("http://{store}"))
+        .env("AWS_ACCESS_KEY_ID", &owner.access)
+        .env("AWS_SECRET_ACCESS_KEY", &owner.secret)
         .env("AWS_SHARED_CREDENTIALS_FILE", profiles);
     command.output().unwrap()
 }
@@ -36,7 +52,10 @@ fn check(store: SocketAddr, folder: &Path, extra_arguments: &[&str]) -> Output {
 fn check_as_json(store: SocketAddr, extra_arguments: &[&str]) -> (Option<i32>, Value) {
     let folder = tempfile::tempdir().unwrap();
     let arguments = [&["--json"], extra_arguments].concat();
-    let output = check(store, folder.path(), &arguments);
+    report_of(&check(store, folder.path(), &arguments))
+}
+
+fn report_of(output: &Output) -> (Option<i32>, Value) {
     let json = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
     (output.status.code(), json)
@@ -81,34 +100,43 @@ fn seaweedfs_is_safe() {
     if !Backend::SeaweedFs.is_enabled().unwrap() {
         return;
     }
-    let (owner, guest) = owner_and_guest();
-    let weed = Weed::launch_with_guests(std::slice::from_ref(&owner), &[guest]).unwrap();
-    check_real_store(weed.address(), &owner);
+    check_real_store(&RealStore::seaweedfs().unwrap(), 403);
 }
 
 #[test]
 #[ignore = "JuiceFS is not installed by default: make test-full"]
 fn juicefs_is_safe() {
-    let (owner, guest) = owner_and_guest();
-    let store = JuiceFs::launch(&owner, &[guest]).unwrap();
-    check_real_store(store.address(), &owner);
+    check_real_store(&RealStore::juicefs().unwrap(), 403);
 }
 
-fn owner_and_guest() -> (Keys, Keys) {
-    (Keys::new(ACCESS_KEY, SECRET_KEY), Keys::new(GUEST.0, GUEST.1))
+#[test]
+#[ignore = "Ceph is not installed by default: make test-stores"]
+fn ceph_is_safe() {
+    check_real_store(&RealStore::ceph().unwrap(), 403);
 }
 
-/// Adds the object, and checks the store.
-fn check_real_store(store: SocketAddr, owner: &Keys) {
-    for (target, body) in [("/photos", ""), ("/photos/object", BODY)] {
-        let request = Request::new("PUT", target)
-            .header("Host", &store.to_string())
-            .body(body);
-        let put = owner.sign(request, Payload::Signed).unwrap();
-        assert_eq!(put.send(store).unwrap().status, 200);
-    }
-    let (code, report) = check_as_json(store, &["--other-profile", "guest"]);
-    assert_eq!(outcomes(&report), SAFE, "{report}");
+#[test]
+#[ignore = "Garage is not installed by default: make test-stores"]
+fn garage_is_safe() {
+    check_real_store(&RealStore::garage().unwrap(), 400);
+}
+
+/// Adds the object, and checks the store, which refuses expired signatures with this status.
+fn check_real_store(store: &RealStore, expired: u64) {
+    store.put("/photos", "").unwrap();
+    store.put("/photos/object", BODY).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let output = check_as(
+        &store.owner,
+        &store.guest,
+        store.address().unwrap(),
+        folder.path(),
+        &["--json", "--other-profile", "guest"],
+    );
+    let (code, report) = report_of(&output);
+    let mut expected = SAFE;
+    expected[3].2 = Some(expired);
+    assert_eq!(outcomes(&report), expected, "{report}");
     assert_eq!(code, Some(0));
 }
 

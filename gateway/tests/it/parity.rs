@@ -10,7 +10,7 @@ mod writes;
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
-use pushdown_testkit::{Backend, Keys, Payload, Request, Store};
+use pushdown_testkit::{Backend, Keys, Payload, RealStore, Request, Store};
 
 use super::binary;
 
@@ -18,21 +18,35 @@ const BUCKET: &str = "/parity-bucket";
 
 #[test]
 fn the_gateway_answers_like_the_embedded_store() -> Result<()> {
-    check(Backend::Embedded)
+    check_backend(Backend::Embedded)
 }
 
 #[test]
 fn the_gateway_answers_like_seaweedfs() -> Result<()> {
-    check(Backend::SeaweedFs)
+    check_backend(Backend::SeaweedFs)
 }
 
-fn check(backend: Backend) -> Result<()> {
+#[test]
+#[ignore = "Ceph is not installed by default: make test-stores"]
+fn the_gateway_answers_like_ceph() -> Result<()> {
+    check(Store::with_gateway(RealStore::ceph()?, binary())?)
+}
+
+#[test]
+#[ignore = "Garage is not installed by default: make test-stores"]
+fn the_gateway_answers_like_garage() -> Result<()> {
+    check(Store::with_gateway(RealStore::garage()?, binary())?)
+}
+
+fn check_backend(backend: Backend) -> Result<()> {
     if !backend.is_enabled()? {
         return Ok(());
     }
-    let lab = Lab {
-        store: backend.start(binary())?,
-    };
+    check(backend.start(binary())?)
+}
+
+fn check(store: Store) -> Result<()> {
+    let lab = Lab { store };
     lab.create_objects()?;
     let mut differences = Vec::new();
     let reads = reads::requests(&lab)?;

@@ -91,7 +91,7 @@ impl Lab {
     clippy::panic,
     reason = "a failure to build a fixture is a bug in the test"
 )]
-fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
+pub(super) fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
     let pixels = (0..height)
         .flat_map(|y| {
             (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, (x * 7 + y * 13) % 256])
@@ -114,7 +114,7 @@ fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
     clippy::unwrap_used,
     reason = "a failure to build a fixture is a bug in the test"
 )]
-fn expected(object: &[u8], pipeline: &str) -> Sample {
+pub(super) fn expected(object: &[u8], pipeline: &str) -> Sample {
     let pipeline = Pipeline::parse(pipeline).unwrap();
     pipeline
         .run(
@@ -129,7 +129,7 @@ fn expected(object: &[u8], pipeline: &str) -> Sample {
     clippy::panic,
     reason = "a value of another kind is the failure that the test detects"
 )]
-fn pixels(sample: Sample) -> Vec<u8> {
+pub(super) fn pixels(sample: Sample) -> Vec<u8> {
     match sample {
         Sample::Image(image) => image.into_pixels(),
         other => panic!("{other:?}"),

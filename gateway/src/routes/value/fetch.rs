@@ -114,7 +114,7 @@ impl FetchedSample {
         started: Instant,
     ) -> Result<Self> {
         if answer.status == StatusCode::NOT_MODIFIED {
-            // For another version, or for none.
+            // For another version.
             return Self::read(services, request, Some(sharing)).await;
         }
         Self::open(services, answer, request, Some(sharing), started).await
@@ -128,10 +128,7 @@ impl FetchedSample {
         candidate: Candidate,
     ) -> Result<Self> {
         let started = Instant::now();
-        let answer = services
-            .origin
-            .read(request.if_none_match(&candidate.etag))
-            .await?;
+        let answer = services.origin.read_if_changed(request, &candidate.etag).await?;
         services.metrics.count_revalidation(answer.status);
         match sharing.authorization_for(&answer, &candidate.etag) {
             Some(authorization) => {
@@ -164,7 +161,7 @@ impl FetchedSample {
     ) -> Result<Self> {
         let started = Instant::now();
         let etag = follower.etag().clone();
-        let answer = services.origin.read(request.if_none_match(&etag)).await?;
+        let answer = services.origin.read_if_changed(request, &etag).await?;
         services.metrics.count_revalidation(answer.status);
         let authorization = sharing.authorization_for(&answer, &etag);
         if let Some(authorization) = &authorization {

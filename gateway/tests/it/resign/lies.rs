@@ -48,6 +48,18 @@ fn juicefs_commits_no_lie() -> Result<()> {
     check(RealStore::juicefs()?, Trailers::Refused)
 }
 
+#[test]
+#[ignore = "Ceph is not installed by default: make test-stores"]
+fn ceph_commits_no_lie() -> Result<()> {
+    check(RealStore::ceph()?, Trailers::Refused)
+}
+
+#[test]
+#[ignore = "Garage is not installed by default: make test-stores"]
+fn garage_commits_no_lie() -> Result<()> {
+    check(RealStore::garage()?, Trailers::Checked)
+}
+
 fn check(store: RealStore, trailers: Trailers) -> Result<()> {
     let lab = Lab::new(store)?;
     let mut targets = Vec::new();

@@ -63,13 +63,13 @@ impl Attack {
 
     /// The answer is the store's own.
     pub(super) fn check(self, answer: &Response, value: &[u8]) -> Result<()> {
-        let status = if matches!(self, Self::Deleted) { 404 } else { 403 };
-        ensure!(
-            answer.status == status,
-            "{self:?}: {} {}",
-            answer.status,
-            answer.text()
-        );
+        let is_refused = match self {
+            Self::Deleted => answer.status == 404,
+            // Garage calls the request invalid.
+            Self::Expired => matches!(answer.status, 400 | 403),
+            _ => answer.status == 403,
+        };
+        ensure!(is_refused, "{self:?}: {} {}", answer.status, answer.text());
         ensure!(answer.element("Code").is_some(), "{self:?}: {}", answer.text());
         let leaked = value
             .windows(16)

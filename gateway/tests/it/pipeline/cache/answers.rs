@@ -1,10 +1,16 @@
 //! Law 1: a cached answer equals a computed one.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use anyhow::Result;
 use pushdown::{Pipeline, Sample, wire::CacheStatus};
-use pushdown_testkit::Sent;
+use pushdown_testkit::{GOOD_SIGNATURE, Request, ScriptedOrigin, Sent, signed_by};
 
 use super::{CacheLab, MEMORY, PATH, PIPELINE, constant_headers, expected, launch, origin, photo, pixels};
+use crate::it::gateway_for;
 
 /// Image, tensor and bytes.
 const PIPELINES: [&str; 3] = [
@@ -19,13 +25,13 @@ fn a_cached_answer_equals_the_computed_one() -> Result<()> {
     for pipeline in PIPELINES {
         let lab = CacheLab::new(&[MEMORY])?;
         lab.store.put_with(PATH, "\"1\"", lab.photo.clone(), headers);
-        let accept = |request: pushdown_testkit::Request| request.header("Accept", "*/*");
+        let accept = |request: Request| request.header("Accept", "*/*");
         let request = || {
-            let request = accept(pushdown_testkit::Request::new("GET", PATH).header("Host", "store"));
-            pushdown_testkit::signed_by(
+            let request = accept(Request::new("GET", PATH).header("Host", "store"));
+            signed_by(
                 request.header("x-pushdown-pipeline", pipeline),
                 "first",
-                pushdown_testkit::GOOD_SIGNATURE,
+                GOOD_SIGNATURE,
             )
             .send(lab.gateway.listen())
         };
@@ -90,7 +96,7 @@ fn random_steps_continue_from_the_value_before_them() -> Result<()> {
             .request(text)
             .header("x-pushdown-seed", "7")
             .header("x-pushdown-epoch", &epoch.to_string());
-        let request = pushdown_testkit::signed_by(request, "first", pushdown_testkit::GOOD_SIGNATURE);
+        let request = signed_by(request, "first", GOOD_SIGNATURE);
         let answer = request.send(lab.gateway.listen())?;
         assert_eq!(answer.status, 200, "{}", answer.text());
         let context = pushdown::Context {
@@ -141,7 +147,7 @@ fn some_objects_and_requests_are_never_cached() -> Result<()> {
     let request = lab
         .request(PIPELINE)
         .header("x-amz-server-side-encryption-customer-algorithm", "AES256");
-    let request = pushdown_testkit::signed_by(request, "first", pushdown_testkit::GOOD_SIGNATURE);
+    let request = signed_by(request, "first", GOOD_SIGNATURE);
     assert_eq!(origin(&request.send(lab.gateway.listen())?)?, "computed");
     Ok(())
 }
@@ -180,8 +186,8 @@ fn plain_reads_are_never_cached() -> Result<()> {
     lab.warm(PIPELINE)?;
     let objects = lab.store.sent().objects;
     for _ in 0..2 {
-        let request = pushdown_testkit::Request::new("GET", PATH).header("Host", "store");
-        let request = pushdown_testkit::signed_by(request, "first", pushdown_testkit::GOOD_SIGNATURE);
+        let request = Request::new("GET", PATH).header("Host", "store");
+        let request = signed_by(request, "first", GOOD_SIGNATURE);
         assert_eq!(request.send(lab.gateway.listen())?.body, lab.photo);
     }
     assert_eq!(lab.store.sent().objects, objects + 2);
@@ -216,5 +222,40 @@ fn a_gateway_with_a_cache_lists_it() -> Result<()> {
         let lab = CacheLab::new(flags)?;
         assert_eq!(lab.get(PIPELINE)?.header("x-pushdown-features"), Some(features));
     }
+    Ok(())
+}
+
+/// Ceph answers so. The condition of the gateway names one version, so that the 304 can be for no other.
+#[test]
+fn a_304_without_an_etag_authorizes_the_version_of_the_condition() -> Result<()> {
+    let photo = photo(300, 200, "jpeg");
+    let objects = Arc::new(AtomicUsize::new(0));
+    let (body, sent) = (photo.clone(), objects.clone());
+    let store = ScriptedOrigin::start(move |exchange| {
+        if exchange.head.to_lowercase().contains("if-none-match: \"1\"") {
+            return exchange.send("HTTP/1.1 304 Not Modified\r\n\r\n");
+        }
+        sent.fetch_add(1, Ordering::SeqCst);
+        let length = body.len();
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: {length}\r\n\r\n"
+        ))?;
+        exchange.send(&body)
+    })?;
+    let gateway = gateway_for(&store, &[MEMORY])?;
+    let get = || {
+        let request = Request::new("GET", PATH).header("Host", "store");
+        let request = request
+            .header("x-pushdown-pipeline", PIPELINE)
+            .header("Accept", "application/octet-stream");
+        signed_by(request, "first", GOOD_SIGNATURE).send(gateway.listen())
+    };
+    for expected_origin in ["computed", "memory", "memory"] {
+        let answer = get()?;
+        assert_eq!((answer.status, origin(&answer)?), (200, expected_origin));
+        assert_eq!(answer.body, pixels(expected(&photo, PIPELINE)));
+        assert_eq!(answer.header("x-pushdown-source-etag"), Some("\"1\""));
+    }
+    assert_eq!(objects.load(Ordering::SeqCst), 1, "a hit reads no object");
     Ok(())
 }

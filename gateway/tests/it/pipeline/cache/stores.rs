@@ -49,6 +49,18 @@ fn juicefs_authorizes_each_value() -> Result<()> {
     check(&RealStore::juicefs()?)
 }
 
+#[test]
+#[ignore = "Ceph is not installed by default: make test-stores"]
+fn ceph_authorizes_each_value() -> Result<()> {
+    check(&RealStore::ceph()?)
+}
+
+#[test]
+#[ignore = "Garage is not installed by default: make test-stores"]
+fn garage_authorizes_each_value() -> Result<()> {
+    check(&RealStore::garage()?)
+}
+
 fn check(store: &RealStore) -> Result<()> {
     store.put(BUCKET, "")?;
     check_cached(store, &[MEMORY]).context("cached")?;

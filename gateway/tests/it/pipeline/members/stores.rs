@@ -164,3 +164,15 @@ fn members_on_seaweedfs() -> Result<()> {
     }
     check(RealStore::seaweedfs()?)
 }
+
+#[test]
+#[ignore = "Ceph is not installed by default: make test-stores"]
+fn members_on_ceph() -> Result<()> {
+    check(RealStore::ceph()?)
+}
+
+#[test]
+#[ignore = "Garage is not installed by default: make test-stores"]
+fn members_on_garage() -> Result<()> {
+    check(RealStore::garage()?)
+}

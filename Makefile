@@ -91,11 +91,11 @@ test-suites: setup ## Run third-party S3 test suites directly and through the ga
 	@S3_TESTS=$(S3_TESTS) scripts/s3-suites.sh
 
 # A Debian package with a service must not start it: the tests start an engine of their own.
-test-docker: ## Build the images, and run the benchmark, gateway and monitoring in an engine of its own, as root (an hour; 30 minutes again)
+test-docker: ## Build the images, and run the benchmark, gateway and monitoring in an engine of its own, as root (not in CI; an hour, 30 minutes again)
 	@if [ "$$(id -u)" -ne 0 ]; then echo "SKIPPED: test-docker, because an engine requires root"; else \
 	  scripts/setup.sh containers && .venv/bin/python -m pytest -v -s --durations=0 tests/containers; fi
 
-fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql, MAX_TIME=60 seconds)
+fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql, MAX_TIME=60 seconds); failures are in fuzz/artifacts
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, dependencies, documentation, shell scripts, docker/
@@ -104,7 +104,7 @@ lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, depend
 lint-docker: ## Check shell scripts, Dockerfile, compose files and dashboard, without a Docker engine
 	@scripts/lint-docker.sh
 
-check-cuda: setup ## Compile the gateway with CUDA, and test its behaviour without a GPU
+check-cuda: setup ## Compile the gateway with CUDA, and test its behaviour without a GPU (not in CI)
 	@scripts/models.sh test
 	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings
 	@$(CARGO) test --locked -p pushdown-gateway --features cuda --test it providers
@@ -122,13 +122,13 @@ fmt: ## Format the Rust code
 arrows: ## Check the dependencies between workspace crates, and forbidden crates
 	@scripts/arrows.sh
 
-python-stubs: setup ## Write the generated parts of the Python package: the stub of the native module, and the functions of steps
+python-stubs: setup ## Write the generated parts of the Python package, after a change of a step or of its native module: the stub of the native module, and the functions of steps
 	@scripts/setup.sh python
 	@$(CARGO) build --locked --workspace --quiet
 	@target/debug/pushdown-stubs target/debug/lib_native.so >python/python/pushdown/_native.pyi
 	@scripts/python.sh python python/scripts/generate_ops.py
 
-docs: ## Write docs/CONFIGURATION.md and docs/METRICS.md from the tables in the code
+docs: ## Write docs/CONFIGURATION.md and docs/METRICS.md from the tables in the code, after a change of a setting or a metric
 	@UPDATE_DOCS=1 $(CARGO) test --locked --workspace --test it -- reference
 
 dist: ## Build the release archive of this machine into dist/, and try it in an empty folder
@@ -164,7 +164,7 @@ benchmarks-doc: ## Write docs/BENCHMARKS.md and its figures from docs/figures/e2
 photos: setup ## Fetch real photos for demo and benchmarks into .cache/photos
 	@scripts/photos.sh all
 
-golden: ## Regenerate the golden values with Pillow and torchvision (5 GB of wheels)
+golden: ## Regenerate the golden values with Pillow, torchvision and PyTorch (5 GB of wheels)
 	@scripts/setup.sh golden
 	@.venv-golden/bin/python scripts/golden.py
 
@@ -176,7 +176,7 @@ golden-tables: ## Regenerate the golden tables with DuckDB and pyarrow
 	@scripts/setup.sh golden-tables
 	@.venv-golden-tables/bin/python scripts/golden_tables.py
 
-writers-text-arrow: ## Regenerate the text and Arrow files of many writers, and their expected contents
+writers-text-arrow: ## Regenerate the text and Arrow files of pandas, Polars, DuckDB, pyarrow, gzip, pigz, bgzip, zstd and pzstd, and their expected contents
 	@scripts/setup.sh writers-text-arrow
 	@.venv-writers-text-arrow/bin/python scripts/writers_text_arrow.py
 
@@ -188,7 +188,7 @@ golden-shards: ## Regenerate the golden tars and zips with Python, GNU tar and I
 	@scripts/setup.sh golden-shards
 	@python3 scripts/golden_shards.py
 
-writers-parquet: ## Regenerate the Parquet files of many writers, and their expected contents
+writers-parquet: ## Regenerate the Parquet files of pyarrow, DuckDB, Polars and fastparquet, and their expected contents
 	@scripts/setup.sh writers-parquet
 	@.venv-writers-parquet/bin/python scripts/writers_parquet.py
 

@@ -32,7 +32,7 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 
 test: setup test-rust test-clients test-python one-build ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
-test-full: setup ## Run every test: also large models, ten tenants, further stores (test-stores) and third-party S3 test suites, all feature sets the images, and the benchmark's harness
+test-full: setup ## Run every test: also large models, ten tenants, further stores (test-stores) and third-party S3 test suites, all feature sets, the images and the benchmark's harness
 	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-stores test-python test-python-torch test-e2e test-docker FULL=1
 
 # The second command only runs what the first one built: benches take no arguments of tests. Ceph and Garage have `test-stores`.
@@ -96,11 +96,11 @@ test-stores: setup ## Run the tests in front of Ceph and Garage: parity, cache, 
 	@$(CARGO) build --locked --workspace --quiet
 	@scripts/test-stores.sh $(STORES)
 
-test-docker: ## Build the images, and run the benchmark, gateway and monitoring in an engine of its own, as root (an hour; 30 minutes again)
+test-docker: ## Build the images, and run the benchmark, gateway and monitoring in an engine of its own, as root (not in CI; an hour, 30 minutes again)
 	@if [ "$$(id -u)" -ne 0 ]; then echo "SKIPPED: test-docker, because an engine requires root"; else \
 	  scripts/setup.sh containers && .venv/bin/python -m pytest -v -s --durations=0 tests/containers; fi
 
-fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql, MAX_TIME=60 seconds)
+fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql, MAX_TIME=60 seconds); failures are in fuzz/artifacts
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, dependencies, documentation, shell scripts, docker/
@@ -109,7 +109,7 @@ lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, depend
 lint-docker: ## Check shell scripts, Dockerfile, compose files and dashboard, without a Docker engine
 	@scripts/lint-docker.sh
 
-check-cuda: setup ## Compile the gateway with CUDA, and test its behaviour without a GPU
+check-cuda: setup ## Compile the gateway with CUDA, and test its behaviour without a GPU (not in CI)
 	@scripts/models.sh test
 	@$(CARGO) clippy --locked -p pushdown -p pushdown-gateway --all-targets --features cuda -- -D warnings
 	@$(CARGO) test --locked -p pushdown-gateway --features cuda --test it providers
@@ -127,13 +127,13 @@ fmt: ## Format the Rust code
 arrows: ## Check the dependencies between workspace crates, and forbidden crates
 	@scripts/arrows.sh
 
-python-stubs: setup ## Write the generated parts of the Python package: the stub of the native module, and the functions of steps
+python-stubs: setup ## Write the generated parts of the Python package, after a change of a step or of its native module: the stub of the native module, and the functions of steps
 	@scripts/setup.sh python
 	@$(CARGO) build --locked --workspace --quiet
 	@target/debug/pushdown-stubs target/debug/lib_native.so >python/python/pushdown/_native.pyi
 	@scripts/python.sh python python/scripts/generate_ops.py
 
-docs: ## Write docs/CONFIGURATION.md and docs/METRICS.md from the tables in the code
+docs: ## Write docs/CONFIGURATION.md and docs/METRICS.md from the tables in the code, after a change of a setting or a metric
 	@UPDATE_DOCS=1 $(CARGO) test --locked --workspace --test it -- reference
 
 dist: ## Build the release archive of this machine into dist/, and try it in an empty folder
@@ -169,7 +169,7 @@ benchmarks-doc: ## Write docs/BENCHMARKS.md and its figures from docs/figures/e2
 photos: setup ## Fetch real photos for demo and benchmarks into .cache/photos
 	@scripts/photos.sh all
 
-golden: ## Regenerate the golden values with Pillow and torchvision (5 GB of wheels)
+golden: ## Regenerate the golden values with Pillow, torchvision and PyTorch (5 GB of wheels)
 	@scripts/setup.sh golden
 	@.venv-golden/bin/python scripts/golden.py
 
@@ -181,7 +181,7 @@ golden-tables: ## Regenerate the golden tables with DuckDB and pyarrow
 	@scripts/setup.sh golden-tables
 	@.venv-golden-tables/bin/python scripts/golden_tables.py
 
-writers-text-arrow: ## Regenerate the text and Arrow files of many writers, and their expected contents
+writers-text-arrow: ## Regenerate the text and Arrow files of pandas, Polars, DuckDB, pyarrow, gzip, pigz, bgzip, zstd and pzstd, and their expected contents
 	@scripts/setup.sh writers-text-arrow
 	@.venv-writers-text-arrow/bin/python scripts/writers_text_arrow.py
 
@@ -193,7 +193,7 @@ golden-shards: ## Regenerate the golden tars and zips with Python, GNU tar and I
 	@scripts/setup.sh golden-shards
 	@python3 scripts/golden_shards.py
 
-writers-parquet: ## Regenerate the Parquet files of many writers, and their expected contents
+writers-parquet: ## Regenerate the Parquet files of pyarrow, DuckDB, Polars and fastparquet, and their expected contents
 	@scripts/setup.sh writers-parquet
 	@.venv-writers-parquet/bin/python scripts/writers_parquet.py
 

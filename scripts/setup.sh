@@ -9,7 +9,8 @@ say() { printf 'setup: %s\n' "$*"; }
 
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
 case "$selection" in
-  test | bench | e2e) packages+=(nginx-light) ;;
+  test) packages+=(nginx-light curl) ;;
+  bench | e2e) packages+=(nginx-light) ;;
   bench-python | e2e-torch) packages+=(curl) ;;
   golden-images) packages+=(libjpeg-turbo-progs) ;;
   golden-shards) packages+=(zip) ;;

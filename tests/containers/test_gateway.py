@@ -21,7 +21,7 @@ from engine import Compose, Engine
 PORTS = {f"{service}_PORT": "0" for service in ("STORE", "GATEWAY", "ADMIN", "PROMETHEUS", "GRAFANA")}
 BUCKET, KEYS = "photos", ("pushdown", "pushdown-secret")
 # Photos in the image `data`, and a pipeline that takes the gateway half a minute for all of them.
-CELLS = "elpv/"
+CELLS = "elpv/images/"
 FEATURES = "decode | resize(224, 224) | to_float | normalize(model=efficientnet_lite0) | model(efficientnet_lite0, until=features)"
 # Photos of 12 megapixels.
 LARGE = "12mp/"
@@ -83,7 +83,7 @@ def test_services_are_hardened(engine: Engine, compose: Compose) -> None:
 
 def test_objects_and_values_pass_the_gateway(compose: Compose) -> None:
     s3 = client(compose)
-    key = s3.list_objects_v2(Bucket=BUCKET, Prefix=f"{CELLS}cell")["Contents"][0]["Key"]
+    key = s3.list_objects_v2(Bucket=BUCKET, Prefix=CELLS)["Contents"][0]["Key"]
     address = s3.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": key})
     with urllib.request.urlopen(urllib.request.Request(address, headers={"x-pushdown-pipeline": FEATURES})) as answer:
         value = answer.read()

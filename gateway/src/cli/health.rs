@@ -1,6 +1,6 @@
 //! `health`: checks a running gateway, for container health checks.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use clap::Args;
 
 /// A gateway that takes longer to answer counts as unhealthy.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Enough for the head and the reason.
+const MAX_ANSWER_BYTES: u64 = 16 << 10;
 
 #[derive(Debug, Args)]
 pub(super) struct HealthArguments {
@@ -33,16 +35,19 @@ impl HealthArguments {
             "GET {page} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         )
         .with_context(unreachable)?;
-        let mut status = String::new();
-        BufReader::new(stream)
-            .read_line(&mut status)
+        let mut answer = String::new();
+        stream
+            .take(MAX_ANSWER_BYTES)
+            .read_to_string(&mut answer)
             .with_context(unreachable)?;
+        let (head, reason) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.lines().next().unwrap_or_default();
         if status.split(' ').nth(1) == Some("200") {
             return Ok(());
         }
         bail!(
-            "unhealthy: expected status 200 for {page} at {host}, found `{}`",
-            status.trim_end()
+            "unhealthy: expected status 200 for {page} at {host}, found `{status}`: {}",
+            reason.trim()
         )
     }
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import links
 import programs
-from stack import NotStarted, Stack, split_cores
+from stack import MODELS, NotStarted, Stack, split_cores
 from tqdm import tqdm
 
 from . import arms, guard, machine, plots, report, results, stats
@@ -169,6 +169,8 @@ def skip_reason(scenario: Scenario, options: Options, link: links.Links) -> str:
         return str(error)
     if scenario.latency_ms and not link.can_delay():
         return "it needs latency, and this kernel has no netem"
+    if missing := [name for name in scenario.models if not (MODELS / f"{name}.onnx").exists()]:
+        return f"it needs the model {', '.join(missing)}: `scripts/models.sh {missing[0]}` writes it, in images the argument MODELS"
     return ""
 
 

@@ -261,6 +261,16 @@ def test_each_side_has_the_cores_of_the_scenario(monkeypatch) -> None:
     assert "found 1" in run.skip_reason(wide, SimpleNamespace(has_external_store=False), SimpleNamespace(reason=""))
 
 
+def test_a_scenario_without_its_model_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An image may have one model only, and the others would fail in every arm."""
+    monkeypatch.setattr(run, "MODELS", tmp_path)
+    why = lambda: run.skip_reason(load_all()["features-open"], SimpleNamespace(has_external_store=False), SimpleNamespace(reason=""))
+    assert "it needs the model efficientnet_lite0: `scripts/models.sh efficientnet_lite0`" in why()
+    (tmp_path / "efficientnet_lite0.onnx").touch()
+    assert why() == ""
+
+
+
 def test_a_command_runs_on_the_cores_of_its_side() -> None:
     core = stack.CORES[0]
     tiers = Tiers(SimpleNamespace(link=None, store_cores={core}), {core})

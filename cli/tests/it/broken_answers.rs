@@ -186,6 +186,21 @@ fn a_shard_of_objects_that_end_early_is_not_written() {
     assert!(names_in(folder.path()).is_empty());
 }
 
+/// The same command with the default actions for signals: a shell that starts the tests in the background has them ignore SIGINT,
+/// which the program respects.
+fn with_default_signals(command: &Command) -> Command {
+    let mut with_default = Command::new("env");
+    with_default.arg("--default-signal").arg(command.get_program());
+    with_default.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => with_default.env(name, value),
+            None => with_default.env_remove(name),
+        };
+    }
+    with_default
+}
+
 #[test]
 fn a_signal_leaves_no_part_of_a_file() {
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
@@ -200,14 +215,14 @@ fn a_signal_leaves_no_part_of_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.csv");
         fs::write(&file, OLD).unwrap();
-        let mut child = command(
+        let mut get = command(
             &gateway,
             &["get", "s3://b/t.csv", "-p", "select", "--split", "full", "-o"],
-        )
-        .arg(&file)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        );
+        let mut child = with_default_signals(get.arg(&file))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         while names_in(folder.path()).len() < 2 || gateway.requests().is_empty() {
             assert_eq!(child.try_wait().unwrap(), None, "it waits for the other half");
             thread::sleep(Duration::from_millis(10));

@@ -29,7 +29,8 @@ pub struct Store {
     pub keys: Keys,
     /// The address of the store.
     pub address: SocketAddr,
-    _store: Option<RealStore>,
+    /// Ends with this value; the embedded store ends with the gateway.
+    _running: Option<RealStore>,
 }
 
 impl Store {
@@ -40,7 +41,7 @@ impl Store {
             gateway: Gateway::launch(gateway, [format!("--upstream=http://{address}")])?,
             keys: store.owner.clone(),
             address,
-            _store: Some(store),
+            _running: Some(store),
         })
     }
 }
@@ -79,7 +80,7 @@ impl Backend {
                     gateway,
                     keys,
                     address,
-                    _store: None,
+                    _running: None,
                 })
             }
             Self::SeaweedFs => Store::with_gateway(RealStore::seaweedfs()?, gateway),

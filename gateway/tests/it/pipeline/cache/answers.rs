@@ -230,7 +230,7 @@ fn a_gateway_with_a_cache_lists_it() -> Result<()> {
 fn a_304_without_an_etag_authorizes_the_version_of_the_condition() -> Result<()> {
     let photo = photo(300, 200, "jpeg");
     let objects = Arc::new(AtomicUsize::new(0));
-    let (body, sent) = (photo.clone(), objects.clone());
+    let (body, sent) = (photo.clone(), Arc::clone(&objects));
     let store = ScriptedOrigin::start(move |exchange| {
         if exchange.head.to_lowercase().contains("if-none-match: \"1\"") {
             return exchange.send("HTTP/1.1 304 Not Modified\r\n\r\n");

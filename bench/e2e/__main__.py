@@ -41,8 +41,8 @@ def parser() -> argparse.ArgumentParser:
     ):
         one = commands.add_parser(name, description=what) if name == INNER else commands.add_parser(name, help=what)
         one.set_defaults(command=command)
-        help = "a name, a file, or `default` for the default matrix, which is also measured without any; several in one argument too"
-        one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=help)
+        names = "names or files, also several in one argument; `default` is the default matrix [default: default]"
+        one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=names)
         one.add_argument("--full", action="store_true", help="run all scenarios, not only the default matrix")
         one.add_argument("--rounds", type=positive, metavar="N", help="rounds of each cell; overrides the scenario")
         one.add_argument("--results", type=Path, metavar="DIR", default=RESULTS, help="[default: bench/results]")

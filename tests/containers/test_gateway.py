@@ -1,4 +1,4 @@
-"""The profiles of docker/README.md that serve: gateway, store, monitoring, and the gateway with keys of its own."""
+"""The profiles `minio`, `gateway` and `monitoring` of docker/README.md, and re-sign mode."""
 
 import json
 import pathlib
@@ -91,16 +91,16 @@ def test_objects_and_values_pass_the_gateway(compose: Compose) -> None:
     assert s3.get_object(Bucket=BUCKET, Key=key)["Body"].read(4)
 
 
-def test_prometheus_scrapes_the_gateway(compose: Compose) -> None:
+def test_prometheus_scrapes_the_gateway(engine: Engine, compose: Compose) -> None:
     compose.run("up", "--detach", "--wait", "--no-build", "--no-deps", "prometheus")
     query = f"{url(compose, 'prometheus', 9090)}/api/v1/query?query=" + urllib.parse.quote('up{job="pushdown-gateway"}')
-    deadline = time.monotonic() + 60
-    found = []
-    while not found and time.monotonic() < deadline:
+
+    def scraped() -> list[str]:
         with urllib.request.urlopen(query) as answer:
-            found = json.load(answer)["data"]["result"]
-        time.sleep(0.5)
-    assert [result["value"][1] for result in found] == ["1"]
+            return [result["value"][1] for result in json.load(answer)["data"]["result"]]
+
+    engine.wait_until("Prometheus has scraped the gateway", scraped)
+    assert scraped() == ["1"]
 
 
 def test_grafana_shows_the_dashboard(engine: Engine, compose: Compose) -> None:
@@ -125,7 +125,7 @@ def test_an_epoch_survives_a_killed_gateway(engine: Engine, compose: Compose, im
     try:
         samples = "pushdown_micro_batch_samples_total"
         before = metric(compose, samples)
-        engine.wait_until("the epoch is under way", lambda: metric(compose, samples) >= before + 300, seconds=120)
+        engine.wait_until("the gateway has computed 300 samples", lambda: metric(compose, samples) >= before + 300, seconds=120)
         compose.run("kill", "--signal", "KILL", "gateway")
         assert compose.inspect("gateway", ".State.ExitCode") == "137"
         assert reader.poll() is None, "the epoch has ended before the gateway was killed"

@@ -64,7 +64,7 @@ impl FolderStore {
     /// The same.
     ///
     /// # Errors
-    /// `NoSuchKey` or `NoSuchBucket` if there is none.
+    /// `NoSuchKey` or `NoSuchBucket` if it does not exist.
     async fn existing(&self, bucket: &str, key: &str) -> S3Result<Attributes> {
         let found = self.attributes(bucket, key).await?;
         found.ok_or_else(|| self.missing(bucket))

@@ -1,5 +1,7 @@
 """One engine for all tests, with the images of docker/Dockerfile. Without root or an engine, every test is skipped with the reason."""
 
+import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -24,6 +26,8 @@ def engine_() -> Iterator[Engine]:
     """An engine with the base images."""
     if reason := engines.reason_unavailable():
         pytest.skip(reason)
+    # So that the engine ends also if the tests are terminated.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for engine in engines.running():
         engine.make_stand_ins()
         yield engine

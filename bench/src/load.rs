@@ -35,8 +35,6 @@ pub struct Load {
     expected_bytes: u64,
 }
 
-// === impl Load ===
-
 impl Load {
     /// Connects `connections` times to `address`. Every response must be 200 with a body of `expected_bytes`.
     pub fn new(
@@ -85,8 +83,6 @@ impl Load {
         })
     }
 }
-
-// === impl Connection ===
 
 impl Connection {
     /// Connects to `address`.

@@ -50,8 +50,6 @@ pub enum Target {
     AtMost(f64),
 }
 
-// === impl Table ===
-
 impl Table {
     /// A table without comparisons.
     pub fn new(title: impl Into<String>, unit: &'static str, measured: Vec<Measurement>) -> Self {

@@ -81,8 +81,6 @@ impl StoreCheck {
     }
 }
 
-// === impl Subject ===
-
 impl Subject {
     /// Reads the object.
     async fn read(store: Store, location: Location) -> anyhow::Result<Self> {

@@ -41,8 +41,6 @@ struct Share {
 /// The most bytes that a batch is expected to have. A list may claim any sizes of objects, and their sum must not overflow.
 const MAX_EXPECTED_BYTES: u64 = 1 << 50;
 
-// === impl Budget ===
-
 impl Budget {
     pub(crate) fn new(limit: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -87,8 +85,6 @@ impl Budget {
         }
     }
 }
-
-// === impl Charge ===
 
 impl Charge {
     /// The batch holds `added` bytes more and `removed` bytes less.

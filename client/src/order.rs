@@ -47,8 +47,6 @@ pub(crate) struct EpochOrder {
     shuffled: Option<Vec<u32>>,
 }
 
-// === impl Shard ===
-
 impl Shard {
     /// The share of `rank` among `world` ranks, counted from 0; `None` if `rank` is not below `world`.
     pub(crate) const fn new(rank: usize, world: usize) -> Option<Self> {
@@ -85,8 +83,6 @@ impl Shard {
         start(self.rank)..start(self.rank + 1)
     }
 }
-
-// === impl EpochOrder ===
 
 impl EpochOrder {
     /// The order of `total` samples, at most `u32::MAX`. Without a seed it is the order of the data set.

@@ -104,8 +104,6 @@ impl ShardMonitor {
     }
 }
 
-// === impl ShardReader ===
-
 impl ShardReader {
     /// A reader that goes on from its state.
     pub(crate) fn new(session: ShardSession, plan: ReadPlan, state: ShardsRead) -> Self {

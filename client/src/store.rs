@@ -86,8 +86,6 @@ pub struct Credentials {
     session_token: Option<String>,
 }
 
-// === impl StoreBuilder ===
-
 impl From<StoreSpec> for StoreBuilder {
     fn from(spec: StoreSpec) -> Self {
         Self {
@@ -178,8 +176,6 @@ impl StoreBuilder {
     }
 }
 
-// === impl Store ===
-
 impl Store {
     /// Settings with their defaults.
     pub fn builder() -> StoreBuilder {
@@ -250,8 +246,6 @@ impl Store {
         Ok(self.shared.credentials.lock().insert(found).clone())
     }
 }
-
-// === impl Credentials ===
 
 impl Credentials {
     /// A long-lived access key.

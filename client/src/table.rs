@@ -127,8 +127,6 @@ impl TableMonitor {
     }
 }
 
-// === impl TableReader ===
-
 impl TableReader {
     /// Rows of an epoch in this reader's shard, without those of [`rows_read`](crate::PushdownReaderBuilder::rows_read); at most
     /// the [limit](crate::PushdownReaderBuilder::limit).

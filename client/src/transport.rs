@@ -89,8 +89,6 @@ pub(crate) struct Transport {
     asked: OnceCell<()>,
 }
 
-// === impl Endpoint ===
-
 impl Endpoint {
     /// Parses `http://host:port` or `https://host`.
     pub(crate) fn parse(url: &str) -> Result<Self> {
@@ -151,8 +149,6 @@ impl std::fmt::Display for Endpoint {
         write!(f, "{}://{}", self.scheme, self.authority)
     }
 }
-
-// === impl Transport ===
 
 impl Transport {
     pub(crate) fn new(endpoint: Endpoint, timeouts: Timeouts) -> Result<Self> {

@@ -42,8 +42,6 @@ struct KeyTable {
     keys: BTreeMap<String, Arc<Key>>,
 }
 
-// === impl Keys ===
-
 impl Keys {
     /// Reads a keys file.
     ///
@@ -114,8 +112,6 @@ impl Keys {
         Some(generation)
     }
 }
-
-// === impl KeyTable ===
 
 impl KeyTable {
     /// The next generation; `None` if nothing changes. A key with the same settings stays the same [`Key`], so that its

@@ -124,8 +124,6 @@ impl Config {
     }
 }
 
-// === impl Admin ===
-
 impl Admin {
     /// The bound address.
     pub fn address(&self) -> SocketAddr {

@@ -45,8 +45,6 @@ pub struct App {
     model_loading: JoinHandle<anyhow::Result<()>>,
 }
 
-// === impl App ===
-
 impl App {
     /// Builds every component in order. Binds the sockets, so that a fault shows at start.
     pub async fn build(config: Config) -> anyhow::Result<Self> {

@@ -39,8 +39,6 @@ struct Inner {
     metrics: Metrics,
 }
 
-// === impl Auditor ===
-
 impl Auditor {
     /// Opens the log, if one is configured. Must be called within the runtime.
     ///

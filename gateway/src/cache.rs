@@ -80,8 +80,6 @@ struct Inner {
     metrics: Metrics,
 }
 
-// === impl ResultCache ===
-
 impl ResultCache {
     /// Whether there is a cache at all.
     pub const fn is_on(&self) -> bool {

@@ -91,8 +91,6 @@ pub struct Tls {
 /// Shortest token of the admin port.
 const MIN_ADMIN_TOKEN_BYTES: usize = 16;
 
-// === impl Config ===
-
 const fn loopback(port: u16) -> SocketAddr {
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }

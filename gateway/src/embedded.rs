@@ -70,8 +70,6 @@ fn not_a_folder(directory: &Path, found: &str) -> String {
     .to_string()
 }
 
-// === impl EmbeddedStore ===
-
 impl EmbeddedStore {
     /// Starts the store.
     pub async fn start(folder: &StoreFolder) -> Result<Self, BoxError> {

@@ -84,8 +84,6 @@ struct Inner {
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-// === impl Error ===
-
 impl Error {
     /// An error whose message the caller can see: it must not contain addresses, causes or secrets.
     pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>) -> Self {

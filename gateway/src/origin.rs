@@ -71,8 +71,6 @@ pub struct Origin {
     metrics: Metrics,
 }
 
-// === impl Origin ===
-
 impl Origin {
     /// Sends a request without a body: unchanged, or signed again.
     ///

@@ -49,8 +49,6 @@ struct Inner {
     _refresher: IdentityRefresher,
 }
 
-// === impl Resign ===
-
 impl Resign {
     /// Reads the keys file, and watches it. Fetches the gateway's credentials for the store if a key needs them.
     ///

@@ -111,8 +111,6 @@ impl Config {
     }
 }
 
-// === impl Server ===
-
 impl Server {
     /// The bound address.
     pub fn address(&self) -> SocketAddr {

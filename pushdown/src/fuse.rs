@@ -106,8 +106,6 @@ fn crop_step(step: &Step) -> Option<CropStep<'_>> {
     }
 }
 
-// === impl FusedSteps ===
-
 impl FusedSteps<'_> {
     /// The step that the fused steps are joined to, if they are.
     pub(crate) const fn joined(&self) -> Option<&Step> {
@@ -134,8 +132,6 @@ impl FusedSteps<'_> {
         }
     }
 }
-
-// === impl Transform ===
 
 impl Transform<'_> {
     /// Decodes the pixels that the transform reads, and applies it.
@@ -183,8 +179,6 @@ impl Transform<'_> {
         }
     }
 }
-
-// === impl CropStep ===
 
 impl CropStep<'_> {
     fn rectangle(&self, width: u32, height: u32) -> (i64, i64, u32, u32) {

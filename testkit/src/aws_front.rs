@@ -72,8 +72,6 @@ pub struct FrontRecord {
     pub forwarded: usize,
 }
 
-// === impl FrontRecord ===
-
 impl FrontRecord {
     /// The number of refusals with this code.
     pub fn refused(&self, code: &str) -> usize {
@@ -85,8 +83,6 @@ impl FrontRecord {
         self.hosts.get(host).copied().unwrap_or_default()
     }
 }
-
-// === impl AwsFront ===
 
 impl AwsFront {
     /// Starts a front of a store that knows `keys`. Buckets are in `region` until they are moved, and sessions end after
@@ -213,8 +209,6 @@ impl AwsFront {
         self.redirect_target.address()
     }
 }
-
-// === impl Front ===
 
 impl Front {
     fn answer(&self, exchange: &mut Exchange) -> io::Result<()> {

@@ -52,8 +52,6 @@ pub struct Incoming<'a> {
     has_no_body: bool,
 }
 
-// === impl Request ===
-
 impl Request {
     /// A request without headers.
     pub fn new(method: &str, target: &str) -> Self {
@@ -107,8 +105,6 @@ impl Request {
     }
 }
 
-// === impl Response ===
-
 impl Response {
     /// The first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -127,8 +123,6 @@ impl Response {
         Some(rest.split_once(&format!("</{name}>"))?.0.to_owned())
     }
 }
-
-// === impl Raw ===
 
 impl Raw {
     /// Connects.
@@ -224,8 +218,6 @@ impl Raw {
         }
     }
 }
-
-// === impl Incoming ===
 
 impl Incoming<'_> {
     /// Whether an answer with this status to this method has a body, of any length.

@@ -39,8 +39,6 @@ impl io::Write for Buffer {
     }
 }
 
-// === impl Shard ===
-
 impl Shard {
     pub(super) fn new(output: Output) -> Self {
         let buffer = Buffer::default();
@@ -87,8 +85,6 @@ impl Shard {
         self.sink.output.discard().await;
     }
 }
-
-// === impl Sink ===
 
 impl Sink {
     /// Passes the buffer on if it has at least this many bytes.

@@ -51,8 +51,6 @@ pub(super) struct SourceFile {
     pub(super) bytes: u64,
 }
 
-// === impl Source ===
-
 impl FromStr for Source {
     type Err = String;
 
@@ -88,8 +86,6 @@ impl Source {
         Ok(Files::Prefix { store, location })
     }
 }
-
-// === impl Files ===
 
 impl Files {
     /// All files, in any order.

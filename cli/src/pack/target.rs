@@ -43,8 +43,6 @@ pub(super) enum Output {
     Object(Upload),
 }
 
-// === impl Target ===
-
 impl FromStr for Target {
     type Err = String;
 
@@ -135,8 +133,6 @@ impl Target {
     }
 }
 
-// === impl Shards ===
-
 impl Shards {
     /// Checks that no shard exists: with shards of an earlier run the data set would be wrong.
     pub(super) async fn check_is_new(&self) -> anyhow::Result<()> {
@@ -192,8 +188,6 @@ impl Shards {
         Ok(Output::File { draft, path })
     }
 }
-
-// === impl Output ===
 
 impl Output {
     pub(super) async fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {

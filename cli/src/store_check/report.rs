@@ -34,8 +34,6 @@ pub(super) struct StoreReport {
     safe: bool,
 }
 
-// === impl Check ===
-
 impl Check {
     pub(super) fn new(
         name: &'static str,
@@ -91,8 +89,6 @@ impl fmt::Display for Answered<'_> {
         self.0.error_code.iter().try_for_each(|code| write!(f, " {code}"))
     }
 }
-
-// === impl StoreReport ===
 
 impl StoreReport {
     pub(super) fn new(subject: &Subject, checks: Vec<Check>) -> Self {

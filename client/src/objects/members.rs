@@ -98,8 +98,6 @@ impl Objects {
     }
 }
 
-// === impl Members ===
-
 impl Members {
     pub(super) fn len(&self) -> usize {
         self.shards.len()
@@ -123,8 +121,6 @@ impl Members {
         Ok(())
     }
 }
-
-// === impl MemberColumn ===
 
 impl MemberColumn {
     pub(super) fn get(&self, index: usize) -> Option<MemberRef<'_>> {

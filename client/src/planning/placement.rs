@@ -35,8 +35,6 @@ struct Probe {
     is_stalled: bool,
 }
 
-// === impl StoredTable ===
-
 impl StoredTable {
     /// Chooses where to compute the rows of this scan, the first of several whose estimates sum up to `all`. Starts the scan
     /// to measure the rate at which bytes arrive and the rows they contain, unless the estimate alone decides for this host.

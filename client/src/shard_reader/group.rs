@@ -64,8 +64,6 @@ struct Value {
     content: Result<Bytes, RowError>,
 }
 
-// === impl GroupCounts ===
-
 impl GroupCounts {
     /// Adds those of the shard with this key.
     pub(super) fn add(&mut self, key: &str, other: &Self) {
@@ -82,8 +80,6 @@ impl GroupCounts {
         self.broken_shards += other.broken_shards;
     }
 }
-
-// === impl Grouping ===
 
 impl Grouping {
     /// Groups members by these columns. A value of more bytes is an error of its sample.
@@ -200,8 +196,6 @@ impl Grouping {
         self.seen.insert(high << 64 | low)
     }
 }
-
-// === impl Group ===
 
 impl Group {
     /// Begins a member. Returns the column if its content is wanted.

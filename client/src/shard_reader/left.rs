@@ -41,8 +41,6 @@ pub(super) struct ShardsLeft {
     partial: Vec<ShardLeft>,
 }
 
-// === impl SamplesLeft ===
-
 impl SamplesLeft {
     /// All samples of a shard.
     pub(super) const ALL: Self = Self {
@@ -102,8 +100,6 @@ impl SamplesLeft {
     }
 }
 
-// === impl ShardLeft ===
-
 impl ShardLeft {
     const fn whole(position: u32) -> Self {
         Self {
@@ -113,8 +109,6 @@ impl ShardLeft {
         }
     }
 }
-
-// === impl ShardsLeft ===
 
 impl ShardsLeft {
     /// All of an epoch with this number of shards.

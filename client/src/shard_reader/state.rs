@@ -76,8 +76,6 @@ pub(super) struct ShardTask {
     pub(super) shard: ShardLeft,
 }
 
-// === impl ShardsRead ===
-
 impl ShardsRead {
     pub(super) const fn new(place: ReaderPlace, buffer: usize, checkpoint: Checkpoint) -> Self {
         Self {
@@ -159,8 +157,6 @@ impl ShardsRead {
         )
     }
 }
-
-// === impl Checkpoint ===
 
 impl Checkpoint {
     /// The beginning of an epoch of this number of shards.

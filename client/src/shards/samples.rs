@@ -76,8 +76,6 @@ impl ShardIndex {
     }
 }
 
-// === impl Grouping ===
-
 impl<'a> Grouping<'a> {
     fn new(members: &'a Objects, selection: &ColumnSelection) -> Result<Self> {
         Ok(Self {

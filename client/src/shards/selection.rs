@@ -48,8 +48,6 @@ pub(crate) enum Column {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FoundExtensions(BTreeSet<String>);
 
-// === impl ColumnMatcher ===
-
 impl ColumnMatcher {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) for an invalid selection.
@@ -86,8 +84,6 @@ impl ColumnMatcher {
         value.or_else(|| place(&self.further).map(Column::Further))
     }
 }
-
-// === impl FoundExtensions ===
 
 impl FoundExtensions {
     pub(crate) fn add(&mut self, extension: &str) {

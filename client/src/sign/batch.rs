@@ -46,8 +46,6 @@ pub(crate) struct BatchPost {
     pub(crate) body: Bytes,
 }
 
-// === impl BatchSigner ===
-
 impl BatchSigner {
     /// A sample with this path.
     pub(crate) fn sample(&self, path: String) -> BatchSample {
@@ -81,8 +79,6 @@ impl BatchSigner {
         Ok(BatchPost { signature, body })
     }
 }
-
-// === impl RequestSigner ===
 
 impl RequestSigner {
     /// Signatures of `credentials` for requests to `host` (with the port, unless it is the scheme's default).

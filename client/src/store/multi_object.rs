@@ -62,8 +62,6 @@ impl Store {
     }
 }
 
-// === impl StoredTables ===
-
 impl StoredTables {
     /// Requests the rows that the gateway computes from all objects, as a stream. The request is retried until the answer
     /// begins, but not after that.
@@ -143,8 +141,6 @@ impl StoredTables {
         })
     }
 }
-
-// === impl TablesScan ===
 
 impl TablesScan {
     /// The columns of the one table.

@@ -132,8 +132,6 @@ fn full_request(pipeline: &Pipeline, seed: Option<u64>, epoch: u32) -> ValueRequ
     }
 }
 
-// === impl TableRows ===
-
 impl TableRows {
     /// The columns.
     pub const fn schema(&self) -> &SchemaRef {

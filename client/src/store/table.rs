@@ -30,8 +30,6 @@ impl Store {
     }
 }
 
-// === impl StoredTable ===
-
 impl StoredTable {
     /// Reads the object's schema, row count and row groups.
     ///

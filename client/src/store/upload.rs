@@ -52,8 +52,6 @@ impl Store {
     }
 }
 
-// === impl Upload ===
-
 impl Upload {
     /// Adds bytes at the end.
     ///

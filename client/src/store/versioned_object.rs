@@ -47,8 +47,6 @@ enum Version {
     Whole(Bytes),
 }
 
-// === impl VersionedObject ===
-
 impl VersionedObject {
     pub(super) fn new(store: Store, bucket: &str, key: &str, limits: &Limits) -> Self {
         Self {

@@ -42,8 +42,6 @@ pub(super) struct RowReader {
     pub(super) columns: Columns,
 }
 
-// === impl RowReader ===
-
 impl RowReader {
     /// The split at which a row group is read from now on, by its number in this epoch.
     pub(super) fn split(&self, number: usize) -> usize {

@@ -35,8 +35,6 @@ pub(crate) struct Refusal {
     pub(crate) retry_after: Option<Duration>,
 }
 
-// === impl Answer ===
-
 impl Answer {
     pub(super) fn new(response: Response<Incoming>, idle: Duration) -> Self {
         let (parts, body) = response.into_parts();
@@ -139,8 +137,6 @@ impl Answer {
         }
     }
 }
-
-// === impl Refusal ===
 
 impl Refusal {
     /// Whether the same request may succeed later.

@@ -35,8 +35,6 @@ pub(super) struct MeteredStream {
     traffic: Arc<Traffic>,
 }
 
-// === impl MeteredConnector ===
-
 impl MeteredConnector {
     pub(super) const fn new(tcp: HttpConnector, traffic: Arc<Traffic>) -> Self {
         Self { tcp, traffic }
@@ -61,8 +59,6 @@ impl Service<Uri> for MeteredConnector {
         })
     }
 }
-
-// === impl MeteredStream ===
 
 impl MeteredStream {
     fn sent(&self, written: usize) -> Poll<io::Result<usize>> {

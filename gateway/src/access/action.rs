@@ -55,8 +55,6 @@ pub struct Access {
     target: Target,
 }
 
-// === impl Action ===
-
 impl Action {
     /// All actions.
     pub const ALL: [Self; 6] = [
@@ -95,8 +93,6 @@ impl FromStr for Action {
         action.ok_or_else(|| format!("expected list, read, write, delete, versions or admin, found `{text}`"))
     }
 }
-
-// === impl Access ===
 
 impl Access {
     /// An action without a bucket: [`Action::List`] for the list of buckets.

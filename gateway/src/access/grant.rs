@@ -26,8 +26,6 @@ pub struct Grant {
     pub(super) pipelines: bool,
 }
 
-// === impl Grant ===
-
 impl Grant {
     /// The buckets.
     pub const fn bucket(&self) -> &BucketScope {
@@ -71,8 +69,6 @@ impl Grant {
         self.allow.contains(&action) && self.bucket.contains(bucket)
     }
 }
-
-// === impl BucketScope ===
 
 impl BucketScope {
     pub(super) fn contains(&self, bucket: &[u8]) -> bool {

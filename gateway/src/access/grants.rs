@@ -53,8 +53,6 @@ pub enum Denied {
     NoModel(String),
 }
 
-// === impl Grants ===
-
 impl Grants {
     pub(super) const fn new(grants: Vec<Grant>) -> Self {
         Self(grants)
@@ -150,8 +148,6 @@ fn check_names(access: &Access) -> Result<(), Denied> {
     }
 }
 
-// === impl Allowed ===
-
 impl Allowed {
     /// The key that makes the request.
     pub const fn key(&self) -> &Arc<Key> {
@@ -208,8 +204,6 @@ impl Allowed {
         }
     }
 }
-
-// === impl Denied ===
 
 impl Denied {
     /// The reason, for the audit log.

@@ -54,8 +54,6 @@ pub(super) struct KeySettings {
     pub(super) models: ModelNames,
 }
 
-// === impl Secret ===
-
 impl Secret {
     /// Wraps a secret without copying it.
     pub fn new(secret: String) -> Self {
@@ -73,8 +71,6 @@ impl fmt::Debug for Secret {
         f.write_str("***")
     }
 }
-
-// === impl Upstream ===
 
 impl Upstream {
     /// The word for it in the keys file.
@@ -98,8 +94,6 @@ impl FromStr for Upstream {
     }
 }
 
-// === impl ModelNames ===
-
 impl ModelNames {
     /// Whether the model with this name is one of them.
     pub fn contains(&self, name: &str) -> bool {
@@ -109,8 +103,6 @@ impl ModelNames {
         }
     }
 }
-
-// === impl Key ===
 
 impl Key {
     pub(super) const fn new(settings: KeySettings, generation: u64) -> Self {

@@ -44,8 +44,6 @@ struct Reloader<F> {
     last_faults: Option<KeyFaults>,
 }
 
-// === impl KeysWatcher ===
-
 impl KeysWatcher {
     /// Starts a task that reads the file every 5 s and on SIGHUP, and replaces `keys` at once if they differ. The task calls
     /// `report` for every change: of the keys, or of the faults of the file.
@@ -93,8 +91,6 @@ async fn load(path: PathBuf) -> Result<Vec<KeySettings>, KeyFaults> {
         Err(error) => Err(KeyFaults::from_fault(&path, format!("cannot read it: {error}"))),
     }
 }
-
-// === impl Reloader ===
 
 impl<F: Fn(&Reload)> Reloader<F> {
     fn apply(&mut self, loaded: Result<Vec<KeySettings>, KeyFaults>, is_requested: bool) {

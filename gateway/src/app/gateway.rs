@@ -26,8 +26,6 @@ pub(super) struct Gateway {
     pub(super) auditor: Option<Auditor>,
 }
 
-// === impl Gateway ===
-
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let route = self.routes.route(&request);

@@ -50,8 +50,6 @@ struct Facts {
     object_lines: String,
 }
 
-// === impl AuditRecord ===
-
 impl AuditRecord {
     pub(super) fn new<B>(
         request: &Request<B>,
@@ -192,8 +190,6 @@ impl AuditRecord {
         line.write(lines);
     }
 }
-
-// === impl Facts ===
 
 impl Facts {
     fn of_address(address: Option<&RequestAddress>) -> Self {

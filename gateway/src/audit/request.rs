@@ -40,8 +40,6 @@ pub(super) struct Outcome {
     pub(super) bytes_out: u64,
 }
 
-// === impl RequestAudit ===
-
 impl RequestAudit {
     pub(super) fn new(auditor: Auditor, record: AuditRecord, slot: Option<Slot>) -> Self {
         Self {
@@ -92,8 +90,6 @@ impl Drop for RequestAudit {
         });
     }
 }
-
-// === impl Outcome ===
 
 impl Outcome {
     /// The outcome of a request that failed.

@@ -75,8 +75,6 @@ impl Tier {
     }
 }
 
-// === impl Shares ===
-
 impl Shares {
     /// No sets. A size of 0 turns its tier off.
     pub(super) fn new(memory_bytes: u64, disk_bytes: u64, expiry: Duration) -> Self {

@@ -38,8 +38,6 @@ pub struct PendingWrite {
     is_bucket_wide: bool,
 }
 
-// === impl Writes ===
-
 impl Writes {
     pub(super) fn new() -> Self {
         let slots = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
@@ -94,8 +92,6 @@ fn slot(slots: &[AtomicU64], hash: u64) -> Option<&AtomicU64> {
     let index = usize::try_from(hash % slots.len() as u64).ok()?;
     slots.get(index)
 }
-
-// === impl PendingWrite ===
 
 impl PendingWrite {
     /// Ends what is confirmed so far. To be called before any part of the answer leaves.

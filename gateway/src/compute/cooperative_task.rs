@@ -81,8 +81,6 @@ enum SliceEnd {
     Yielded,
 }
 
-// === impl CooperativeTask ===
-
 impl CooperativeTask {
     /// A task of a tenant.
     ///
@@ -147,8 +145,6 @@ impl CooperativeTask {
     }
 }
 
-// === impl ScanWaker ===
-
 impl ScanWaker {
     /// Schedules the next slice.
     pub fn wake(&self) {
@@ -166,8 +162,6 @@ impl Drop for WakeOnDrop {
         self.0.wake();
     }
 }
-
-// === impl Executor ===
 
 impl Executor {
     fn build() -> Result<Self> {

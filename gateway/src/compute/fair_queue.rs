@@ -43,8 +43,6 @@ struct TenantQueues<T> {
     next_number: u64,
 }
 
-// === impl FairQueue ===
-
 impl<T> FairQueue<T> {
     /// An empty queue. Queues with the same ledger share the credit of tenants.
     pub(super) fn new(ledger: Ledger) -> Self {
@@ -77,8 +75,6 @@ impl<T> FairQueue<T> {
         self.0.lock().len
     }
 }
-
-// === impl TenantQueues ===
 
 impl<T> TenantQueues<T> {
     fn push(&mut self, position: &QueuePosition, item: T) -> EntryKey {
@@ -135,8 +131,6 @@ impl<T> Drop for TenantQueues<T> {
         self.ledger.update(|accounts| accounts.remove_waiting(self.len));
     }
 }
-
-// === impl QueueEntry ===
 
 impl<T> Drop for QueueEntry<T> {
     fn drop(&mut self) {

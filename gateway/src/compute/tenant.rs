@@ -43,8 +43,6 @@ pub struct QueuePosition {
     enqueued_at: Instant,
 }
 
-// === impl Tenant ===
-
 impl Tenant {
     /// The tenant of an access key; the default one without a key.
     pub fn from_access_key(access_key: Option<&str>) -> Self {
@@ -80,8 +78,6 @@ impl Tenant {
         }
     }
 }
-
-// === impl QueuePosition ===
 
 impl QueuePosition {
     /// The tenant that owns the work.

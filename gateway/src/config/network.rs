@@ -18,8 +18,6 @@ pub struct Network {
     bits: u8,
 }
 
-// === impl Network ===
-
 impl Network {
     /// The network of the addresses that are one client: the address itself, or the /64 of an IPv6 address, in which a host
     /// chooses its address.

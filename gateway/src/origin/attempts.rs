@@ -47,8 +47,6 @@ pub(super) enum AttemptResult {
     Retry,
 }
 
-// === impl Attempts ===
-
 impl Attempts {
     /// The attempts for a request that may be sent.
     pub(super) fn new(signing: Signing, mut head: Parts) -> Result<Self> {

@@ -29,8 +29,6 @@ pub struct Confirmation {
     asked_at: Instant,
 }
 
-// === impl Authorization ===
-
 impl Authorization {
     /// The authorization in the store's answer to a request for `object`. `None` for a refusal, and for an answer that does
     /// not name its version.
@@ -85,8 +83,6 @@ impl Authorization {
         })
     }
 }
-
-// === impl Confirmation ===
 
 impl Confirmation {
     /// The object.

@@ -72,8 +72,6 @@ impl Config {
     }
 }
 
-// === impl Client ===
-
 impl Client {
     /// Sends a request without a body. Retries once, for read-only methods, if the store had already closed the pooled
     /// connection.
@@ -125,8 +123,6 @@ fn check_protocol(
 fn is_safe(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
-
-// === impl ExchangeError ===
 
 #[derive(Debug)]
 enum ExchangeError {

@@ -50,8 +50,6 @@ struct Inner {
     needed: Notify,
 }
 
-// === impl StoreIdentity ===
-
 impl StoreIdentity {
     /// An identity from a source. Fetches nothing yet.
     pub async fn new(source: CredentialSource, region: &str) -> Self {

@@ -54,8 +54,6 @@ pub struct EntryTurn {
 #[derive(Debug, Clone)]
 pub(super) struct SharedTurn(Arc<Mutex<Option<EntryTurn>>>);
 
-// === impl EntryRun ===
-
 impl EntryRun {
     /// A run of one entry.
     pub const fn new(entry: Range<u64>) -> Self {
@@ -91,8 +89,6 @@ impl EntryRun {
     }
 }
 
-// === impl JoinedReads ===
-
 impl JoinedReads {
     /// The turn of the reader of the entry with this number. To be called once for each entry: those after it wait until it is
     /// dropped.
@@ -120,8 +116,6 @@ impl JoinedReads {
         drop(unread);
     }
 }
-
-// === impl EntryTurn ===
 
 impl EntryTurn {
     /// Waits until all readers before this one are done. Returns what they have left, if it has the entry soon.
@@ -158,8 +152,6 @@ impl fmt::Debug for EntryTurn {
     }
 }
 
-// === impl SharedTurn ===
-
 impl SharedTurn {
     fn new(turn: EntryTurn) -> Self {
         Self(Arc::new(Mutex::new(Some(turn))))
@@ -169,8 +161,6 @@ impl SharedTurn {
         self.0.lock().take()
     }
 }
-
-// === impl OriginRequest ===
 
 impl OriginRequest {
     /// The same request with a turn, or without one. The first clone that is sent without a condition of the gateway takes it.

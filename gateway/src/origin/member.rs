@@ -21,8 +21,6 @@ pub struct ShardMember {
     etag: Option<HeaderValue>,
 }
 
-// === impl ShardMember ===
-
 impl ShardMember {
     /// The member with this name at this place of a shard, in any version or in the version `etag`.
     pub fn new(name: &str, range: MemberRange, format: ShardFormat, etag: Option<HeaderValue>) -> Self {
@@ -89,8 +87,6 @@ impl ShardMember {
     }
 }
 
-// === impl OriginRequest ===
-
 impl OriginRequest {
     /// The same request for a member of the object, or for all of it.
     #[must_use]
@@ -114,8 +110,6 @@ impl OriginRequest {
         self.member.as_ref()?.etag()
     }
 }
-
-// === impl Origin ===
 
 impl Origin {
     /// Reads a member. The answer has the status and the length of a whole object, which is the content of the member. Refusals by

@@ -64,8 +64,6 @@ pub struct OriginObject {
     pub(super) extensions: http::Extensions,
 }
 
-// === impl OriginRequest ===
-
 impl OriginRequest {
     /// The caller's GET or HEAD, with the same target byte for byte. Signed headers are forwarded, `x-pushdown-*` too.
     /// Unsigned headers are not forwarded if they are the gateway's or apply to the derived answer. Headers that describe a
@@ -205,8 +203,6 @@ impl OriginRequest {
 fn is_for_gateway(name: &HeaderName) -> bool {
     name.as_str().starts_with(PREFIX) || DERIVED_ANSWER_HEADERS.contains(name)
 }
-
-// === impl OriginObject ===
 
 impl OriginObject {
     /// An answer for tests.

@@ -132,8 +132,6 @@ fn unreadable() -> Error {
     )
 }
 
-// === impl CheckedAnswer ===
-
 impl CheckedAnswer {
     fn pass(answer: Response<Body>) -> Self {
         Self {

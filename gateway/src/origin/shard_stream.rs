@@ -46,8 +46,6 @@ struct MemberContent {
     turn: Option<EntryTurn>,
 }
 
-// === impl ShardStream ===
-
 impl ShardStream {
     /// The part in an answer to a request for bytes from `requested.start` on, with the status 206 or 200. A store without ranges
     /// sends the whole shard, of which at most `max_skipped_bytes` are skipped.
@@ -187,8 +185,6 @@ impl ShardStream {
         taken
     }
 }
-
-// === impl MemberContent ===
 
 impl MemberContent {
     /// Ends the content, and leaves the rest to the next reader.

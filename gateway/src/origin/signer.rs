@@ -48,8 +48,6 @@ struct Decision {
     payload: SignedPayload,
 }
 
-// === impl Signer ===
-
 impl Signer {
     /// A signer for a store in `region`. `identity` signs for keys without one of their own at the store.
     pub fn new(keys: Keys, region: &str, identity: StoreIdentity) -> Self {
@@ -70,8 +68,6 @@ impl Signer {
         }))
     }
 }
-
-// === impl Signing ===
 
 impl Signing {
     /// The decision.

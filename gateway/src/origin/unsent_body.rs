@@ -33,8 +33,6 @@ pub(super) struct RequestBody {
     revocations: u64,
 }
 
-// === impl UnsentBody ===
-
 impl UnsentBody {
     pub(super) fn new(body: Body) -> Self {
         Self(Arc::new(Mutex::new(State {
@@ -67,8 +65,6 @@ impl UnsentBody {
         }
     }
 }
-
-// === impl RequestBody ===
 
 impl RequestBody {
     fn is_revoked(&self, state: &State) -> bool {

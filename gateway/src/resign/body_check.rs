@@ -26,8 +26,6 @@ impl fmt::Debug for BodyCheck {
     }
 }
 
-// === impl BodyCheck ===
-
 impl BodyCheck {
     pub(super) fn new(parts: &Parts, verified: &Verified) -> Self {
         Self {

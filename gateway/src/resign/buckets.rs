@@ -13,8 +13,6 @@ use crate::{access::Key, body::Body, error::Result};
 #[derive(Debug, Clone)]
 pub struct BucketFilter(Arc<Key>);
 
-// === impl BucketFilter ===
-
 impl BucketFilter {
     /// Adds a filter to an admitted request.
     pub(super) fn insert(parts: &mut Parts, key: &Arc<Key>) {

@@ -50,8 +50,6 @@ pub struct DecidedDeletion {
     upstream: Upstream,
 }
 
-// === impl Deletion ===
-
 impl Deletion {
     /// The account of the key that signed.
     pub fn tenant(&self) -> &str {
@@ -130,8 +128,6 @@ impl Deletion {
         })
     }
 }
-
-// === impl DecidedDeletion ===
 
 impl DecidedDeletion {
     /// The body that the store gets. `None` if all objects are denied: then the store gets nothing.

@@ -111,8 +111,6 @@ impl Resign {
     }
 }
 
-// === impl SignedBatch ===
-
 impl SignedBatch {
     /// The key that signed.
     pub const fn key(&self) -> &Arc<Key> {

@@ -24,8 +24,6 @@ pub struct Operation {
     accesses: Vec<Access>,
 }
 
-// === impl Operation ===
-
 impl Operation {
     /// Reads the operation of a request from its parts. All of them must be verified.
     pub fn new(method: &Method, address: &RequestAddress, query: &Query, headers: &HeaderMap) -> Self {

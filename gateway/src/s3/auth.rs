@@ -63,8 +63,6 @@ pub struct Verified {
     chunk_seed: Option<ChunkSeed>,
 }
 
-// === impl Verifier ===
-
 impl Verifier {
     /// A verifier of signatures for one of the `regions`. Answers to signatures for other regions name the first.
     ///
@@ -186,8 +184,6 @@ fn refuse_token(headers: &HeaderMap, query: &Query) -> Result<(), AuthError> {
     }
     Ok(())
 }
-
-// === impl Verified ===
 
 impl Verified {
     /// The key that signed.

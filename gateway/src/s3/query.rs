@@ -71,8 +71,6 @@ pub fn check_separators(query: &str) -> Result<(), AuthError> {
     }
 }
 
-// === impl Query ===
-
 impl Query {
     /// Parses a query. A `+` is a space, as in all implementations known.
     ///

@@ -29,8 +29,6 @@ pub(super) struct StallLimit {
 #[must_use = "the connection is guarded only until this is dropped"]
 pub struct StallGuard(Arc<StallLimit>);
 
-// === impl Connection ===
-
 impl Connection {
     pub(super) fn new(
         peer: SocketAddr,

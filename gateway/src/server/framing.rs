@@ -46,8 +46,6 @@ struct Head {
     is_ambiguous: bool,
 }
 
-// === impl Framing ===
-
 impl Framing {
     /// Follows the next bytes.
     pub(super) fn feed(&mut self, mut bytes: &[u8]) {
@@ -143,8 +141,6 @@ impl Framing {
         Position::Unknown
     }
 }
-
-// === impl Head ===
 
 impl Head {
     /// Adds a header line.

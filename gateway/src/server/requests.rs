@@ -33,8 +33,6 @@ pub(super) struct Begun {
     pub(super) is_ambiguous: bool,
 }
 
-// === impl Requests ===
-
 impl Requests {
     pub(super) fn new(slot: Slot) -> Self {
         Self {
@@ -123,8 +121,6 @@ pub(super) struct RequestStream<T> {
     /// Bytes of an answer may be in buffers.
     is_unflushed: bool,
 }
-
-// === impl RequestStream ===
 
 impl<T> RequestStream<T> {
     pub(super) fn new(io: T, requests: Arc<Requests>) -> Self {

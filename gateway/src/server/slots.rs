@@ -101,8 +101,6 @@ struct Client {
     bodies: BTreeMap<u64, (u64, Instant)>,
 }
 
-// === impl Slots ===
-
 impl Slots {
     pub(super) fn new(
         max_connections: usize,
@@ -203,8 +201,6 @@ impl Slots {
         }
     }
 }
-
-// === impl State ===
 
 impl State {
     fn next_number(&mut self) -> u64 {
@@ -313,8 +309,6 @@ impl State {
     }
 }
 
-// === impl Client ===
-
 impl Client {
     /// Its number of connections. Those of a proxy do not count: they belong to many clients.
     fn rank(&self) -> usize {
@@ -340,8 +334,6 @@ impl Client {
         (now.duration_since(*since) >= BODY_SILENCE).then_some(*id)
     }
 }
-
-// === impl Slot ===
 
 impl Slot {
     /// Sets what the connection waits for; `None` from the begin of a request on. Returns whether it still has its slot. A

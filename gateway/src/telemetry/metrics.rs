@@ -20,8 +20,6 @@ pub struct GaugeGuard {
     by: i64,
 }
 
-// === impl Metrics ===
-
 impl Metrics {
     /// Registers all metrics. `routes` are the names of all routes.
     pub fn register(registry: &mut Registry, routes: &'static [&'static str]) -> Self {
@@ -180,8 +178,6 @@ pub fn encode(registry: &Arc<Registry>) -> Result<String, fmt::Error> {
     prometheus_client::encoding::text::encode(&mut page, registry)?;
     Ok(page)
 }
-
-// === impl GaugeGuard ===
 
 impl GaugeGuard {
     fn raise(gauge: &Gauge, by: i64) -> Self {

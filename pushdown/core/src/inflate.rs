@@ -72,8 +72,6 @@ enum Place {
     Trailing,
 }
 
-// === impl Codec ===
-
 impl Codec {
     /// Number of bytes by which a compression is detected.
     pub const MAGIC_BYTES: usize = 8;
@@ -110,8 +108,6 @@ impl Codec {
         }
     }
 }
-
-// === impl Inflater ===
 
 impl Inflater {
     /// Decompresses gzip.

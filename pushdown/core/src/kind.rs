@@ -62,8 +62,6 @@ pub struct TableKind {
     pub bytes: Option<u64>,
 }
 
-// === impl Kind ===
-
 impl Kind {
     /// The kind of an unknown object.
     pub const fn object() -> Self {

@@ -53,8 +53,6 @@ pub struct ImageHeader {
     pub is_scalable: bool,
 }
 
-// === impl MediaType ===
-
 impl MediaType {
     /// The format of `bytes`, from their signature.
     pub fn sniff(bytes: &[u8]) -> Option<Self> {
@@ -102,8 +100,6 @@ impl fmt::Display for MediaType {
         f.write_str(self.content_type().trim_start_matches("image/"))
     }
 }
-
-// === impl ImageHeader ===
 
 impl ImageHeader {
     /// Reads the header from the start of an object; `None` if `head` is not an image, is too short, or states a side of 0.

@@ -40,8 +40,6 @@ pub struct Tensor {
     scale: Option<f32>,
 }
 
-// === impl Sample ===
-
 impl Sample {
     /// Size of the value on the wire in bytes, without framing.
     pub fn bytes(&self) -> u64 {
@@ -53,8 +51,6 @@ impl Sample {
         }
     }
 }
-
-// === impl Image ===
 
 impl Image {
     /// An image of `width` x `height` from `width * height * 3` bytes of RGB.
@@ -135,8 +131,6 @@ impl Image {
         self.width as usize * 3
     }
 }
-
-// === impl Tensor ===
 
 impl Tensor {
     /// A tensor over bytes received on the wire.

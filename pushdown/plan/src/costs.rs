@@ -122,8 +122,6 @@ pub struct Load {
     pub trainer_seconds: f64,
 }
 
-// === impl LoadingCost ===
-
 impl Sum for LoadingCost {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, next| Self {
@@ -133,16 +131,12 @@ impl Sum for LoadingCost {
     }
 }
 
-// === impl Candidate ===
-
 impl Candidate {
     /// Whether gateway or host has to load layers for this split first.
     pub(super) fn has_loading_cost(&self) -> bool {
         self.loading != LoadingCost::default()
     }
 }
-
-// === impl Rules ===
 
 impl Default for Rules {
     fn default() -> Self {
@@ -181,8 +175,6 @@ impl Rules {
     }
 }
 
-// === impl Load ===
-
 impl Load {
     /// Adds `share` times the load of the tiers before the trainer.
     pub(super) fn add(&mut self, share: f64, sample: &Self) {
@@ -215,8 +207,6 @@ impl Load {
         }
     }
 }
-
-// === impl Tiers ===
 
 impl Tiers {
     /// The load of one sample at this split.

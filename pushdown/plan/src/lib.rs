@@ -115,8 +115,6 @@ fn column(tiers: &Tiers, group: usize, epoch: usize, candidate: &Candidate) -> C
     }
 }
 
-// === impl Plan ===
-
 impl Plan {
     /// Seconds per remaining sample, if the last sample takes the slowest split. Those of later epochs are added.
     pub fn seconds(&self, rules: &Rules) -> f64 {

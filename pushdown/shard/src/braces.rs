@@ -35,8 +35,6 @@ struct Parser<'a> {
     rest: &'a str,
 }
 
-// === impl Parser ===
-
 impl<'a> Parser<'a> {
     /// Expands up to the end or, within braces, up to the next `,` or `}`.
     fn sequence(&mut self, depth: usize) -> Result<Vec<String>, &'static str> {

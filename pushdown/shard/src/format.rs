@@ -50,8 +50,6 @@ fn ends_with_any_case(key: &str, suffix: &str) -> bool {
     end.is_some_and(|end| end.eq_ignore_ascii_case(suffix.as_bytes()))
 }
 
-// === impl ShardFormat ===
-
 impl ShardFormat {
     /// The format of the shard with this key, if its members can be read by ranges: `.tar` or `.zip`.
     pub fn from_key(key: &str) -> Option<Self> {

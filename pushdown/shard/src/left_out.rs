@@ -18,8 +18,6 @@ pub struct LeftOut {
     named: Vec<String>,
 }
 
-// === impl LeftOut ===
-
 impl LeftOut {
     /// Number of members.
     pub const fn count(&self) -> u64 {

@@ -18,8 +18,6 @@ pub struct ShardLimits {
     pub max_total_name_bytes: u64,
 }
 
-// === impl ShardLimits ===
-
 impl Default for ShardLimits {
     fn default() -> Self {
         Self {

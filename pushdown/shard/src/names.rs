@@ -18,8 +18,6 @@ pub(crate) struct Names {
     hashers: [RandomState; 2],
 }
 
-// === impl Names ===
-
 impl Names {
     pub(crate) fn new(limits: ShardLimits) -> Self {
         Self {

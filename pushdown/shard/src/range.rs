@@ -24,8 +24,6 @@ pub struct Member {
     pub range: MemberRange,
 }
 
-// === impl MemberRange ===
-
 impl MemberRange {
     /// A range that begins at byte `offset` with `header_bytes` of headers, followed by a content of `size` bytes.
     ///

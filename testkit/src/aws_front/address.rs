@@ -27,8 +27,6 @@ pub(super) fn is_label(bucket: &str) -> bool {
         && !bucket.ends_with('-')
 }
 
-// === impl Address ===
-
 impl Address {
     /// Reads the values of `Host` and target. `None` for a host that is not one of AWS.
     pub(super) fn new(host: &str, target: &str) -> Option<Self> {

@@ -29,8 +29,6 @@ pub(super) struct Store {
     pub(super) keys: Keys,
 }
 
-// === impl Store ===
-
 impl Store {
     /// Sends a request to the store, addressed as `target`, and its answer back.
     pub(super) fn forward(&self, exchange: &mut Exchange, request: &Request, target: &str) -> io::Result<()> {

@@ -16,8 +16,6 @@ pub(super) struct Refusal {
     headers: Vec<(&'static str, String)>,
 }
 
-// === impl Refusal ===
-
 impl Refusal {
     pub(super) fn new(status: &'static str, code: &'static str, message: impl Into<String>) -> Self {
         Self {

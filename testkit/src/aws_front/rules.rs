@@ -37,8 +37,6 @@ pub(super) struct Rules {
     pub(super) accepts_store_keys: bool,
 }
 
-// === impl Rules ===
-
 impl Rules {
     pub(super) fn new(home: &str, redirect_target: SocketAddr) -> Self {
         Self {

@@ -51,8 +51,6 @@ pub(super) enum SessionError {
     Expired,
 }
 
-// === impl Sessions ===
-
 impl Sessions {
     pub(super) fn new(lifetime: Duration) -> Self {
         Self {

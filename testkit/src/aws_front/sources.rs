@@ -51,8 +51,6 @@ fn document(session: &IssuedSession) -> Value {
     })
 }
 
-// === impl Sources ===
-
 impl Sources {
     pub(super) fn set_answer(&self, answer: CredentialsAnswer) {
         *self.answer.lock() = answer;

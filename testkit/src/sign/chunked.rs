@@ -24,8 +24,6 @@ pub struct ChunkedBody {
     pub trailer_signature: Option<String>,
 }
 
-// === impl ChunkedBody ===
-
 impl ChunkedBody {
     /// Unsigned framing of these chunks, none of which may be empty.
     pub fn unsigned(chunks: &[&[u8]], trailers: Trailers) -> Self {
@@ -139,8 +137,6 @@ fn split_line(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let line = std::str::from_utf8(&bytes[..end]).ok()?;
     Some((line, &bytes[end + 2..]))
 }
-
-// === impl Keys ===
 
 impl Keys {
     /// Signs the chunks of a body, and its trailers if there are any. `seed` is the signature of its head. The time of the keys

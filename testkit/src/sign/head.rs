@@ -26,8 +26,6 @@ pub(crate) struct Authorization {
     signature: String,
 }
 
-// === impl Authorization ===
-
 impl Authorization {
     /// Reads the header of a request. `None` without one of version 4 for S3.
     pub(crate) fn parse(request: &Request) -> Option<Self> {
@@ -62,8 +60,6 @@ pub(crate) fn signing_time(request: &Request) -> Option<SystemTime> {
     let time = NaiveDateTime::parse_from_str(text, "%Y%m%dT%H%M%SZ").ok()?;
     Some(time.and_utc().into())
 }
-
-// === impl Keys ===
 
 impl Keys {
     /// Signs a head in the `Authorization` header. `content_sha256` says how its body is signed: a digest or a placeholder.

@@ -35,8 +35,6 @@ struct ColumnBuilder {
     sizes: UInt64Builder,
 }
 
-// === impl MembersBuilder ===
-
 impl MembersBuilder {
     /// Collects samples with these further columns, after `objects` samples that are whole objects.
     pub(super) fn new(names: Vec<Arc<str>>, objects: usize) -> Self {
@@ -89,8 +87,6 @@ impl MembersBuilder {
         }
     }
 }
-
-// === impl ColumnBuilder ===
 
 impl ColumnBuilder {
     fn push(&mut self, member: Option<MemberRef<'_>>) {

@@ -72,8 +72,6 @@ pub(super) fn take(fields: &mut Fields, sources: &SecretSources<'_>) -> Vec<Secr
     current.into_iter().chain(previous).collect()
 }
 
-// === impl SecretFields ===
-
 impl SecretFields {
     /// How many of the fields are there.
     fn count(&self, fields: &Fields) -> usize {

@@ -27,8 +27,6 @@ pub(super) struct Set {
     pub(super) share: Share,
 }
 
-// === impl Set ===
-
 impl Set {
     pub(super) fn new(now: Duration) -> Self {
         Self {
@@ -166,8 +164,6 @@ impl Set {
         self.requests_per_byte(now) * self.statistics.saved_seconds().unwrap_or(0.0).max(0.0)
     }
 }
-
-// === impl SetId ===
 
 impl fmt::Display for SetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -28,8 +28,6 @@ pub(super) struct Share {
     pub(super) is_full: bool,
 }
 
-// === impl Share ===
-
 impl Share {
     pub(super) const fn bytes(&self) -> TierBytes {
         self.bytes
@@ -85,8 +83,6 @@ impl Share {
         self.memory
     }
 }
-
-// === impl TierBytes ===
 
 impl TierBytes {
     pub(super) fn total(self) -> f64 {

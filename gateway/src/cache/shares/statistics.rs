@@ -40,8 +40,6 @@ pub(super) struct SetStatistics {
     total_saved_seconds: f64,
 }
 
-// === impl SetStatistics ===
-
 impl SetStatistics {
     pub(super) fn new(now: Duration) -> Self {
         Self {

@@ -42,8 +42,6 @@ struct Announced {
     at: Duration,
 }
 
-// === impl SetTenants ===
-
 impl SetTenants {
     /// Records a request.
     pub(super) fn observe(&mut self, tenant: &Tenant, hints: Option<Hints>, now: Duration) {
@@ -142,8 +140,6 @@ mod access_key {
         Ok(Tenant::from_access_key(access_key.as_deref()))
     }
 }
-
-// === impl Activity ===
 
 impl Activity {
     fn observe(&mut self, hints: Option<Hints>, now: Duration) {

@@ -45,8 +45,6 @@ impl CheckArguments {
     }
 }
 
-// === The table ===
-
 fn as_table(keys: &Keys) -> String {
     let mut rows = vec![HEADER.map(str::to_owned)];
     for key in keys.all() {
@@ -125,8 +123,6 @@ fn aligned(rows: &[[String; COLUMNS]]) -> String {
     }
     text
 }
-
-// === The JSON ===
 
 fn as_json(loaded: Result<&Keys, &KeyFaults>) -> Value {
     match loaded {

@@ -19,8 +19,6 @@ pub struct IdentityRefresher {
     _task: AbortOnDropHandle<()>,
 }
 
-// === impl IdentityRefresher ===
-
 impl IdentityRefresher {
     pub(super) fn spawn(identity: StoreIdentity) -> Self {
         Self {

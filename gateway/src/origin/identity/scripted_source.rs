@@ -28,8 +28,6 @@ pub(in crate::origin) fn temporary(access_key: &str, life: Option<Duration>) -> 
     Credentials::new(access_key, "secret", Some("token".to_owned()), expiry, "test")
 }
 
-// === impl ScriptedSource ===
-
 impl ScriptedSource {
     /// `None` is a failure.
     pub(in crate::origin) fn new(results: impl IntoIterator<Item = Option<Credentials>>) -> Self {

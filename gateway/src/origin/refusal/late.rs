@@ -70,8 +70,6 @@ pub(super) fn mask(answer: Response<Body>, signer: Upstream) -> Response<Body> {
     })
 }
 
-// === impl LateRefusal ===
-
 impl LateRefusal {
     /// What can be sent once these bytes have arrived.
     fn push(&mut self, bytes: &Bytes) -> Result<Bytes> {

@@ -26,8 +26,6 @@ pub(super) struct ListedObject {
     conditions: Vec<(&'static str, String)>,
 }
 
-// === impl DeleteList ===
-
 impl DeleteList {
     /// Reads a document. Unknown and repeated elements are refused: stores disagree about their meaning.
     pub(super) fn parse(document: &str) -> Result<Self, Malformed> {
@@ -70,8 +68,6 @@ impl DeleteList {
         xml
     }
 }
-
-// === impl ListedObject ===
 
 impl ListedObject {
     /// Reads the content of an `Object` element.

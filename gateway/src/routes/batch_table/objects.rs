@@ -207,8 +207,6 @@ impl TableObjects {
     }
 }
 
-// === impl TableObject ===
-
 impl TableObject {
     /// Starts a task that reads an object of the request.
     pub(super) fn start(

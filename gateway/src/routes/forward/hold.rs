@@ -69,8 +69,6 @@ pub(super) enum HoldOutcome {
     Discard,
 }
 
-// === impl Hold ===
-
 impl Hold {
     pub(super) fn new() -> (Self, Release) {
         let shared = Arc::new(HoldState::default());
@@ -105,8 +103,6 @@ impl Hold {
         }
     }
 }
-
-// === impl Release ===
 
 impl Release {
     /// Handles an informational (1xx) answer of the store.

@@ -46,16 +46,12 @@ pub(super) struct ScanCellMemory(Arc<OnceLock<Arc<SharedMemory>>>);
 #[derive(Debug, Clone, Default)]
 pub(in crate::routes) struct LayerTime(Arc<AtomicU64>);
 
-// === impl ScanCellMemory ===
-
 impl ScanCellMemory {
     /// To be called once, at the admission of the scan.
     pub(super) fn set(&self, memory: Arc<SharedMemory>) {
         self.0.get_or_init(|| memory);
     }
 }
-
-// === impl LayerTime ===
 
 impl LayerTime {
     /// The time so far.
@@ -68,8 +64,6 @@ impl LayerTime {
         self.0.fetch_add(nanos, Relaxed);
     }
 }
-
-// === impl ScanCells ===
 
 impl CellHost for ScanCells {
     fn values_of(&self, pipeline: &dyn InnerPipeline, until: usize) -> Option<Box<dyn CellValues>> {

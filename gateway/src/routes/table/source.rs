@@ -56,8 +56,6 @@ struct FooterUse {
     bytes: u64,
 }
 
-// === impl RangedSource ===
-
 impl RangedSource {
     /// The object whose end is `tail`. Must be called within the runtime of the I/O threads. `waker` wakes the scan when a
     /// read is done.
@@ -108,8 +106,6 @@ impl Source for RangedSource {
         Ok(self.0.footer.grow(bytes)?)
     }
 }
-
-// === impl Inner ===
 
 impl Inner {
     async fn range(&self, range: Range<u64>) -> pushdown::Result<Bytes> {
@@ -183,8 +179,6 @@ fn interrupted_error() -> Error {
         "reading the store's answer was interrupted",
     )
 }
-
-// === impl FooterMemory ===
 
 impl FooterMemory {
     pub(super) fn new(memory: Memory, permit: Permit) -> Self {

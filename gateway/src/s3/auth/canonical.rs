@@ -15,8 +15,6 @@ pub(super) struct CanonicalRequest<'a> {
     pub(super) payload: &'a str,
 }
 
-// === impl CanonicalRequest ===
-
 impl CanonicalRequest<'_> {
     /// The canonical request of a path and a host. Header values are bytes: they need not be UTF-8.
     pub(super) fn render(&self, path: &str, host: &[u8]) -> Vec<u8> {

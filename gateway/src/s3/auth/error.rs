@@ -129,8 +129,6 @@ pub struct Mismatch {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Quoted(String);
 
-// === impl AuthError ===
-
 /// A malformed signature. Reasons are complete sentences, as AWS words them.
 pub(in crate::s3) fn malformed(carrier: Carrier, reason: impl Into<Cow<'static, str>>) -> AuthError {
     AuthError::Malformed {
@@ -150,8 +148,6 @@ impl From<AuthError> for Error {
         Self::new(kind, answer.message).with_source(error)
     }
 }
-
-// === impl Quoted ===
 
 impl Quoted {
     /// The longest quotation in bytes.

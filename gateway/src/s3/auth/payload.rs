@@ -47,8 +47,6 @@ pub(super) struct Payload<'a> {
     pub(super) mode: PayloadMode,
 }
 
-// === impl PayloadMode ===
-
 impl PayloadMode {
     /// Whether the chunks of the body are signed.
     pub fn has_signed_chunks(&self) -> bool {
@@ -71,8 +69,6 @@ impl PayloadMode {
         }
     }
 }
-
-// === impl ChunkSeed ===
 
 impl ChunkSeed {
     /// The seed of a request: the key and the scope of its signature, its time as sent, and the signature itself.
@@ -119,8 +115,6 @@ impl fmt::Debug for ChunkSeed {
             .finish_non_exhaustive()
     }
 }
-
-// === impl Payload ===
 
 impl<'a> Payload<'a> {
     /// Reads the payload line of a request.

@@ -44,8 +44,6 @@ pub(super) fn hmac(key: &[u8], text: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-// === impl SigningKeys ===
-
 impl SigningKeys {
     /// The signing keys of `key` for a date and a region.
     pub(super) fn get(&self, key: &Arc<Key>, date: &str, region: &str) -> DerivedKeys {

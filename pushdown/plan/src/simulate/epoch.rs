@@ -50,8 +50,6 @@ struct Batch {
     ready_seconds: f64,
 }
 
-// === impl Epoch ===
-
 impl<'a> Epoch<'a> {
     pub(super) fn new(tiers: &'a Tiers, samples: &'a [SampleCost], read_ahead: ReadAhead) -> Self {
         let batch = |samples: &[SampleCost]| {
@@ -191,8 +189,6 @@ impl<'a> Epoch<'a> {
         }
     }
 }
-
-// === impl Batch ===
 
 impl Batch {
     /// Whether half of the samples have arrived, or all samples of one kind that is part of the plan.

@@ -23,8 +23,6 @@ pub(super) struct Host {
     pub(super) waiting: BTreeSet<usize>,
 }
 
-// === impl Gateway ===
-
 impl Gateway {
     pub(super) fn new(cores: f64) -> Self {
         let (count, speed) = whole_cores(cores);
@@ -53,8 +51,6 @@ impl Gateway {
     }
 }
 
-// === impl Host ===
-
 impl Host {
     pub(super) fn new(cores: f64) -> Self {
         let (free_cores, speed) = whole_cores(cores);
@@ -76,8 +72,6 @@ fn whole_cores(cores: f64) -> (usize, f64) {
     )]
     (count as usize, cores / count)
 }
-
-// === impl Time ===
 
 impl Time {
     /// The time after this many seconds of work. No work takes no time, even at speed 0.

@@ -49,8 +49,6 @@ pub(super) enum EntryContent {
     LeftOut(String),
 }
 
-// === impl EntryHeaders ===
-
 impl EntryHeaders {
     pub(super) const fn is_empty(&self) -> bool {
         self.bytes == 0
@@ -182,8 +180,6 @@ impl EntryHeaders {
         Ok(Entry { name, range, content })
     }
 }
-
-// === impl Extended ===
 
 impl Extended {
     /// Adds what the next extension header says, unless an earlier one says it.

@@ -78,8 +78,6 @@ pub(super) struct NewHeader<'a> {
     pub(super) size: u64,
 }
 
-// === impl Header ===
-
 impl<'a> Header<'a> {
     /// Checks the block at byte `offset`.
     pub(super) fn parse(block: &'a [u8; BLOCK], offset: u64) -> Result<Self, ShardError> {
@@ -164,8 +162,6 @@ impl<'a> Header<'a> {
         })
     }
 }
-
-// === impl NewHeader ===
 
 impl NewHeader<'_> {
     /// The block: ustar, without owner, time or devices.

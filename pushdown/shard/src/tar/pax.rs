@@ -18,8 +18,6 @@ struct Record<'a> {
     rest: &'a [u8],
 }
 
-// === impl Pax ===
-
 impl Pax {
     /// Reads the content of a pax header, which begins at byte `offset`.
     pub(super) fn parse(mut records: &[u8], offset: u64) -> Result<Self, ShardError> {
@@ -51,8 +49,6 @@ impl Pax {
         Ok(pax)
     }
 }
-
-// === impl Record ===
 
 impl<'a> Record<'a> {
     fn first(records: &'a [u8]) -> Option<Self> {

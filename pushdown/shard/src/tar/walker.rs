@@ -65,8 +65,6 @@ enum State {
     End,
 }
 
-// === impl TarWalker ===
-
 impl TarWalker {
     /// A walker at the first byte of a tar.
     pub fn new(limits: ShardLimits) -> Self {
@@ -311,8 +309,6 @@ impl TarWalker {
         Ok(())
     }
 }
-
-// === impl State ===
 
 impl State {
     /// What follows if `left` bytes of a content and its padding are left.

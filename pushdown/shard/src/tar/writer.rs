@@ -27,8 +27,6 @@ pub struct TarWriter<W> {
     names: Names,
 }
 
-// === impl TarWriter ===
-
 impl<W: io::Write> TarWriter<W> {
     /// A writer of a tar to `inner`, which it calls for each block: a buffer helps.
     pub fn new(inner: W) -> Self {

@@ -49,8 +49,6 @@ enum State {
     Locals(Locals),
 }
 
-// === impl ZipDirectory ===
-
 impl ZipDirectory {
     /// The directory of a zip of `object_bytes` bytes.
     ///
@@ -133,8 +131,6 @@ impl ZipDirectory {
         State::after_entries(Entries::new(place, self.limits))
     }
 }
-
-// === impl State ===
 
 impl State {
     /// The rest of the directory, or the local headers.

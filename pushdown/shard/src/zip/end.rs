@@ -41,8 +41,6 @@ pub(super) struct End {
     zip64_offset: Option<u64>,
 }
 
-// === impl End ===
-
 impl End {
     /// Finds the end record in the last bytes of a zip, which begin at byte `start`.
     pub(super) fn find(tail: &[u8], start: u64) -> Result<Self, ShardError> {

@@ -38,8 +38,6 @@ pub(super) struct Entries {
     files: Vec<Entry>,
 }
 
-// === impl Entry ===
-
 impl Entry {
     /// Where its entry ends at the earliest.
     fn min_end(&self) -> Option<u64> {
@@ -62,8 +60,6 @@ impl Entry {
         }
     }
 }
-
-// === impl Entries ===
 
 impl Entries {
     pub(super) fn new(place: DirectoryPlace, limits: ShardLimits) -> Self {
@@ -203,8 +199,6 @@ struct Head<'a> {
     external_attributes: u32,
     offset: u32,
 }
-
-// === impl Head ===
 
 impl Head<'_> {
     /// `None` for an entry in another part of a zip in several parts.

@@ -4,8 +4,6 @@
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
-// === impl Fields ===
-
 impl<'a> Fields<'a> {
     pub(super) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)

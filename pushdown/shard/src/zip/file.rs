@@ -44,8 +44,6 @@ pub(super) struct StoredFile<'a> {
     pub(super) offset: u64,
 }
 
-// === impl File ===
-
 impl<'a> File<'a> {
     /// The stored file of this record, which begins at byte `at` and has this offset of the local header. An error for anything
     /// else.

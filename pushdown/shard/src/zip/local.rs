@@ -29,8 +29,6 @@ pub(super) struct LocalFile {
     size: Option<u64>,
 }
 
-// === impl LocalFile ===
-
 impl LocalFile {
     /// The member with this header, whose size is `size` if the header does not say it.
     pub(super) fn member(self, size: u64) -> Result<Member, ShardError> {

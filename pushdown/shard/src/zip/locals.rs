@@ -26,8 +26,6 @@ pub(super) struct Locals {
     members: Vec<Member>,
 }
 
-// === impl Locals ===
-
 impl Locals {
     pub(super) fn new(files: VecDeque<Entry>, directory_offset: u64) -> Self {
         Self {

@@ -29,8 +29,6 @@ pub(super) struct Ndjson {
     schema: SchemaRef,
 }
 
-// === impl Csv ===
-
 impl Csv {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self> {
         let is_nested = |data_type: &DataType| data_type.is_nested() && !is_dictionary(data_type);
@@ -64,8 +62,6 @@ impl Csv {
         self.sink.take()
     }
 }
-
-// === impl Ndjson ===
 
 impl Ndjson {
     pub(super) fn new(schema: &SchemaRef) -> Result<Self> {

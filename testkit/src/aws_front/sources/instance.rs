@@ -29,8 +29,6 @@ struct Token {
     end: Instant,
 }
 
-// === impl InstanceMetadata ===
-
 impl InstanceMetadata {
     pub(super) fn answer(&self, request: &Request, sessions: &Sessions) -> Reply {
         if request.method == "PUT" && request.target == TOKEN_TARGET {

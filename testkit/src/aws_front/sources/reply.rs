@@ -14,8 +14,6 @@ pub(super) struct Reply {
     body: String,
 }
 
-// === impl Reply ===
-
 impl Reply {
     pub(super) fn new(status: &'static str, content_type: &str, body: impl Into<String>) -> Self {
         Self {

@@ -55,8 +55,6 @@ fn answer(session: &IssuedSession, session_name: &str) -> Reply {
     Reply::new("200 OK", "text/xml", document)
 }
 
-// === impl TokenService ===
-
 impl TokenService {
     /// Issues sessions of this role for this token from now on, and for no other.
     pub(super) fn accept(&self, role: &str, token: &str) {

@@ -21,8 +21,6 @@ pub(super) enum DocumentStart {
     Other,
 }
 
-// === impl DocumentStart ===
-
 impl DocumentStart {
     /// Reads the first bytes of a document, or those after a part of its prolog.
     pub(super) fn read(bytes: &[u8]) -> Self {

@@ -20,8 +20,6 @@ pub(super) struct ChunkLine {
     pub(super) signature: Option<[u8; 32]>,
 }
 
-// === impl Line ===
-
 impl Line {
     /// Moves bytes from `piece` to the line, up to the first CRLF. Returns whether the line is complete, or `None` if it is longer
     /// than `max_bytes`.
@@ -50,8 +48,6 @@ impl Line {
         self.0.clear();
     }
 }
-
-// === impl ChunkLine ===
 
 impl ChunkLine {
     /// Parses a complete line. `None` if it is malformed, or signed although the framing is not (or the reverse).

@@ -67,16 +67,12 @@ struct Running {
     _memory: Option<CellMemory>,
 }
 
-// === impl CellOutput ===
-
 impl CellOutput {
     /// Bytes of the value.
     pub(super) fn bytes(&self) -> usize {
         self.value.as_ref().map_or(0, |(_, elements)| elements.len())
     }
 }
-
-// === impl CellRunner ===
 
 impl CellRunner {
     /// Bytes that the computation of a value takes, with its input.
@@ -124,8 +120,6 @@ impl CellRunner {
         Ok((shape, elements))
     }
 }
-
-// === impl Cell ===
 
 impl Cell {
     /// A cell whose cached values are looked up.
@@ -215,8 +209,6 @@ impl Progress {
         }
     }
 }
-
-// === impl Running ===
 
 impl Running {
     fn new(start: CellStart, memory: Option<CellMemory>, runner: &CellRunner) -> Self {

@@ -35,8 +35,6 @@ struct BytesColumn {
     field: Option<usize>,
 }
 
-// === impl InputColumn ===
-
 impl InputColumn {
     /// The column `name` of stored bytes.
     ///
@@ -132,8 +130,6 @@ fn index_of(name: &str, schema: &SchemaRef) -> Result<usize> {
         .index_of(name)
         .map_err(|_missing| fault::unknown_column(name, names))
 }
-
-// === impl BytesColumn ===
 
 impl BytesColumn {
     fn for_field(field: &Field) -> Result<Self> {

@@ -48,8 +48,13 @@ pub(crate) struct Explain {
 impl Explain {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let (profile, listed) = self.profile().await?;
-        for (key, reason) in &profile.failed {
-            write_line(format_args!("{key}: {reason}"))?;
+        for (name, reason) in &profile.failed {
+            // The error of a request already names the object, by its URL.
+            if reason.contains(name.as_str()) {
+                write_line(format_args!("{reason}"))?;
+            } else {
+                write_line(format_args!("{name}: {reason}"))?;
+            }
         }
         anyhow::ensure!(
             !profile.samples.is_empty(),

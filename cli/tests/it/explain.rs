@@ -55,6 +55,19 @@ fn cpus_shared_by_both_tiers_are_counted_once() {
     assert!(text.contains(&cores), "{text}");
 }
 
+#[test]
+fn a_sample_that_failed_is_named_once() {
+    let world = World::with_photos(2).unwrap();
+    world.put("broken.jpg", b"no image").unwrap();
+    let text = explain(&world, &[]);
+    let line = text.lines().next().unwrap();
+    assert!(
+        line.starts_with("s3://photos/broken.jpg: 422 UndecodableObject: "),
+        "{text}"
+    );
+    assert_eq!(text.matches("broken.jpg").count(), 1, "{text}");
+}
+
 /// A flag with a number of cores describes another machine, so CPUs are not shared unless `--shared` is set.
 #[test]
 fn hypothetical_tiers_have_separate_cpus() {

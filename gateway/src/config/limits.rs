@@ -81,6 +81,15 @@ macro_rules! limits {
         }
 
         impl LimitSettings {
+            /// The keys of the `[limits]` table, with `_` for `-`.
+            const FIELDS: &[&str] = &[$(stringify!($name)),+];
+
+            /// Whether the `[limits]` table has this key.
+            pub(super) fn has_key(key: &str) -> bool {
+                let field = key.replace('-', "_");
+                !key.contains('_') && Self::FIELDS.contains(&field.as_str())
+            }
+
             /// These settings, with `fallback` for those that are not set.
             pub(super) fn with_fallback(self, fallback: Self) -> Self {
                 Self { $($name: self.$name.or(fallback.$name),)+ }

@@ -13,7 +13,7 @@ macro_rules! merge {
     };
 }
 
-use std::path::Path;
+use std::{fmt, path::Path};
 
 use clap::Args;
 use serde::Deserialize;
@@ -242,10 +242,45 @@ pub struct Settings {
 impl Settings {
     /// Reads a TOML file. An unknown key is a fault, so that a misspelt limit is not silently ignored.
     pub fn from_file(path: &Path) -> Result<Self, Faults> {
-        let fault =
-            |error: String| Faults::from_fault(format!("configuration file {}: {error}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
-        toml::from_str(&text).map_err(|error| fault(error.to_string().trim_end().to_owned()))
+        let fault = |error: &dyn fmt::Display| format!("configuration file {}: {error}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| Faults::from_fault(fault(&error)))?;
+        Self::from_text(&text).map_err(|errors| {
+            let mut faults = Faults::default();
+            for error in errors {
+                faults.add(fault(&error));
+            }
+            faults
+        })
+    }
+
+    /// Reads the text of a TOML file. An unknown key hides all later faults from the parser: limits at the top level, the most
+    /// frequent mistake, are therefore reported first and all at once, and the rest is parsed without them.
+    fn from_text(text: &str) -> Result<Self, Vec<String>> {
+        let mut errors = Vec::new();
+        let parsed = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned());
+        let Ok(mut table) = text.parse::<toml::Table>() else {
+            return parsed.map_err(|error| vec![error]);
+        };
+        table.retain(|key, _| {
+            let is_limit = LimitSettings::has_key(key);
+            if is_limit {
+                errors.push(format!("`{key}` is a limit: expected it in the table `[limits]`"));
+            }
+            !is_limit
+        });
+        match parsed {
+            Ok(settings) => Ok(settings),
+            Err(error) if errors.is_empty() => Err(vec![error]),
+            Err(_) => {
+                errors.extend(
+                    table
+                        .try_into::<Self>()
+                        .err()
+                        .map(|error| error.to_string().trim_end().to_owned()),
+                );
+                Err(errors)
+            }
+        }
     }
 
     /// These settings, with `fallback` for those that are not set.
@@ -284,5 +319,23 @@ mod tests {
         assert!(toml::from_str::<Settings>("lisen = \"127.0.0.1:2\"").is_err());
         assert!(toml::from_str::<Settings>("[limits]\nqueue = \"1s\"").is_err());
         assert!(toml::from_str::<Settings>("[limit]\nqueue-wait = \"1s\"").is_err());
+    }
+
+    #[test]
+    fn limits_outside_their_table_are_all_named_beside_the_next_fault() {
+        let text = "max-object-bytes = \"1 MB\"\nqueue-wait = \"1s\"\nlisen = \"127.0.0.1:2\"\n";
+        let errors = Settings::from_text(text).unwrap_err();
+        assert_eq!(
+            errors[..2],
+            ["max-object-bytes", "queue-wait"]
+                .map(|key| format!("`{key}` is a limit: expected it in the table `[limits]`"))
+        );
+        assert!(
+            errors[2].starts_with("unknown field `lisen`, expected one of `upstream`, "),
+            "{errors:?}"
+        );
+        assert_eq!(errors.len(), 3);
+        let in_table = Settings::from_text("[limits]\nqueue-wait = \"1s\"").unwrap();
+        assert_eq!(in_table.limits.queue_wait, Some("1s".into()));
     }
 }

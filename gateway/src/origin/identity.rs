@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use aws_config::environment::EnvironmentVariableCredentialsProvider;
+use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_smithy_runtime_api::client::identity::Identity;
 use tokio::sync::{Mutex, Notify};
@@ -175,6 +176,7 @@ impl StoreIdentity {
         let fetching = self.0.provider.provide_credentials();
         let credentials = match tokio::time::timeout(FETCH_TIMEOUT, fetching).await {
             Ok(Ok(credentials)) => credentials,
+            Ok(Err(CredentialsError::CredentialsNotLoaded(_))) => return Err(FetchFailure::NoSource),
             Ok(Err(error)) => return Err(FetchFailure::Source(error.to_string())),
             Err(_elapsed) => return Err(FetchFailure::Timeout),
         };

@@ -31,7 +31,7 @@ impl Runtime {
     pub fn load(library: &Path, threads: usize) -> Result<Self> {
         let missing = |error: &dyn fmt::Display| {
             Error::runtime(format!(
-                "cannot load ONNX Runtime from {}: {error}",
+                "cannot load ONNX Runtime from {}: {error}: set ORT_DYLIB_PATH to libonnxruntime.so of ONNX Runtime 1.24 or newer",
                 library.display()
             ))
         };

@@ -22,6 +22,10 @@ pub(super) struct CurrentCredentials {
 pub(super) enum FetchFailure {
     #[error("{0}")]
     Source(String),
+    #[error(
+        "no source has any: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or another source of the AWS chain"
+    )]
+    NoSource,
     #[error("no answer within {} s", FETCH_TIMEOUT.as_secs())]
     Timeout,
     #[error("the source's credentials have expired")]

@@ -67,7 +67,7 @@ pub use draft::{Draft, remove_drafts};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
 pub use objects::{MemberRef, Object, Objects};
-pub use order::{SampleOrder, Tail, TailCounts};
+pub use order::{ReaderShare, SampleOrder, Share, Tail, TailCounts};
 pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use pushdown_s3::{Escaped, is_control};

@@ -18,6 +18,7 @@ mod runtime;
 mod settings;
 mod shard_reader;
 mod shards;
+mod share;
 mod steps;
 mod store;
 mod table;
@@ -39,6 +40,7 @@ mod _native {
         reader::{Observations, Reader},
         shard_reader::{ShardReader, ShardsRead},
         shards::{ShardIndex, expand_braces, is_shard},
+        share::{Share, rows_read_after},
         steps::steps_json,
         store::Store,
         table::{RowObservations, Table, TableBatch, TableReader},

@@ -4,6 +4,7 @@ mod build;
 mod open;
 mod samples;
 mod shards;
+mod share;
 #[cfg(feature = "tables")]
 mod table;
 

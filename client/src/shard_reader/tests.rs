@@ -160,7 +160,9 @@ proptest! {
             .flat_map(|(shard, count)| (0..*count).map(move |number| (shard, number)))
             .collect();
         let shards: Vec<usize> = samples.iter().map(|(shard, _)| *shard as usize).collect();
-        let share = Share { shard: Shard::new(0, 1).unwrap(), start: 0, batch_size: 1, tail: Tail::Short };
+        let share = Share {
+            total: shards.len(), shard: Shard::new(0, 1).unwrap(), start: 0, batch_size: 1, tail: Tail::Short, limit: None,
+        };
         let order = EpochOrder::by_shards(shards.into_iter(), buffer, share, Some(seed), epoch.epoch);
         let expected: Vec<_> = (0..order.len()).map(|nth| samples[order.sample(nth).index]).collect();
         prop_assert_eq!(epoch.read(&[], run).0, expected);

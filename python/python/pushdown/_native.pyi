@@ -207,18 +207,9 @@ class Reader:
     """
     A reader whose threads live until `close`, or until it is dropped.
     """
-    def __len__(self, /) -> int:
-        """
-        Samples of this rank in the epoch, from the start position on.
-        """
     def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects, observations: Observations | None = None) -> Reader:
         """
         Starts threads. The spec's members are those of the library's `ReaderSpec`; rows without a value are always reported.
-        """
-    @property
-    def batches(self, /) -> int:
-        """
-        Batches of this rank in the epoch, from the start position on.
         """
     def close(self, /) -> None:
         """
@@ -248,11 +239,6 @@ class Reader:
     def stats_json(self, /) -> str:
         """
         Counts so far, as JSON.
-        """
-    @property
-    def tail_counts(self, /) -> tuple[int, int]:
-        """
-        Samples that the tail policy drops and repeats in the epoch, over all ranks.
         """
     def take(self, /, indices: SupportsGetItem[int, SupportsIndex]) -> Batch:
         """
@@ -356,6 +342,40 @@ class ShardsRead:
     def to_json(self, /) -> str:
         """
         As the settings of a reader have it in `shards_read`.
+        """
+
+@final
+class Share:
+    """
+    What a reader with some settings reads of an epoch.
+    """
+    def __new__(cls, /, spec_json: str, total: SupportsIndex) -> Share:
+        """
+        Of an epoch of `total` samples, over all ranks.
+        """
+    @property
+    def batches(self, /) -> int:
+        """
+        Batches of the reader's rank; the last one may be short.
+        """
+    def is_complete_after(self, /, batches: SupportsIndex) -> bool:
+        """
+        Whether no rank has a batch after the first `batches` batches of the reader.
+        """
+    def position_after(self, /, batches: SupportsIndex) -> int:
+        """
+        Position in the order of the epoch after the first `batches` batches of the reader, the same on every rank. If the rank has several
+        readers, it stays where the share begins.
+        """
+    @property
+    def samples(self, /) -> int:
+        """
+        Samples of the reader's rank, padding included.
+        """
+    @property
+    def tail_counts(self, /) -> tuple[int, int]:
+        """
+        Samples that the tail policy drops and repeats, over all ranks.
         """
 
 @final
@@ -607,6 +627,11 @@ def is_shard(key: str) -> bool:
 def parse_pipeline(text: str) -> str:
     """
     The canonical text of a pipeline. The text of one that names models stays as it is, since only an endpoint knows them.
+    """
+
+def rows_read_after(rows_read: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]], world: SupportsIndex, rows_per_rank: SupportsIndex) -> list[tuple[int, int]]:
+    """
+    What was read of an epoch's rows, as pairs of a world and the rows of each rank, after each rank of `world` has read more of them.
     """
 
 def run_command(arguments: SupportsGetItem[int, str]) -> int:

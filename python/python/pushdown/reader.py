@@ -13,12 +13,11 @@ from ._base import ReaderBase, reader_spec
 from ._iterator import ReaderIterator, Recipe
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
-from ._rank import Rank
 from ._sample_columns import ColumnReader, Columns, split_columns
 from ._sample_iteration import ObjectIteration
-from ._share import Share, TailCounts
+from ._share import TailCounts, log_tail
 from ._source import Index, Selection, Source, without_suffix
-from ._spec import Compression, Credentials, Mode, OnError, Order, Retry, Tail, Timeouts
+from ._spec import Compression, Credentials, Mode, OnError, Order, ReaderSpec, Retry, Tail, Timeouts
 from ._take import Taker
 from ._then import FunctionPool, apply_functions
 from .batch import Batch, make_batch
@@ -193,8 +192,6 @@ class Reader(ReaderBase[ObjectIteration]):
         # Its planner has measured what the next one needs to know.
         known = None if self._last is None else self._last.observations
         rank = self._rank()
-        share = self._share(rank, self._position)
-        iteration = ObjectIteration(self._epoch, share, every, turn, start_batch)
         spec = replace(
             self._spec,
             epoch=self._epoch,
@@ -207,7 +204,9 @@ class Reader(ReaderBase[ObjectIteration]):
             world=rank.world,
             local_ranks=rank.local_ranks * every,  # Readers that take turns share the CPUs of one rank.
         )
-        share.log_tail(self._epoch)
+        share = self._share_of(spec)
+        iteration = ObjectIteration(self._epoch, share)
+        log_tail(share, spec, len(self.objects))
         recipe = Recipe(
             open=lambda: self._open_native(partial(_native.Reader, observations=known), spec),
             pool=lambda: FunctionPool.make(self.pipeline.functions, spec.threads, spec.local_ranks),
@@ -222,17 +221,17 @@ class Reader(ReaderBase[ObjectIteration]):
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank."""
-        return self._share(self._rank()).batches
+        return self._epoch_share().batches
 
     @property
     def samples(self) -> int:
         """Samples of a whole epoch on this rank, padding included."""
-        return self._share(self._rank()).samples
+        return self._epoch_share().samples
 
     @property
     def tail_counts(self) -> TailCounts:
         """Samples that the tail policy drops or repeats in a whole epoch, over all ranks."""
-        return self._share(self._rank()).tail_counts
+        return TailCounts(*self._epoch_share().tail_counts)
 
     @property
     def classes(self) -> list[str]:
@@ -329,9 +328,15 @@ class Reader(ReaderBase[ObjectIteration]):
         done = max(self._epoch - self._spec.epoch, 0)
         return max(self._spec.epochs - done, 1)
 
-    def _share(self, rank: Rank, start: int = 0) -> Share:
-        spec = self._spec
-        return Share(len(self.objects), rank.rank, rank.world, spec.batch_size, spec.tail, start, spec.limit)
+    def _epoch_share(self) -> _native.Share:
+        """What this rank reads of a whole epoch."""
+        rank = self._rank()
+        return self._share_of(replace(self._spec, rank=rank.rank, world=rank.world))
+
+    def _share_of(self, spec: ReaderSpec) -> _native.Share:
+        """What the native reader with these settings reads."""
+        with native_errors():
+            return _native.Share(spec.to_json(), len(self.objects))
 
     def __getstate__(self) -> dict[str, Any]:
         epoch, position = self._next_place(*self._place())

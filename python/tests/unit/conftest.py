@@ -1,4 +1,4 @@
-"""Tests of the Python layer: a double takes the place of the native readers, also where the native module is built."""
+"""Tests of the Python layer: a double takes the place of the native readers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -27,13 +26,6 @@ NAMES = {
     **dict.fromkeys(("check_json", "escape", "parse_pipeline", "run_command", "steps_json"), store_double),
 }
 DOUBLES = {name: getattr(double, name) for name, double in NAMES.items()}
-
-try:
-    importlib.import_module("pushdown._native")
-except ImportError:
-    module = ModuleType("pushdown._native")
-    vars(module).update(DOUBLES)
-    sys.modules["pushdown._native"] = module
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ import pytest
 
 import pushdown
 from pushdown import Retry, Timeouts
+from pushdown._native import Share
 from pushdown._rank import Rank, detect_rank
-from pushdown._share import Share
 from pushdown._spec import ReaderSpec, StoreSpec, size_bytes, split_text
 from pushdown._url import parse_url, parse_urls
 from pushdown.errors import ConfigError
@@ -118,20 +118,27 @@ def test_torch_decides_before_the_environment_once_it_is_initialised(monkeypatch
     assert detect_rank(inherited=Rank(4, 5)) == Rank(1, 3)
 
 
+def share(total: int, rank: int, world: int, batch_size: int, tail: str, **settings: Any) -> Share:
+    """What a reader with these settings reads of an epoch."""
+    spec = ReaderSpec(pipeline="decode", rank=rank, world=world, batch_size=batch_size, tail=tail, **settings)
+    return Share(spec.to_json(), total)
+
+
 @pytest.mark.parametrize("tail", ["short", "even", "drop", "pad"])
 def test_shares_add_up_and_positions_grow_to_the_total(tail: str) -> None:
     for total in (1, 7, 24, 25):
-        shares = [Share(total, rank, 3, 2, tail, start=1) for rank in range(3)]
+        shares = [share(total, rank, 3, 2, tail, start_position=1) for rank in range(3)]
         dropped, repeated = shares[0].tail_counts
-        assert sum(share.samples for share in shares) == total - 1 - dropped + repeated
-        positions = [shares[0].position(batches) for batches in range(1, shares[0].batches + 1)]
+        assert sum(each.samples for each in shares) == total - 1 - dropped + repeated
+        positions = [shares[0].position_after(batches) for batches in range(1, shares[0].batches + 1)]
         assert positions == sorted(set(positions))
         assert positions[-1:] in ([], [total])
 
 
 def test_a_limit_ends_the_epoch_earlier() -> None:
-    share = Share(100, 0, 2, 4, "even", limit=10)
-    assert (share.samples, share.batches, share.position(2), share.position(3)) == (10, 3, 16, 100)
+    limited = share(100, 0, 2, 4, "even", limit=10)
+    positions = [limited.position_after(batches) for batches in (2, 3)]
+    assert (limited.samples, limited.batches, positions) == (10, 3, [16, 100])
 
 
 def test_an_unknown_argument_of_a_call_is_named() -> None:

@@ -23,8 +23,9 @@ pub(super) struct ShardSamples {
 impl ShardSamples {
     /// The samples of this reader's batches.
     pub(super) fn new(objects: &Objects, order: Arc<EpochOrder>, plan: &ReadPlan) -> Self {
-        let (batch_size, count) = (plan.batch_size, plan.limited(order.len()));
-        let numbers = plan.batches(count).flat_map(|batch| {
+        let (batch_size, count) = (plan.batch_size, order.len());
+        let batches = plan.reader_share(objects.len()).batch_numbers();
+        let numbers = batches.flat_map(|batch| {
             let first = batch * batch_size;
             first..count.min(first + batch_size)
         });
@@ -121,11 +122,17 @@ mod tests {
         ] {
             let plan = plan(shard, stride);
             let shards = (0..objects.len()).map(|index| objects.shard_number(index));
-            let order = EpochOrder::by_shards(shards, 9, plan.share(), plan.shuffle_seed, plan.epoch);
+            let order = EpochOrder::by_shards(
+                shards,
+                9,
+                plan.share(objects.len()),
+                plan.shuffle_seed,
+                plan.epoch,
+            );
             let order = Arc::new(order);
-            let count = plan.limited(order.len());
+            let count = order.len();
             let mut expected = vec![Vec::new(); 3];
-            for batch in plan.batches(count) {
+            for batch in plan.reader_share(objects.len()).batch_numbers() {
                 for number in batch * 4..count.min(batch * 4 + 4) {
                     let sample = order.sample(number);
                     if !sample.is_padding {

@@ -211,7 +211,7 @@ impl Read {
             } else {
                 Compression::None
             })
-            .on_error(OnError::SkipAndReport)
+            .on_error(OnError::Report)
             .batch_size(self.batch_size)
             .order(self.indexed.order())
             .on_listing(move |objects| listing.update(objects))

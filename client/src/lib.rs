@@ -11,7 +11,7 @@
 //!     .prefix("train/")
 //!     .pipeline("decode | random_resized_crop(224) | flip_h | to_float | normalize(imagenet)")
 //!     .seed(7)
-//!     .on_error(OnError::SkipAndReport)
+//!     .on_error(OnError::Report)
 //!     .build()
 //!     .await?;
 //! while let Some(batch) = reader.try_next().await? {

@@ -74,7 +74,7 @@ pub enum OnError {
     #[default]
     Raise,
     /// Deliver a row at its position with the error in place of a value.
-    SkipAndReport,
+    Report,
 }
 
 /// Everything needed to read a batch, the same for all batches.

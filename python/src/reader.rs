@@ -38,7 +38,7 @@ impl Reader {
         observations: Option<&Observations>,
     ) -> PyResult<Self> {
         let builder = settings::reader(spec_json, credentials, objects)?;
-        let mut builder = builder.on_error(OnError::SkipAndReport);
+        let mut builder = builder.on_error(OnError::Report);
         if let Some(known) = observations {
             builder = builder.observations(known.0.clone());
         }

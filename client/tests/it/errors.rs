@@ -18,7 +18,7 @@ fn world() -> World {
 fn a_bad_sample_keeps_its_position_and_is_named() {
     let world = world();
     for mode in [Mode::Pushdown, Mode::Plain] {
-        let rows = read_rows(world.reader(PIPELINE).mode(mode).on_error(OnError::SkipAndReport));
+        let rows = read_rows(world.reader(PIPELINE).mode(mode).on_error(OnError::Report));
         assert_eq!(rows.len(), 6);
         for (nth, row) in rows.iter().enumerate() {
             assert_eq!(row.position, nth as u64);
@@ -58,7 +58,7 @@ fn a_missing_object_is_reported_in_its_own_row() {
                 .reader(PIPELINE)
                 .keys(keys.clone())
                 .mode(mode)
-                .on_error(OnError::SkipAndReport),
+                .on_error(OnError::Report),
         );
         let codes: Vec<_> = rows
             .iter()
@@ -100,7 +100,7 @@ fn wrong_credentials_and_missing_buckets_are_refused() {
     for mode in [Mode::Pushdown, Mode::Plain] {
         let keys: Vec<String> = world.objects.keys().cloned().collect();
         let reader = world.reader(PIPELINE).credentials(wrong()).keys(keys).mode(mode);
-        let rows = read_rows(reader.on_error(OnError::SkipAndReport));
+        let rows = read_rows(reader.on_error(OnError::Report));
         for row in rows {
             assert_eq!(row.value.unwrap_err().code, "SignatureDoesNotMatch", "{mode:?}");
         }
@@ -118,7 +118,7 @@ fn an_unreachable_endpoint_is_an_error_after_the_retries() {
             .keys(["a"])
             .mode(mode)
             .retry(retry);
-        let error: Error = read_batches(builder.on_error(OnError::SkipAndReport)).unwrap_err();
+        let error: Error = read_batches(builder.on_error(OnError::Report)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unreachable);
         assert!(
             error

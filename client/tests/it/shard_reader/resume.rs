@@ -156,7 +156,7 @@ fn states_of_other_shards_are_refused() {
 fn a_shard_that_was_replaced_meanwhile_is_an_error_by_name() {
     let shards = shards();
     let world = world(&shards, Compression::None);
-    let builder = || reader(&world).on_error(OnError::SkipAndReport);
+    let builder = || reader(&world).on_error(OnError::Report);
     let (first, state) = read_some(builder(), 1);
     let key = first[0].key.to_string();
     let mut other = shards

@@ -146,7 +146,7 @@ fn a_bad_member_is_a_row_by_name() {
     let shards = pack(&photos, 3);
     let world = world(&shards, Compression::Zstd);
     let builder = || by_shards(world.reader(PIPELINE)).batch_size(6);
-    let (rows, stats) = read(builder().on_error(OnError::SkipAndReport));
+    let (rows, stats) = read(builder().on_error(OnError::Report));
     assert_eq!((stats.samples, stats.errors), (5, 1));
     let failed = rows.iter().find(|row| row.value.is_err()).unwrap();
     assert_eq!(failed.name().to_string(), "train-000001.tar.zst member 1/001.jpg");

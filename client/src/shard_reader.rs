@@ -197,7 +197,7 @@ impl ShardReader {
     fn accept(&mut self, delivered: DeliveredBatch) -> Result<Batch> {
         let session = &self.session;
         let bucket = session.shards.bucket();
-        let batch = hand_over(delivered.batch, session.on_error, bucket, &session.counters)?;
+        let batch = hand_over(delivered.batch, &session.error_policy, bucket, &session.counters)?;
         self.checkpoint.progress = delivered.progress;
         Ok(batch)
     }

@@ -7,6 +7,7 @@ mod batch;
 mod column;
 mod command;
 mod error;
+mod error_policy;
 mod explain;
 mod live;
 mod logging;
@@ -34,7 +35,8 @@ mod _native {
     use super::{
         batch::Batch,
         command::run_command,
-        error::{NativeError, escape},
+        error::{NativeError, NativeSampleError, escape},
+        error_policy::ErrorPolicy,
         objects::Objects,
         pipeline::{check_json, parse_pipeline},
         reader::{Observations, Reader},

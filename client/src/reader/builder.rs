@@ -26,11 +26,12 @@ use super::{PushdownReader, ReaderSpec, State};
 use crate::table::{RowObservations, RowsRead};
 use crate::{
     error::{Error, Result},
+    error_policy::OnError,
     objects::{Objects, key_column},
     order::{SampleOrder, Shard, Tail},
     planning::Observations,
     retry::RetryPolicy,
-    session::{Mode, OnError},
+    session::Mode,
     shard_reader::ShardsRead,
     shards::ColumnSelection,
     store::{Credentials, HiddenObjects, StoreBuilder},

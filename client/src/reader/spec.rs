@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "tables")]
 use crate::table::RowsRead;
 use crate::{
+    error_policy::OnError,
     order::{SampleOrder, Tail},
-    session::{Mode, OnError},
+    session::Mode,
     shard_reader::ShardsRead,
     shards::ColumnSelection,
     store::StoreSpec,

@@ -1,8 +1,8 @@
 //! Samples that cannot be delivered, and endpoints that are not gateways.
 
-use pushdown_client::{Error, ErrorKind, Mode, OnError, RetryPolicy};
+use pushdown_client::{Batch, Error, ErrorKind, Mode, OnError, RetryPolicy};
 
-use super::world::{World, assert_same_rows, photos, read_batches, read_rows, reader};
+use super::world::{World, assert_same_rows, into_rows, photos, read_batches, read_rows, reader};
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
 
@@ -42,6 +42,28 @@ fn raising_names_the_sample_and_ends_the_stream() {
         let text = error.to_string();
         assert!(
             text.contains(".txt (position 2) cannot be delivered: UndecodableObject: "),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn skipping_leaves_out_the_row_but_never_a_whole_batch() {
+    let world = world();
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let skipping = || world.reader(PIPELINE).mode(mode).on_error(OnError::Skip);
+        let batches = read_batches(skipping().batch_size(2)).unwrap();
+        assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1, 2]);
+        let rows = into_rows(batches);
+        assert!(rows.iter().all(|row| row.value.is_ok()));
+        let positions: Vec<_> = rows.iter().map(|row| row.position).collect();
+        assert_eq!(positions, [0, 1, 3, 4, 5]);
+        let error = read_batches(skipping().batch_size(1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Sample);
+        let text = error.to_string();
+        assert!(
+            text.contains(".txt (position 2) cannot be delivered: UndecodableObject: ")
+                && text.ends_with("; all 1 samples of batch 2 failed: on_error=\"skip\" has none left"),
             "{text}"
         );
     }

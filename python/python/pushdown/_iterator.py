@@ -118,9 +118,8 @@ class ReaderIterator(Iterator[Batch]):
         if batch is None:
             self._is_drained = True
             return
-        arrived = len(batch.errors)
-        batch, columns = self._recipe.columns.read(batch)
-        self._iteration.refused += len(batch.errors) - arrived
+        columns = self._recipe.columns.read(batch)
+        self._iteration.refused += len(columns.errors)
         batch, columns = self._recipe.policy.apply(batch, columns)
         if len(batch) == 0:
             return

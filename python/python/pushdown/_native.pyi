@@ -35,14 +35,15 @@ class Batch:
         """
         Pickles with its values, stacked where they can be.
         """
-    def column(self, /, index: SupportsIndex) -> list[bytes | None]:
+    def column(self, /, index: SupportsIndex) -> list[tuple[int, bytes | None]]:
         """
-        Contents of a further column, by its index in the columns of the data set; `None` where a row has none.
+        Contents of a further column, by its index in the columns of the data set, of each row that has a value: the number of the row, and
+        its content or `None`.
         """
     @property
-    def errors(self, /) -> list[tuple[int, str, str]]:
+    def errors(self, /) -> list[tuple[str, str, str, int, int, str | None]]:
         """
-        Row, code and message of each error.
+        The samples without a value, in order: key, code and message of the error, position, row, and member or `None`.
         """
     @property
     def index(self, /) -> Tensor:
@@ -100,13 +101,21 @@ class Batch:
         """
         The value of each row, `None` where it has none.
         """
-    def with_errors(self, /, errors: SupportsGetItem[int, tuple[SupportsIndex, str, str]]) -> Batch:
+
+@final
+class ErrorPolicy:
+    """
+    Decides what becomes of the samples that fail in the batches of one iteration, and counts them.
+    """
+    def __new__(cls, /, on_error: str, max_errors: Any | None, samples: SupportsIndex | None) -> ErrorPolicy:
         """
-        The batch in which these rows have an error, by row, code and message, instead of a value.
+        `on_error` is "raise", "report" or "skip"; `max_errors` a whole number, a float from 0 to 1 that is a fraction of `samples`, or `None`;
+        `samples` the number of samples in the iteration, `None` if it is unknown.
         """
-    def without_errors(self, /) -> Batch:
+    def apply(self, /, batch: Batch, errors: SupportsGetItem[int, tuple[SupportsIndex, str, str]]) -> tuple[Batch, list[int]]:
         """
-        The rows that have a value.
+        The batch as the consumer receives it, and which of its rows are left out. `errors` has the row, code and message of values that the
+        consumer cannot use: they are errors of their samples, too. Raises `NativeSampleError` for a sample that ends the iteration.
         """
 
 @final
@@ -647,4 +656,9 @@ def steps_json() -> str:
 class NativeError(Exception):
     """
     An error as (kind, message, position in the pipeline's text or None).
+    """
+
+class NativeSampleError(Exception):
+    """
+    A sample that ends an iteration as (its entry in `Batch.errors`, a note that says why or None).
     """

@@ -258,7 +258,7 @@ class Reader(ReaderBase[ObjectIteration]):
                 lambda epoch: self._open_native(_native.Reader, replace(self._spec, epoch=epoch))
             )
         batch = self._taker.take(indices, self._epoch)
-        batch, columns = self._column_reader().read(batch)
+        columns = self._column_reader().read(batch)
         batch, columns = ErrorPolicy(self._on_error, self._max_errors, len(indices)).apply(batch, columns)
         functions, values = self.pipeline.functions, None
         if functions:

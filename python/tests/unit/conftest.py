@@ -19,7 +19,7 @@ import shard_reader_double
 import store_double
 
 NAMES = {
-    **dict.fromkeys(("Batch", "NativeError", "Objects", "Reader", "Tensor"), reader_double),
+    **dict.fromkeys(("Batch", "ErrorPolicy", "Objects", "Reader", "Tensor"), reader_double),
     **dict.fromkeys(("Store", "Table", "TableBatch", "TableReader", "__version__"), store_double),
     **dict.fromkeys(("ShardReader", "ShardsRead"), shard_reader_double),
     **dict.fromkeys(("ShardIndex", "expand_braces", "is_shard"), shard_double),

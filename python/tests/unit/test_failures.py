@@ -57,6 +57,34 @@ def test_skip_never_drops_a_whole_batch() -> None:
         list(reader(on_error="skip", batch_size=1))
 
 
+@pytest.mark.parametrize("bound", [True, "3", -1, -0.5, float("nan")])
+def test_a_bound_of_errors_is_a_number(bound: Any) -> None:
+    with pytest.raises(ConfigError) as raised:
+        reader(on_error="skip", max_errors=bound)
+    assert str(raised.value) == f"invalid max_errors: expected a number of at least 0, found {bound!r}"
+
+
+@pytest.mark.usefixtures("bad")
+def test_a_bound_may_be_larger_than_any_number_of_samples() -> None:
+    assert len(list(reader(on_error="skip", max_errors=1 << 70))) == 5
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize("on_error", ["report", "skip"])
+def test_errors_cross_from_the_native_batch_once(
+    native: Any, monkeypatch: pytest.MonkeyPatch, on_error: str
+) -> None:
+    errors, crossings = native.Batch.errors, []
+
+    def count(batch: Any) -> Any:
+        crossings.append(batch.number)
+        return errors.fget(batch)
+
+    monkeypatch.setattr(native.Batch, "errors", property(count))
+    batches = list(reader(on_error=on_error))
+    assert crossings == [batch.number for batch in batches]
+
+
 def test_settings_are_checked_when_they_are_given() -> None:
     for options in (
         {"tail": "odd"},

@@ -13,6 +13,7 @@ use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::Result,
+    error_policy::ErrorPolicy,
     models::preload,
     planning::{Adapter, ProbeRequest, refined, stages_after_models},
     session::{GetPermits, Mode, Session},
@@ -121,6 +122,7 @@ impl PushdownReaderBuilder {
         let runtime = available_engine(&pipeline.steps()[first_possible_host_step..])
             .runtime()
             .cloned();
+        let samples = plan.share(objects.len()).sample_count();
         let session = Session {
             engine: Engine::new(Family::ALL, runtime),
             is_overloaded: AtomicBool::new(false),
@@ -134,7 +136,7 @@ impl PushdownReaderBuilder {
             mode,
             adapter,
             value_cache,
-            on_error: self.spec.on_error,
+            error_policy: ErrorPolicy::new(self.spec.on_error, None, Some(samples))?,
             seed: self.spec.seed,
             first_epoch: self.spec.epoch,
             epochs: self.spec.epochs,

@@ -8,6 +8,7 @@ use super::{DataSetKeys, PushdownReaderBuilder, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
+    error_policy::ErrorPolicy,
     models::preload,
     objects::Objects,
     order::{SampleOrder, Shard, Tail},
@@ -53,7 +54,7 @@ impl PushdownReaderBuilder {
             columns: Arc::new(columns),
             limits: self.limits,
             seed: self.spec.seed,
-            on_error: self.spec.on_error,
+            error_policy: ErrorPolicy::new(self.spec.on_error, None, None)?,
             cpu,
             counters: Counters::default(),
         };

@@ -3,6 +3,7 @@
 mod builder;
 mod driver;
 mod monitor;
+mod place;
 mod spec;
 
 use std::{
@@ -20,6 +21,7 @@ use tokio::{runtime::Handle, time::Instant};
 pub use builder::PushdownReaderBuilder;
 use driver::{Delivery, Driver};
 pub use monitor::ReaderMonitor;
+pub use place::{Rank, Worker};
 pub use spec::ReaderSpec;
 
 use crate::{
@@ -62,8 +64,8 @@ pub(crate) struct ReadPlan {
     pub(crate) tail: Tail,
     /// Number of the first batch.
     pub(crate) start: usize,
-    /// Every `.0`th batch from `start` on, beginning with the `.1`th.
-    pub(crate) stride: (usize, usize),
+    /// Which of the batches from `start` on are read.
+    pub(crate) worker: Worker,
     /// The most samples of an epoch.
     pub(crate) limit: Option<usize>,
     pub(crate) prefetch_bytes: u64,
@@ -103,8 +105,8 @@ impl ReadPlan {
 
     /// The numbers of this reader's batches of an epoch with `samples` samples.
     pub(crate) fn batches(&self, samples: usize) -> StepBy<Range<usize>> {
-        let (every, turn) = self.stride;
-        (self.start.saturating_add(turn)..samples.div_ceil(self.batch_size)).step_by(every)
+        let Worker { index, count } = self.worker;
+        (self.start.saturating_add(index)..samples.div_ceil(self.batch_size)).step_by(count)
     }
 
     /// Number of samples that are read of a data set of `total` samples.

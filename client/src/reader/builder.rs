@@ -20,7 +20,7 @@ use pushdown::{
     wire::{Compression, Split},
 };
 
-use super::{PushdownReader, ReaderSpec, State};
+use super::{PushdownReader, Rank, ReaderSpec, State, Worker};
 #[cfg(feature = "tables")]
 use crate::table::{RowObservations, RowsRead};
 use crate::{
@@ -175,8 +175,8 @@ impl PushdownReaderBuilder {
         /// or need no download of weights. The gateway takes it as a hint which values are worth caching. Reading fewer or more
         /// epochs is no error. Default: 1, so that no epoch is slower than plain reading.
         epochs(epochs: NonZeroU32) => |builder| builder.spec.epochs = epochs;
-        /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
-        shard(shard: (usize, usize)) => |builder| (builder.spec.rank, builder.spec.world) = shard;
+        /// The rank of this reader among those that share the data set. Default: 0 of 1.
+        rank(rank: Rank) => |builder| (builder.spec.rank, builder.spec.world) = (rank.index, rank.world);
         /// Position of the first sample in the order of the epoch over all ranks, to resume: earlier ones are not read. It is
         /// the same on every rank. The samples from there on are dealt out to this reader's world, whatever world, batch size and
         /// number of workers read the earlier ones; batches are numbered from 0. After k batches of b samples on w ranks, the
@@ -200,12 +200,13 @@ impl PushdownReaderBuilder {
         shards_read(states: Vec<ShardsRead>) => |builder| builder.spec.shards_read = states;
         /// How an epoch ends if its samples do not divide evenly among ranks and batches. Default: [`Tail::Short`].
         tail(tail: Tail) => |builder| builder.spec.tail = tail;
-        /// This reader is the `.1`th, from 0, of `.0` readers that take turns at the batches of a shard, such as the worker
-        /// processes of a data loader. Default: 0 of 1.
-        every(stride: (usize, usize)) => |builder| (builder.spec.every, builder.spec.turn) = stride;
+        /// The worker that this reader is among those that share the batches of a rank: worker w of k reads the batches w, w + k,
+        /// and so on. Default: 0 of 1.
+        worker(worker: Worker) => |builder|
+            (builder.spec.worker, builder.spec.workers) = (worker.index, worker.count);
         /// Number of the first batch, to resume: earlier batches are not read. Default: 0.
         start_at(batch: usize) => |builder| builder.spec.start_batch = batch;
-        /// The most samples (or rows, of a table reader) of this shard in an epoch: the first ones in its order. The last
+        /// The most samples (or rows, of a table reader) of this rank in an epoch: the first ones in its order. The last
         /// batch may be short. Default: all.
         limit(samples: usize) => |builder| builder.spec.limit = Some(samples);
         /// Called after each page of the listing of [`prefix`](Self::prefix), with the number of objects so far. Default:
@@ -267,7 +268,7 @@ impl PushdownReaderBuilder {
         }
         for (name, value) in [
             ("batch size", self.spec.batch_size),
-            ("number of readers that take turns", self.spec.every),
+            ("number of workers", self.spec.workers),
             ("number of requests", self.spec.requests),
             ("number of gets", self.spec.gets),
         ] {
@@ -275,10 +276,10 @@ impl PushdownReaderBuilder {
                 return Err(Error::config(format!("the {name} is 0, expected at least 1")));
             }
         }
-        let (every, offset) = (self.spec.every, self.spec.turn);
-        if offset >= every {
+        let (worker, workers) = (self.spec.worker, self.spec.workers);
+        if worker >= workers {
             return Err(Error::config(format!(
-                "invalid turn: expected a number below {every}, found {offset}"
+                "invalid worker: expected a number below {workers}, found {worker}"
             )));
         }
         if !(self.spec.max_expand.is_finite() && self.spec.max_expand >= 0.0) {
@@ -290,7 +291,7 @@ impl PushdownReaderBuilder {
         let (rank, world) = (self.spec.rank, self.spec.world);
         let shard = Shard::new(rank, world).ok_or_else(|| {
             Error::config(format!(
-                "invalid shard: expected a rank below {world}, found {rank}"
+                "invalid rank: expected a number below {world}, found {rank}"
             ))
         })?;
         if u32::try_from(world.saturating_mul(self.spec.batch_size)).is_err() {

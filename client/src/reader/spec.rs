@@ -42,8 +42,9 @@ pub struct ReaderSpec {
     pub order: SampleOrder,
     pub epoch: u32,
     pub epochs: NonZeroU32,
-    /// This reader's number among [`world`](Self::world) readers that share the data set.
+    /// Number of the rank of this reader: [`Rank::index`](crate::Rank).
     pub rank: usize,
+    /// Number of all ranks: [`Rank::world`](crate::Rank).
     pub world: usize,
     pub start_position: usize,
     #[cfg(feature = "tables")]
@@ -53,10 +54,12 @@ pub struct ReaderSpec {
     pub tail: Tail,
     /// Number of the first batch: [`start_at`](crate::PushdownReaderBuilder::start_at).
     pub start_batch: usize,
-    /// Number of readers that take turns at the batches: [`every`](crate::PushdownReaderBuilder::every).
-    pub every: usize,
-    /// This reader's turn among [`every`](Self::every) readers, from 0.
-    pub turn: usize,
+    /// Number of the workers of the rank, in saved settings `every`: [`Worker::count`](crate::Worker).
+    #[serde(rename = "every")]
+    pub workers: usize,
+    /// Number of this worker, in saved settings `turn`: [`Worker::index`](crate::Worker).
+    #[serde(rename = "turn")]
+    pub worker: usize,
     pub limit: Option<usize>,
     pub prefetch_bytes: u64,
     pub requests: usize,
@@ -93,8 +96,8 @@ impl Default for ReaderSpec {
             shards_read: Vec::new(),
             tail: Tail::default(),
             start_batch: 0,
-            every: 1,
-            turn: 0,
+            workers: 1,
+            worker: 0,
             limit: None,
             prefetch_bytes: 256 << 20,
             requests: ReadAhead::DEFAULT_BATCHES_IN_FLIGHT.get(),

@@ -77,7 +77,7 @@ impl PushdownReaderBuilder {
             )
             .map(|adapter| {
                 adapter
-                    .with_epoch_samples(plan.sample_count(planned.len()) / plan.stride.0)
+                    .with_epoch_samples(plan.sample_count(planned.len()) / plan.worker.count)
                     .with_traffic(Arc::clone(store.traffic()))
             });
             if let Some(known) = self.observations {

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Result},
     models::parse_with_model_folder,
     objects::Objects,
-    reader::ReadPlan,
+    reader::{ReadPlan, Worker},
     store::{HiddenObjects, Store, StoreBuilder},
 };
 
@@ -61,7 +61,10 @@ impl PushdownReaderBuilder {
             start_position: self.spec.start_position,
             tail: self.spec.tail,
             start: self.spec.start_batch,
-            stride: (self.spec.every, self.spec.turn),
+            worker: Worker {
+                index: self.spec.worker,
+                count: self.spec.workers,
+            },
             limit: self.spec.limit,
             prefetch_bytes: self.spec.prefetch_bytes,
             requests: self.spec.requests,

@@ -11,6 +11,7 @@ use crate::{
     models::preload,
     objects::Objects,
     order::{SampleOrder, Shard, Tail},
+    reader::{Rank, Worker},
     shard_reader::{ShardReader, ShardSession, ShardsRead},
     shards::{ColumnMatcher, ColumnSelection, check_distinct},
     stats::Counters,
@@ -78,8 +79,15 @@ impl PushdownReaderBuilder {
         // Without a seed nothing is shuffled.
         let is_shuffled = spec.seed.is_some() && spec.shuffle;
         let buffer = if is_shuffled { buffer } else { 1 };
-        let (rank, stride) = ((rank.rank(), rank.world()), (spec.every, spec.turn));
-        ShardsRead::resume(&spec.shards_read, rank, stride, buffer, shards)
+        let rank = Rank {
+            index: rank.rank(),
+            world: rank.world(),
+        };
+        let worker = Worker {
+            index: spec.worker,
+            count: spec.workers,
+        };
+        ShardsRead::resume(&spec.shards_read, rank, worker, buffer, shards)
     }
 
     /// Refuses what does not apply to readers of shards. Returns the number of samples in the buffer.
@@ -224,7 +232,7 @@ mod tests {
     #[test]
     fn the_first_state_needs_no_endpoint() {
         let shards = Objects::from_keys("b", ["0.tar", "1.tar"]);
-        let rank = |rank| builder().shard((rank, 2));
+        let rank = |index| builder().rank(Rank { index, world: 2 });
         let states = [0, 1].map(|number| rank(number).initial_shards_read(&shards).unwrap());
         let own = rank(1).shards_read(vec![states[1].clone()]);
         assert_eq!(own.initial_shards_read(&shards).unwrap(), states[1]);

@@ -31,7 +31,7 @@ impl PushdownReaderBuilder {
     ///
     /// [`value_cache`](Self::value_cache), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a
     /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
-    /// stream. [`start_position`](Self::start_position) and [`every`](Self::every) are refused, since ranks keep contiguous
+    /// stream. [`start_position`](Self::start_position) and [`worker`](Self::worker) are refused, since ranks keep contiguous
     /// stretches of rows: [`rows_read`](Self::rows_read) resumes in any world. So is [`Tail::Pad`], since no row of a batch is
     /// padding, and an [`order`](Self::order) of shards. Rows that the other policies drop are the last ones of stretches.
     ///
@@ -95,9 +95,9 @@ impl PushdownReaderBuilder {
                 "start_position applies to readers of objects: resume a reader of rows with rows_read",
             ));
         }
-        if self.spec.every != 1 {
+        if self.spec.workers != 1 {
             return Err(Error::config(
-                "every applies to readers of objects: divide a reader of rows by ranks",
+                "worker applies to readers of objects: divide a reader of rows by ranks",
             ));
         }
         if self.spec.order != SampleOrder::Global {

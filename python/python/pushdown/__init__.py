@@ -22,6 +22,7 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
+from ._rank import Worker
 from ._share import TailCounts
 from ._spec import Retry, Timeouts
 from .batch import Batch
@@ -94,6 +95,7 @@ __all__ = [
     "Tensor",
     "Timeouts",
     "UnavailableError",
+    "Worker",
     "__version__",
     "check",
     "explain",

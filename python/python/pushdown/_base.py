@@ -108,7 +108,7 @@ class ReaderBase(ABC, Generic[Pass]):
     @property
     def stats(self) -> Stats:
         """Counts of the current or last iteration. `print(reader.stats)` is a summary, `stats.verdict()` one line."""
-        return Stats() if self._last is None else self._last.report[0]
+        return Stats() if self._last is None else self._last.report.stats
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from . import _native
 from ._iteration import Iteration
+from ._rank import Worker
 from ._share import Share
 from .batch import Batch
 from .errors import native_errors
@@ -26,13 +27,13 @@ class SampleIteration(Iteration[Native]):
 
 
 class ObjectIteration(SampleIteration[_native.Reader]):
-    """A pass over the objects of an epoch, or over the batches of one of `every` readers that take turns."""
+    """A pass over the objects of an epoch, or over the batches of one of the workers of a rank."""
 
-    __slots__ = ("_next_batch", "every", "observations", "share", "start_batch", "turn")
+    __slots__ = ("_next_batch", "observations", "share", "start_batch", "worker")
 
-    def __init__(self, epoch: int, share: Share, every: int, turn: int, start_batch: int) -> None:
+    def __init__(self, epoch: int, share: Share, worker: Worker, start_batch: int) -> None:
         super().__init__(epoch)
-        self.share, self.every, self.turn, self.start_batch = share, every, turn, start_batch
+        self.share, self.worker, self.start_batch = share, worker, start_batch
         self._next_batch = start_batch
         self.observations: _native.Observations | None = None
         """What the planner knew when the iteration was closed."""
@@ -40,7 +41,7 @@ class ObjectIteration(SampleIteration[_native.Reader]):
     def deliver(self, batch: Batch) -> None:
         """Counts a batch that the consumer receives."""
         super().deliver(batch)
-        self._next_batch = batch.number + self.every
+        self._next_batch = batch.number + self.worker.count
 
     def _keep(self, native: _native.Reader) -> None:
         with native_errors():
@@ -49,7 +50,7 @@ class ObjectIteration(SampleIteration[_native.Reader]):
     @property
     def position(self) -> int:
         """Position of the consumer in the order of the epoch, the same on every rank."""
-        if self.every > 1 or self._next_batch == 0:
+        if self.worker.count > 1 or self._next_batch == 0:
             return self.share.start
         return self.share.position(self._next_batch)
 

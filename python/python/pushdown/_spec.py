@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias, TypedDict, get_args
 
+from ._rank import Worker
 from .errors import ConfigError
 
 __all__ = [
@@ -133,8 +134,7 @@ class ReaderSpec:
     start_position: int = 0
     tail: str = "even"
     start_batch: int = 0
-    every: int = 1
-    turn: int = 0
+    worker: Worker = field(default_factory=Worker)
     limit: int | None = None
     prefetch_bytes: int = 256 << 20
     requests: int = 4
@@ -146,7 +146,7 @@ class ReaderSpec:
     value_cache_bytes: int = 10 << 30
     max_expand: float = 1.0
     rows_read: tuple[tuple[int, int], ...] | None = None
-    """For tables: (world, rows read by each rank), in order. `start_position`, `every` and `turn` do not apply then."""
+    """For tables: (world, rows read by each rank), in order. `start_position` and `worker` do not apply then."""
     columns: Mapping[str, Any] | None = None
     """For shards without an index: `value`, the extension for the pipeline or `None`, and `further`, those of further columns."""
     shards_read: tuple[Mapping[str, Any], ...] | None = None
@@ -157,7 +157,6 @@ class ReaderSpec:
             ("batch_size", 1),
             ("buffer", 1),
             ("epochs", 1),
-            ("every", 1),
             ("requests", 1),
             ("gets", 1),
             ("threads", 1),
@@ -180,7 +179,8 @@ class ReaderSpec:
             {"world": world, "rows_per_rank": rows} for world, rows in self.rows_read
         ]
         members |= {"store": self.store.to_dict(), "rows_read": rows_read or None}
-        del members["buffer"]
+        members |= {"every": self.worker.count, "turn": self.worker.index}
+        del members["buffer"], members["worker"]
         if self.order == "shards":
             members["order"] = {"shards": {"buffer": self.buffer}}
         return _json(_set_members(members))

@@ -10,17 +10,17 @@ from typing import Any
 
 from . import _native
 from ._base import ReaderBase, reader_spec
+from ._function_pool import FunctionPool, apply_functions
 from ._iterator import ReaderIterator, Recipe
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
-from ._rank import Rank
+from ._rank import Rank, Worker
 from ._sample_columns import ColumnReader, Columns, split_columns
 from ._sample_iteration import ObjectIteration
+from ._sample_lookup import SampleLookup
 from ._share import Share, TailCounts
 from ._source import Index, Selection, Source, without_suffix
 from ._spec import Compression, Credentials, Mode, OnError, Order, Retry, Tail, Timeouts
-from ._take import Taker
-from ._then import FunctionPool, apply_functions
 from .batch import Batch, make_batch
 from .errors import ConfigError, native_errors
 from .labels import Column, LabelSource, Sidecar
@@ -28,6 +28,8 @@ from .pipeline import Pipeline, PipelineLike
 from .state import State
 
 __all__ = ["Reader", "ReaderIterator"]
+
+_ONLY_WORKER = Worker()
 
 
 class Reader(ReaderBase[ObjectIteration]):
@@ -177,35 +179,34 @@ class Reader(ReaderBase[ObjectIteration]):
         # Objects without a label are found now rather than in the middle of an epoch.
         self._labels.check()
         self._column_reader()
-        self._taker: Taker | None = None
+        self._lookup: SampleLookup | None = None
 
     def __iter__(self) -> ReaderIterator:
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
         return self.iterate()
 
-    def iterate(self, *, every: int = 1, turn: int = 0, start_batch: int = 0) -> ReaderIterator:
-        """As `iter()`, for one of `every` readers that take turns at the batches of this rank, such as worker processes.
+    def iterate(self, worker: Worker = _ONLY_WORKER, *, start_batch: int = 0) -> ReaderIterator:
+        """As `iter()`, for one of the workers that share the batches of this rank, such as worker processes.
 
-        Reader `turn`, from 0, reads the batches `start_batch + turn`, `start_batch + turn + every`, and so on. With
-        `every > 1` the state stays where the iteration began, since this reader does not know how far the others are.
+        It reads the batches `start_batch + worker.index`, `start_batch + worker.index + worker.count`, and so on. With several
+        workers the state stays where the iteration began, since this reader does not know how far the others are.
         """
         self._end_previous()
         # Its planner has measured what the next one needs to know.
         known = None if self._last is None else self._last.observations
         rank = self._rank()
         share = self._share(rank, self._position)
-        iteration = ObjectIteration(self._epoch, share, every, turn, start_batch)
+        iteration = ObjectIteration(self._epoch, share, worker, start_batch)
         spec = replace(
             self._spec,
             epoch=self._epoch,
             epochs=self._epochs_left(),
             start_position=self._position,
             start_batch=start_batch,
-            every=every,
-            turn=turn,
-            rank=rank.rank,
+            worker=worker,
+            rank=rank.index,
             world=rank.world,
-            local_ranks=rank.local_ranks * every,  # Readers that take turns share the CPUs of one rank.
+            local_ranks=rank.local_ranks * worker.count,  # The workers share the CPUs of one rank.
         )
         share.log_tail(self._epoch)
         recipe = Recipe(
@@ -242,23 +243,23 @@ class Reader(ReaderBase[ObjectIteration]):
     @property
     def plan(self) -> str | None:
         """The plan of the current or last iteration, as text. `None` before the first plan, and without `mode="auto"`."""
-        return None if self._last is None else self._last.report[1]
+        return None if self._last is None else self._last.report.plan
 
     @property
     def mode(self) -> str:
         """The mode in force: of an iteration with `mode="auto"`, "plain" if the endpoint is no gateway."""
-        return (None if self._last is None else self._last.report[2]) or self._spec.mode
+        return (None if self._last is None else self._last.report.mode) or self._spec.mode
 
     def take(self, indices: Sequence[int]) -> Batch:
         """The samples with these indices in the data set, in this order, by one request.
 
         Random steps draw as in the reader's epoch. The threads live until `close`. Raises as an iterator does.
         """
-        if self._taker is None:
-            self._taker = Taker(
+        if self._lookup is None:
+            self._lookup = SampleLookup(
                 lambda epoch: self._open_native(_native.Reader, replace(self._spec, epoch=epoch))
             )
-        batch = self._taker.take(indices, self._epoch)
+        batch = self._lookup.take(indices, self._epoch)
         batch, columns = self._column_reader().read(batch)
         batch, columns = ErrorPolicy(self._on_error, self._max_errors, len(indices)).apply(batch, columns)
         functions, values = self.pipeline.functions, None
@@ -300,8 +301,8 @@ class Reader(ReaderBase[ObjectIteration]):
         """Cancels what is in flight and joins all threads. Can be called more than once; the reader stays usable."""
         super().close()
         self._labels.close()
-        if self._taker is not None:
-            self._taker.close()
+        if self._lookup is not None:
+            self._lookup.close()
 
     def __repr__(self) -> str:
         objects = self.objects
@@ -331,8 +332,8 @@ class Reader(ReaderBase[ObjectIteration]):
 
     def _share(self, rank: Rank, start: int = 0) -> Share:
         spec = self._spec
-        return Share(len(self.objects), rank.rank, rank.world, spec.batch_size, spec.tail, start, spec.limit)
+        return Share(len(self.objects), rank.index, rank.world, spec.batch_size, spec.tail, start, spec.limit)
 
     def __getstate__(self) -> dict[str, Any]:
         epoch, position = self._next_place(*self._place())
-        return {**super().__getstate__(), "_epoch": epoch, "_position": position, "_taker": None}
+        return {**super().__getstate__(), "_epoch": epoch, "_position": position, "_lookup": None}

@@ -11,13 +11,13 @@ from typing import Any, Self, TypeVar
 
 from . import _native, ops
 from ._base import reader_spec
+from ._function_pool import FunctionPool
 from ._label_columns import values_of
 from ._native import Tensor
 from ._policy import ErrorPolicy
 from ._sample_columns import NO_COLUMNS
 from ._spec import Compression, Credentials, Mode, OnError, Retry, Tail, Timeouts
 from ._table_iterator import TableBatch, TableIterator
-from ._then import FunctionPool
 from .batch import Batch, make_batch
 from .errors import ConfigError, native_errors
 from .labels import Labels

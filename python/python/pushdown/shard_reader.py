@@ -10,14 +10,15 @@ from typing import Any
 
 from . import _native
 from ._base import ReaderBase, reader_spec
+from ._function_pool import FunctionPool
 from ._iterator import ReaderIterator, Recipe
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
+from ._rank import Worker
 from ._sample_columns import ColumnReader, Columns, split_columns
 from ._sample_iteration import ShardIteration
 from ._shard_state import Place, ShardState, resume, shards_read
 from ._spec import Credentials, OnError, ReaderSpec, Retry, Timeouts
-from ._then import FunctionPool
 from .batch import Batch
 from .errors import ConfigError, StateError, native_errors
 from .labels import Column
@@ -27,6 +28,7 @@ from .state import VERSION, check_origin
 
 __all__ = ["ShardReader"]
 
+_ONLY_WORKER = Worker()
 _UNKNOWN = "the number of samples in shards without an index is unknown"
 
 
@@ -131,7 +133,7 @@ class ShardReader(ReaderBase[ShardIteration]):
         """Of this epoch, from which the next iteration goes on; none at the beginning."""
         self._ended: Mapping[str, Any] | None = None
         """What this reader has read of the epoch before, if it has seen its end."""
-        self._turns = 1, 0
+        self._worker = Worker()
         # Settings and keys that are invalid are found now rather than at the first batch.
         self._initial(self._next_spec())
 
@@ -139,13 +141,13 @@ class ShardReader(ReaderBase[ShardIteration]):
         """Starts to read where this reader is in its epoch. Rank and world size are looked up now."""
         return self.iterate()
 
-    def iterate(self, *, every: int = 1, turn: int = 0) -> ReaderIterator:
-        """As `iter()`, for one of `every` readers that share the shards of this rank, such as worker processes: the `turn`th, from 0.
+    def iterate(self, worker: Worker = _ONLY_WORKER) -> ReaderIterator:
+        """As `iter()`, for one of the workers that share the shards of this rank, such as worker processes.
 
         The state is that of this reader alone, as that of a rank is.
         """
         self._end_previous()
-        self._turns = every, turn
+        self._worker = worker
         spec = self._next_spec()
         iteration = ShardIteration(spec.epoch, self._initial(spec))
         self._epoch = spec.epoch
@@ -253,8 +255,8 @@ class ShardReader(ReaderBase[ShardIteration]):
         return f"ShardReader({len(objects):,} shards of s3://{objects.bucket}, {self.pipeline!r})"
 
     def _place(self) -> Place:
-        rank, (every, turn) = self._rank(), self._turns
-        return Place(rank.world, rank.rank, every, turn)
+        rank = self._rank()
+        return Place(rank.world, rank.index, self._worker)
 
     def _next_spec(self) -> ReaderSpec:
         """The settings of the native reader that goes on where this one is."""
@@ -270,9 +272,8 @@ class ShardReader(ReaderBase[ShardIteration]):
             shards_read=read,
             rank=place.rank,
             world=place.world,
-            every=place.every,
-            turn=place.turn,
-            local_ranks=local_ranks * place.every,
+            worker=place.worker,
+            local_ranks=local_ranks * place.worker.count,
         )
 
     def _initial(self, spec: ReaderSpec) -> _native.ShardsRead:

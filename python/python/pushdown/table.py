@@ -10,11 +10,11 @@ from typing import Any, Unpack
 
 from . import _native
 from ._base import ReaderBase, reader_spec
+from ._function_pool import FunctionPool
 from ._native import Table
 from ._source import Source
 from ._spec import Compression, Connection, Credentials, Mode, ReaderSpec, Retry, Tail, Timeouts
 from ._table_iterator import TableBatch, TableIteration, TableIterator
-from ._then import FunctionPool
 from .errors import ConfigError, StateError, native_errors
 from .functions import get
 from .pipeline import Pipeline, PipelineLike
@@ -121,7 +121,7 @@ class RowReaderBase(ReaderBase[TableIteration]):
 
     def _rank_spec(self) -> ReaderSpec:
         rank = self._rank()
-        return replace(self._spec, rank=rank.rank, world=rank.world, local_ranks=rank.local_ranks)
+        return replace(self._spec, rank=rank.index, world=rank.world, local_ranks=rank.local_ranks)
 
     def __getstate__(self) -> dict[str, Any]:
         epoch, rows_read = self._place()

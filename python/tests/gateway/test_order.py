@@ -61,12 +61,12 @@ def test_ranks_have_equally_many_batches(
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_workers_take_turns(options: dict[str, Any], source: str, expected: list[Sample], workers: int) -> None:
+def test_workers_share_the_batches(options: dict[str, Any], source: str, expected: list[Sample], workers: int) -> None:
     options = {**options, "tail": "short"}
     batches: dict[int, pushdown.Batch] = {}
-    for turn in range(workers):
+    for worker in range(workers):
         with pushdown.Reader(source, PIPELINE, **options) as reader:
-            batches |= {batch.number: batch for batch in reader.iterate(every=workers, turn=turn)}
+            batches |= {batch.number: batch for batch in reader.iterate(pushdown.Worker(worker, workers))}
     assert samples(batches[number] for number in sorted(batches)) == expected
 
 
@@ -115,9 +115,9 @@ def test_the_next_epoch_has_another_order(options: dict[str, Any], source: str, 
     assert {sample.pixels for sample in second} != {sample.pixels for sample in first}
 
 
-def read_all(reader: pushdown.Reader, turn: int) -> list[Sample]:
+def read_all(reader: pushdown.Reader, worker: int) -> list[Sample]:
     with reader:
-        return [sample for batch in reader.iterate(every=2, turn=turn) for sample in samples_of(batch)]
+        return [sample for batch in reader.iterate(pushdown.Worker(worker, 2)) for sample in samples_of(batch)]
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
@@ -128,7 +128,7 @@ def test_readers_work_in_other_processes(
     assert len(pickle.dumps(reader)) < 4096
     assert b"pushdowntestsecret" not in pickle.dumps(reader)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
-        parts = [processes.submit(read_all, reader, turn) for turn in range(2)]
+        parts = [processes.submit(read_all, reader, worker) for worker in range(2)]
         found = sorted(sample for part in parts for sample in part.result(timeout=60))
     assert found == expected
 

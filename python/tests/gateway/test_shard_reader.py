@@ -262,9 +262,9 @@ def test_what_does_not_apply_is_refused(settings: dict[str, Any], pattern: str) 
         pushdown.ShardReader([f"s3://{BUCKET}/0.tar"] * 2, RESIZED, **settings)
 
 
-def read_turn(reader: pushdown.ShardReader, turn: int) -> list[Sample]:
+def read_all(reader: pushdown.ShardReader, worker: int) -> list[Sample]:
     with reader:
-        return samples(reader.iterate(every=2, turn=turn))
+        return samples(reader.iterate(pushdown.Worker(worker, 2)))
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
@@ -273,7 +273,7 @@ def test_readers_work_in_other_processes(
 ) -> None:
     reader = pushdown.ShardReader(pattern, PIPELINE, **settings)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
-        parts = [processes.submit(read_turn, reader, turn) for turn in range(2)]
+        parts = [processes.submit(read_all, reader, worker) for worker in range(2)]
         read = [sample for part in parts for sample in part.result(timeout=60)]
     unordered = [sorted(row._replace(position=0) for row in rows) for rows in (read, expected)]
     assert unordered[0] == unordered[1]

@@ -278,9 +278,9 @@ def test_the_order_of_shards_reads_one_shard_after_the_other(settings: dict[str,
     assert len({tuple(order) for order in orders}) > 1, "each epoch shuffles the shards"
 
 
-def read_all(reader: pushdown.Reader, turn: int) -> list[Sample]:
+def read_all(reader: pushdown.Reader, worker: int) -> list[Sample]:
     with reader:
-        return [sample for batch in reader.iterate(every=2, turn=turn) for sample in samples_of(batch)]
+        return [sample for batch in reader.iterate(pushdown.Worker(worker, 2)) for sample in samples_of(batch)]
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
@@ -289,7 +289,7 @@ def test_readers_of_shards_work_in_other_processes(
 ) -> None:
     reader = pushdown.Reader(pattern, PIPELINE, **ordered)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
-        parts = [processes.submit(read_all, reader, turn) for turn in range(2)]
+        parts = [processes.submit(read_all, reader, worker) for worker in range(2)]
         assert sorted(sample for part in parts for sample in part.result(timeout=60)) == expected
 
 

@@ -1,4 +1,4 @@
-"""The reader: order, epochs, turns, labels, functions, closing."""
+"""The reader: order, epochs, workers, labels, functions, closing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pushdown import Pipeline, Reader, Sidecar, _rank
+from pushdown import Pipeline, Reader, Sidecar, Worker, _rank
 from pushdown.errors import ClosedError
 from readers import URL, indices, numbers, reader
 
@@ -83,16 +83,18 @@ def test_an_abandoned_iterator_leaves_nothing_open(native: Any) -> None:
     assert native.live == []
 
 
-def test_turns_share_the_batches_of_a_rank() -> None:
+def test_workers_share_the_batches_of_a_rank() -> None:
     whole = [numbers(batch.index) for batch in reader()]
-    turns = [[numbers(batch.index) for batch in reader().iterate(every=2, turn=turn)] for turn in range(2)]
-    assert turns == [whole[0::2], whole[1::2]]
+    workers = [
+        [numbers(batch.index) for batch in reader().iterate(Worker(index, 2))] for index in range(2)
+    ]
+    assert workers == [whole[0::2], whole[1::2]]
     data = reader()
-    batches = data.iterate(every=2, turn=0)
+    batches = data.iterate(Worker(0, 2))
     next(batches)
     assert data.state_dict()["position"] == 0
     batches.close()
-    assert [numbers(batch.index) for batch in reader().iterate(every=2, turn=1, start_batch=2)] == whole[3::2]
+    assert [numbers(batch.index) for batch in reader().iterate(Worker(1, 2), start_batch=2)] == whole[3::2]
 
 
 def test_functions_run_in_threads_and_keep_the_order() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pushdown
-from pushdown import Column, Reader, ShardReader
+from pushdown import Column, Reader, ShardReader, Worker
 from pushdown.errors import ConfigError, SampleError, StateError
 from readers import numbers
 
@@ -215,9 +215,9 @@ def test_states_that_do_not_fit_are_refused(native: Any) -> None:
         iter(data)
 
 
-def test_readers_that_take_turns_have_states_of_their_own() -> None:
+def test_workers_have_states_of_their_own() -> None:
     readers = [reader() for _ in range(2)]
-    parts = [labels(data.iterate(every=2, turn=turn)) for turn, data in enumerate(readers)]
+    parts = [labels(data.iterate(Worker(index, 2))) for index, data in enumerate(readers)]
     assert sorted(parts[0] + parts[1]) == ALL
     assert parts[0] == [0, 20, 21, 22, 40, 41, 42, 43, 44]
     states = [data.state_dict() for data in readers]

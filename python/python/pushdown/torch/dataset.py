@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch.utils.data import IterableDataset, get_worker_info
 
+from .._rank import Worker
 from ._convert import TorchBatch
 from ._reader import open_sample_reader
 from ._worker import DatasetIterator, worker_iterator
@@ -62,7 +63,7 @@ class Dataset(IterableDataset[TorchBatch]):
             self._reader.set_epoch(self._live.epoch + 1)
         if worker.id == 0 and self._reader.epoch == self._first_epoch and not self._has_functions:
             _warn_about_workers()
-        self._live = worker_iterator(self._reader, worker.num_workers, worker.id)
+        self._live = worker_iterator(self._reader, Worker(worker.id, worker.num_workers))
         return self._live
 
     def __len__(self) -> int:

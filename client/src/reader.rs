@@ -4,7 +4,6 @@ mod builder;
 mod driver;
 mod monitor;
 mod place;
-mod spec;
 
 use std::{
     iter::StepBy,
@@ -18,11 +17,10 @@ use futures::Stream;
 use pushdown::Pipeline;
 use tokio::{runtime::Handle, time::Instant};
 
-pub use builder::PushdownReaderBuilder;
+pub use builder::{PushdownReaderBuilder, ReaderSpec};
 use driver::{Delivery, Driver};
 pub use monitor::ReaderMonitor;
 pub use place::{Rank, Worker};
-pub use spec::ReaderSpec;
 
 use crate::{
     batch::Batch,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::{Mode, Tail};
 
 fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
     let builder = PushdownReader::builder()

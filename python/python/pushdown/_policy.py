@@ -6,8 +6,9 @@ from typing import get_args
 
 from . import _native
 from ._sample_columns import ColumnValues
-from ._spec import OnError, choice
+from ._settings import choice
 from .errors import ConfigError, SampleError
+from .options import OnError
 
 __all__ = ["ErrorPolicy", "sample_errors"]
 

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import pushdown
+from pushdown import Sampling
 from samples import PIPELINE, Sample, samples, samples_of
 
 
 @pytest.fixture(scope="module")
 def expected(options: dict[str, Any], source: str) -> list[Sample]:
-    with pushdown.Reader(source, PIPELINE, **{**options, "tail": "short"}) as reader:
+    with pushdown.Reader(source, PIPELINE, **{**options, "sampling": Sampling(tail="short")}) as reader:
         return samples(reader)
 
 
@@ -32,10 +33,11 @@ def world_order(readers: list[list[pushdown.Batch]]) -> list[Sample]:
 def test_any_world_reads_the_same_samples(
     options: dict[str, Any], source: str, expected: list[Sample], ranks: int, batch_size: int
 ) -> None:
-    options = {**options, "batch_size": batch_size, "world": ranks, "tail": "short"}
+    options = {**options, "batch_size": batch_size}
     read = []
     for rank in range(ranks):
-        with pushdown.Reader(source, PIPELINE, **options, rank=rank) as reader:
+        sampling = Sampling(rank=rank, world=ranks, tail="short")
+        with pushdown.Reader(source, PIPELINE, **options, sampling=sampling) as reader:
             read.append(list(reader))
     assert world_order(read) == expected
 
@@ -47,7 +49,8 @@ def test_ranks_have_equally_many_batches(
 ) -> None:
     lengths, read = set(), []
     for rank in range(ranks):
-        with pushdown.Reader(source, PIPELINE, **options, world=ranks, rank=rank, tail=tail) as reader:
+        sampling = Sampling(rank=rank, world=ranks, tail=tail)
+        with pushdown.Reader(source, PIPELINE, **options, sampling=sampling) as reader:
             batches = list(reader)
             assert len(batches) == len(reader)
             lengths.add(len(batches))
@@ -62,7 +65,7 @@ def test_ranks_have_equally_many_batches(
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_workers_share_the_batches(options: dict[str, Any], source: str, expected: list[Sample], workers: int) -> None:
-    options = {**options, "tail": "short"}
+    options = {**options, "sampling": Sampling(tail="short")}
     batches: dict[int, pushdown.Batch] = {}
     for worker in range(workers):
         with pushdown.Reader(source, PIPELINE, **options) as reader:
@@ -83,7 +86,8 @@ def test_a_run_resumes_in_any_world(
         stop = draw.randint(1, 3)
         states = []
         for rank in range(world):
-            settings = {**options, "batch_size": batch_size, "tail": "short", "world": world, "rank": rank}
+            sampling = Sampling(tail="short", rank=rank, world=world)
+            settings = {**options, "batch_size": batch_size, "sampling": sampling}
             with pushdown.Reader(source, PIPELINE, **settings) as reader:
                 if state is not None:
                     reader.load_state_dict(json.loads(json.dumps(state)))
@@ -124,7 +128,7 @@ def read_all(reader: pushdown.Reader, worker: int) -> list[Sample]:
 def test_readers_work_in_other_processes(
     options: dict[str, Any], source: str, expected: list[Sample], method: str
 ) -> None:
-    reader = pushdown.Reader(source, PIPELINE, **{**options, "tail": "short"})
+    reader = pushdown.Reader(source, PIPELINE, **{**options, "sampling": Sampling(tail="short")})
     assert len(pickle.dumps(reader)) < 4096
     assert b"pushdowntestsecret" not in pickle.dumps(reader)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:

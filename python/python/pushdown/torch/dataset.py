@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from torch.utils.data import IterableDataset, get_worker_info
 
 from .._rank import Worker
+from .._settings import SourceKind, shows_options
+from ..options import Options
 from ._convert import TorchBatch
 from ._reader import open_sample_reader
 from ._worker import DatasetIterator, worker_iterator
@@ -19,16 +21,16 @@ if TYPE_CHECKING:
 
     from .._source import Source
     from ..objects import Objects
+    from ..options import ReaderOptions
     from ..pipeline import PipelineLike
-    from ._options import ReaderOptions
 
 
 class Dataset(IterableDataset[TorchBatch]):
     """Yields whole batches: `DataLoader(Dataset(...), batch_size=None, num_workers=k)`.
 
-    `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`. Worker w of k reads batches w,
+    `source`, `pipeline` and the options are those of `pushdown.Reader`. Worker w of k reads batches w,
     w + k, .., so that the `DataLoader` delivers the same batches in the same order for every k. Tar shards with
-    `order="shards"` and without an `index` are dealt out to workers as a whole, and so the order depends on k;
+    `sampling=pushdown.Sampling(order="shards")` and without an `index` are dealt out to workers as a whole, and so the order depends on k;
     `len()` raises `TypeError` for them. Workers pay off only for slow Python functions in the pipeline
     (`Pipeline.then`): all other steps run in threads, with `num_workers=0` as well.
 
@@ -40,6 +42,7 @@ class Dataset(IterableDataset[TorchBatch]):
     listing the objects.
     """
 
+    @shows_options(Options, SourceKind.OBJECTS)
     def __init__(
         self, source: Source, pipeline: PipelineLike | None = None, **options: Unpack[ReaderOptions]
     ) -> None:

@@ -1,5 +1,6 @@
 //! Settings of a reader.
 
+mod applies;
 mod build;
 mod open;
 mod samples;

@@ -164,7 +164,7 @@ fn states_of_other_shards_are_refused() {
     assert!(
         objects
             .to_string()
-            .contains("shards_read applies to readers of shards")
+            .contains("shards_read does not apply to objects: expected none")
     );
 }
 

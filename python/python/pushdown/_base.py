@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from . import _rank
+from ._checks import check_least
 from ._iteration import Iteration
 from ._onnx import provide_onnx_runtime
 from ._rank import Rank, detect_rank
-from ._settings import check_least
 from ._source import DataSet, Selection, Source, open_data_set
 from ._spec import ReaderSpec
 from .errors import CredentialsError, native_errors

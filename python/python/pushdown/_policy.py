@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import get_args
 
 from . import _native
+from ._checks import choice
 from ._sample_columns import ColumnValues
-from ._settings import choice
 from .errors import ConfigError, SampleError
 from .options import OnError
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._checks import set_members
 from ._rank import Worker
-from ._settings import set_members
 from .options import Options
 
 __all__ = ["ReaderSpec"]

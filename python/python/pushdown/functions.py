@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, Unpack
 
 from . import _native
+from ._checks import check_least, split_text
 from ._native import Objects, Table, Tensor
 from ._onnx import provide_onnx_runtime
-from ._settings import check_least, shows_options, split_text
+from ._settings import shows_options
 from ._source import Index, Selection, Source, open_data_set
 from ._store import StoreReader, open_store
 from ._url import parse_url

@@ -7,31 +7,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, TypeAlias
 
+from ._checks import any_value, at_least, choice_of, of_type, path_text, size_bytes, split_text
 from ._sample_columns import Columns
 from ._settings import (
     Allowed,
     Group,
     SourceKind,
-    any_value,
-    at_least,
     check_applies,
     check_names,
-    choice_of,
     native_members,
     not_for,
-    of_type,
     one_of,
-    path_text,
     setting,
-    size_bytes,
-    split_text,
 )
 from ._source import Index
 from .errors import ConfigError
 from .labels import Column, LabelSource
 from .store import Connection, ConnectionOptions
 
-__all__ = ["IO", "Options", "Plan", "ReaderOptions", "RowOptions", "Sampling", "ShardOptions", "TableOptions", "ValueCache"]
+__all__ = [
+    "IO",
+    "Options",
+    "Plan",
+    "ReaderOptions",
+    "RowOptions",
+    "Sampling",
+    "ShardOptions",
+    "TableOptions",
+    "ValueCache",
+]
 
 Mode: TypeAlias = Literal["auto", "pushdown", "plain"]
 OnError: TypeAlias = Literal["raise", "report", "skip"]
@@ -99,7 +103,9 @@ class Sampling(Group):
     def native(self) -> dict[str, Any]:
         """The native settings."""
         members = super().native()
-        return members if self.order != "shards" else {**members, "order": {"shards": {"buffer": self.buffer}}}
+        return (
+            members if self.order != "shards" else {**members, "order": {"shards": {"buffer": self.buffer}}}
+        )
 
     @property
     def order_text(self) -> str | None:

@@ -7,7 +7,8 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn, Self, TypeAlias, TypedDict
 
-from ._settings import Group, check_names, of_type, set_members, setting
+from ._checks import of_type, set_members
+from ._settings import Group, check_names, setting
 from .errors import ConfigError
 
 __all__ = ["Connection", "ConnectionOptions", "Credentials", "Keys", "Retry", "Store", "Timeouts", "connect"]
@@ -16,6 +17,14 @@ Keys: TypeAlias = tuple[str, str, str | None]
 """Access key, secret key, and session token or `None`."""
 
 _text = of_type(str, expected="a str or None", optional=True)
+
+
+def _endpoint(name: str, value: Any) -> Any:
+    _text(name, value)
+    if value is not None and "@" in value.partition("//")[2].partition("/")[0]:
+        # Not even the native module shows it, which refuses it as well.
+        raise ConfigError("invalid endpoint: expected scheme, host and port, found a user name or password")
+    return value
 
 
 class Credentials:
@@ -99,7 +108,7 @@ class Store(Group):
     Raises `ConfigError`.
     """
 
-    endpoint: str | None = setting(None, _text, native="endpoint")
+    endpoint: str | None = setting(None, _endpoint, native="endpoint")
     region: str | None = setting(None, _text, native="region")
     profile: str | None = setting(None, _text, native="profile")
     credentials: Credentials | Keys | tuple[str, str] | None = setting(None)

@@ -341,6 +341,7 @@ def test_no_state_and_no_pickled_reader_has_secrets() -> None:
         lambda: Store(credentials=(ACCESS, SECRET.encode())),  # type: ignore[arg-type]
         lambda: Store(credentials={"key": SECRET}),  # type: ignore[arg-type]
         lambda: Credentials(ACCESS, None),  # type: ignore[arg-type]
+        lambda: Store(endpoint=f"http://{ACCESS}:{SECRET}@127.0.0.1:9"),
         lambda: reader(store=(ACCESS, SECRET)),
         lambda: reader(credentials=(ACCESS, SECRET, TOKEN)),
         lambda: reader(store=secret_store(), sampling=Sampling(rank=2, world=2)),

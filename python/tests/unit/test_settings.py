@@ -11,8 +11,9 @@ import pytest
 
 import pushdown
 from pushdown import Retry, Store, Timeouts
+from pushdown._checks import size_bytes, split_text
 from pushdown._rank import Rank, detect_rank
-from pushdown._settings import SourceKind, size_bytes, split_text
+from pushdown._settings import SourceKind
 from pushdown._share import Share
 from pushdown._spec import ReaderSpec
 from pushdown._url import parse_url, parse_urls

@@ -73,7 +73,7 @@ pub use order::{ReaderShare, SampleOrder, Share, Tail, TailCounts};
 pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use pushdown_s3::{Escaped, is_control};
-pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
+pub use reader::{PushdownReader, PushdownReaderBuilder, Rank, ReaderMonitor, ReaderSpec, Worker};
 pub use retry::RetryPolicy;
 pub use sample_name::draw_id;
 pub use session::Mode;

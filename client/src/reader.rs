@@ -3,7 +3,7 @@
 mod builder;
 mod driver;
 mod monitor;
-mod spec;
+mod place;
 
 use std::{
     pin::Pin,
@@ -15,10 +15,10 @@ use futures::Stream;
 use pushdown::Pipeline;
 use tokio::{runtime::Handle, time::Instant};
 
-pub use builder::PushdownReaderBuilder;
+pub use builder::{PushdownReaderBuilder, ReaderSpec};
 use driver::{Delivery, Driver};
 pub use monitor::ReaderMonitor;
-pub use spec::ReaderSpec;
+pub use place::{Rank, Worker};
 
 use crate::{
     batch::Batch,
@@ -60,8 +60,8 @@ pub(crate) struct ReadPlan {
     pub(crate) tail: Tail,
     /// Number of the first batch.
     pub(crate) start: usize,
-    /// Every `.0`th batch from `start` on, beginning with the `.1`th.
-    pub(crate) stride: (usize, usize),
+    /// Which of the batches from `start` on are read.
+    pub(crate) worker: Worker,
     /// The most samples of an epoch.
     pub(crate) limit: Option<usize>,
     pub(crate) prefetch_bytes: u64,
@@ -93,7 +93,7 @@ impl ReadPlan {
         ReaderShare {
             rank: self.share(total),
             first_batch: self.start,
-            stride: self.stride,
+            worker: self.worker,
         }
     }
 

@@ -5,6 +5,7 @@ use std::{iter::StepBy, ops::Range};
 use serde::{Deserialize, Serialize};
 
 use super::Shard;
+use crate::reader::Worker;
 
 /// How an epoch ends if its samples do not divide evenly among ranks and batches.
 ///
@@ -49,14 +50,13 @@ pub struct Share {
     pub(crate) limit: Option<usize>,
 }
 
-/// The batches of a [`Share`] that one reader reads: all of them, or every n-th one if the rank has several readers.
+/// The batches of a [`Share`] that one reader reads: all of them, or every n-th one if the rank has several workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReaderShare {
     pub(crate) rank: Share,
-    /// Number of the first batch. The readers of the rank read from there on.
+    /// Number of the first batch. The workers of the rank read from there on.
     pub(crate) first_batch: usize,
-    /// Number of readers of the rank, and which of them this one is.
-    pub(crate) stride: (usize, usize),
+    pub(crate) worker: Worker,
 }
 
 impl Share {
@@ -141,18 +141,18 @@ impl ReaderShare {
 
     /// The numbers of this reader's batches.
     pub(crate) fn batch_numbers(self) -> StepBy<Range<usize>> {
-        let (readers, reader) = self.stride;
-        (self.first_batch.saturating_add(reader)..self.rank.batch_count()).step_by(readers)
+        let Worker { index, count } = self.worker;
+        (self.first_batch.saturating_add(index)..self.rank.batch_count()).step_by(count)
     }
 
     /// Position in the order of the epoch, over all ranks, after this reader's first `batches` batches: where
     /// [`start_position`](crate::PushdownReaderBuilder::start_position) resumes. It is the same on every rank, and the number of all samples
     /// once all ranks have all their batches.
     ///
-    /// If the rank has several readers, it stays where the share begins, since none of them knows how far the others are.
+    /// If the rank has several workers, it stays where the share begins, since none of them knows how far the others are.
     pub fn position_after(self, batches: usize) -> usize {
         let next_batch = self.first_batch.saturating_add(batches);
-        if self.stride.0 > 1 || next_batch == 0 {
+        if self.worker.count > 1 || next_batch == 0 {
             return self.rank.start;
         }
         self.rank.position_after(next_batch)
@@ -161,11 +161,11 @@ impl ReaderShare {
     /// Whether no rank has a batch after this reader's first `batches` batches. With [`Tail::Short`] other ranks may have one more, and until
     /// they have it the position is that of all ranks.
     pub fn is_complete_after(self, batches: usize) -> bool {
-        let (readers, reader) = self.stride;
+        let Worker { index, count } = self.worker;
         let next_batch = batches
-            .saturating_mul(readers)
+            .saturating_mul(count)
             .saturating_add(self.first_batch)
-            .saturating_add(reader);
+            .saturating_add(index);
         batches > 0 && next_batch >= self.rank.most_batches()
     }
 }

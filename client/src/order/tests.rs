@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::reader::Worker;
 
 const ALL: Shard = Shard { rank: 0, world: 1 };
 
@@ -68,7 +69,7 @@ fn a_limit_ends_the_epoch_earlier() {
     let reader = ReaderShare {
         rank,
         first_batch: 0,
-        stride: (1, 0),
+        worker: Worker::default(),
     };
     assert_eq!((rank.sample_count(), rank.batch_count()), (10, 3));
     assert_eq!(rank.tail_counts(), TailCounts::default());
@@ -80,25 +81,25 @@ fn a_limit_ends_the_epoch_earlier() {
 }
 
 #[test]
-fn one_of_several_readers_does_not_know_the_position() {
+fn one_of_several_workers_does_not_know_the_position() {
     // 13 batches, of which the first two were read.
-    let reader = |turn| ReaderShare {
+    let reader = |index| ReaderShare {
         rank: first_of_two(None),
         first_batch: 2,
-        stride: (3, turn),
+        worker: Worker { index, count: 3 },
     };
-    let numbers = |turn| reader(turn).batch_numbers().collect::<Vec<_>>();
+    let numbers = |index| reader(index).batch_numbers().collect::<Vec<_>>();
     assert_eq!(
         (numbers(0), numbers(1), numbers(2)),
         (vec![2, 5, 8, 11], vec![3, 6, 9, 12], vec![4, 7, 10])
     );
-    for (turn, batches) in [(0, 4), (1, 4), (2, 3)] {
-        let reader = reader(turn);
+    for (index, batches) in [(0, 4), (1, 4), (2, 3)] {
+        let reader = reader(index);
         assert_eq!([0, 1, 4].map(|batches| reader.position_after(batches)), [0; 3]);
         assert!(reader.is_complete_after(batches) && !reader.is_complete_after(batches - 1));
     }
     let alone = ReaderShare {
-        stride: (1, 0),
+        worker: Worker::default(),
         ..reader(0)
     };
     assert_eq!([0, 1].map(|batches| alone.position_after(batches)), [16, 24]);
@@ -115,7 +116,7 @@ proptest! {
         let of_rank = |rank| Share {
             start, batch_size, tail, limit, ..whole_epoch(total, Shard::new(rank, world).unwrap())
         };
-        let reader = ReaderShare { rank: of_rank(0), first_batch: 0, stride: (1, 0) };
+        let reader = ReaderShare { rank: of_rank(0), first_batch: 0, worker: Worker::default() };
         let batches = reader.batch_numbers().len();
         prop_assert_eq!(batches, of_rank(0).batch_count());
         prop_assert!((0..world).all(|rank| of_rank(rank).batch_count() <= batches));

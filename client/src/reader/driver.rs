@@ -76,7 +76,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         order,
         epoch,
         batch_size,
-        stride: (every, _),
+        worker,
         ..
     } = plan;
     let reader_share = plan.reader_share(objects.len());
@@ -103,7 +103,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
     let pacer = Arc::new(BatchPacer::default());
     for number in reader_share.batch_numbers() {
         if let Some(adapter) = &session.adapter
-            && number >= plan.start + EXPLORATION_BATCHES * every
+            && number >= plan.start + EXPLORATION_BATCHES * worker.count
         {
             adapter.wait_for_plan().await;
         }

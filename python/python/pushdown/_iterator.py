@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from . import _native
+from ._function_pool import FunctionPool
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
 from ._sample_columns import ColumnReader, ColumnValues
 from ._sample_iteration import SampleIteration
-from ._then import FunctionPool
 from .batch import Batch, make_batch
 from .errors import Error, native_errors
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import get_args
 
 from . import _native
+from ._checks import choice
 from ._sample_columns import ColumnValues
-from ._spec import OnError, choice
 from .errors import SampleError, native_errors
+from .options import OnError
 
 __all__ = ["ErrorPolicy", "sample_errors"]
 

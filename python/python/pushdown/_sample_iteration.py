@@ -25,7 +25,7 @@ class SampleIteration(Iteration[Native]):
 
 
 class ObjectIteration(SampleIteration[_native.Reader]):
-    """A pass over the objects of an epoch, or over the batches of one of several readers that take turns."""
+    """A pass over the objects of an epoch, or over the batches of one of the workers of a rank."""
 
     __slots__ = ("observations", "share")
 

@@ -27,4 +27,5 @@ def log_tail(share: _native.Share, spec: ReaderSpec, total: int) -> None:
     dropped, repeated = share.tail_counts
     if dropped or repeated:
         verb, count = ("drops", dropped) if dropped else ("repeats", repeated)
-        _log.info('epoch %d: tail="%s" %s %d of %d samples', spec.epoch, spec.tail, verb, count, total)
+        tail = spec.options.sampling.tail
+        _log.info('epoch %d: tail="%s" %s %d of %d samples', spec.epoch, tail, verb, count, total)

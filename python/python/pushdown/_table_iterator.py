@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from . import _native
+from ._function_pool import FunctionPool
 from ._iteration import Iteration
 from ._native import Table, Tensor
-from ._then import FunctionPool
 from .errors import native_errors
 
 __all__ = ["TableBatch", "TableIteration", "TableIterator"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pushdown import Pipeline, Reader
+from pushdown import IO, Pipeline, Plan, Reader, Sampling
 from pushdown.errors import ConfigError, SampleError
 from readers import URL, numbers, reader
 
@@ -87,20 +87,24 @@ def test_errors_cross_from_the_native_batch_once(
 
 def test_settings_are_checked_when_they_are_given() -> None:
     for options in (
-        {"tail": "odd"},
         {"batch_size": 0},
         {"on_error": "ignore"},
         {"max_errors": 0.5},
         {"on_error": "skip", "max_errors": 1.5},
-        {"prefetch": "many"},
-        {"split": "-1"},
-        {"rank": 1},
-        {"rank": 3, "world": 3},
+        {"sampling": Sampling(rank=1)},
+        {"sampling": Sampling(rank=3, world=3)},
         {"epoch": -1},
         {"labels": {"train/cat/00.jpg": 1}},
     ):
         with pytest.raises(ConfigError):
             reader(**options)
+    for make in (
+        lambda: Sampling(tail="odd"),  # type: ignore[arg-type]
+        lambda: IO(prefetch="many"),
+        lambda: Plan(split="-1"),
+    ):
+        with pytest.raises(ConfigError):
+            make()
     with pytest.raises(ConfigError, match="no objects under s3://photos/none"):
         Reader("s3://photos/none", "decode")
 

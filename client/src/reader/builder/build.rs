@@ -9,7 +9,7 @@ use std::{
 use pushdown::{Engine, Family, available_engine, wire::Split};
 use tokio::runtime::Handle;
 
-use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
+use super::{PushdownReader, PushdownReaderBuilder, State, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::Result,
@@ -28,7 +28,7 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for invalid settings;
     /// [`ErrorKind::Refused`](crate::ErrorKind) if the bucket cannot be listed.
     pub async fn build(mut self) -> Result<PushdownReader> {
-        self.check_for_objects()?;
+        self.check_applies(SampleKind::Objects)?;
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
             plan,
@@ -78,7 +78,7 @@ impl PushdownReaderBuilder {
             )
             .map(|adapter| {
                 adapter
-                    .with_epoch_samples(plan.share(planned.len()).sample_count() / plan.stride.0)
+                    .with_epoch_samples(plan.share(planned.len()).sample_count() / plan.worker.count)
                     .with_traffic(Arc::clone(store.traffic()))
             });
             if let Some(known) = self.observations {

@@ -4,23 +4,23 @@ use super::PushdownReaderBuilder;
 use crate::{
     error::{Error, Result},
     order::{ReaderShare, Shard},
-    reader::ReadPlan,
+    reader::{ReadPlan, Worker},
 };
 
 impl PushdownReaderBuilder {
     /// What the reader of objects with these settings reads of an epoch of `total` samples. It reads no list and contacts no endpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`](crate::ErrorKind) for settings that divide an epoch among no ranks, readers or batches.
+    /// [`ErrorKind::Config`](crate::ErrorKind) for settings that divide an epoch among no ranks, workers or batches.
     pub fn share(&self, total: usize) -> Result<ReaderShare> {
         let spec = &self.spec;
         let shard = Shard::new(spec.rank, spec.world);
-        let shard = shard.filter(|_| spec.turn < spec.every && spec.batch_size > 0);
+        let shard = shard.filter(|_| spec.worker < spec.workers && spec.batch_size > 0);
         let shard = shard.ok_or_else(|| {
             Error::config(format!(
-                "invalid share of an epoch: expected a rank and a reader below their numbers, and samples in a batch, found rank {} of {}, \
-                 reader {} of {} and batches of {}",
-                spec.rank, spec.world, spec.turn, spec.every, spec.batch_size
+                "invalid share of an epoch: expected a rank and a worker below their numbers, and samples in a batch, found rank {} of {}, \
+                 worker {} of {} and batches of {}",
+                spec.rank, spec.world, spec.worker, spec.workers, spec.batch_size
             ))
         })?;
         Ok(self.plan(shard).reader_share(total))
@@ -38,7 +38,10 @@ impl PushdownReaderBuilder {
             start_position: spec.start_position,
             tail: spec.tail,
             start: spec.start_batch,
-            stride: (spec.every, spec.turn),
+            worker: Worker {
+                index: spec.worker,
+                count: spec.workers,
+            },
             limit: spec.limit,
             prefetch_bytes: spec.prefetch_bytes,
             requests: spec.requests,
@@ -48,13 +51,13 @@ impl PushdownReaderBuilder {
 
 #[cfg(test)]
 mod tests {
-    use crate::{PushdownReader, Tail};
+    use crate::{PushdownReader, Rank, Tail, Worker};
 
     #[test]
     fn a_share_follows_from_the_settings() {
         let builder = PushdownReader::builder()
-            .shard((1, 3))
-            .every((2, 1))
+            .rank(Rank { index: 1, world: 3 })
+            .worker(Worker { index: 1, count: 2 })
             .batch_size(4)
             .tail(Tail::Even)
             .start_position(6);
@@ -63,8 +66,8 @@ mod tests {
         assert_eq!(share.rank().tail_counts().dropped, 2);
         assert_eq!(share.batch_numbers().collect::<Vec<_>>(), [1, 3]);
         for invalid in [
-            builder.clone().shard((3, 3)),
-            builder.clone().every((2, 2)),
+            builder.clone().rank(Rank { index: 3, world: 3 }),
+            builder.clone().worker(Worker { index: 2, count: 2 }),
             builder.clone().batch_size(0),
         ] {
             let refused = invalid.share(50).unwrap_err().to_string();

@@ -78,6 +78,7 @@ mod tests {
     use crate::{
         objects::{MemberRef, Object},
         order::{SampleOrder, Shard, Tail},
+        reader::Worker,
     };
 
     /// Members of three shards, by turns.
@@ -94,7 +95,7 @@ mod tests {
         Objects::from_objects("b", objects)
     }
 
-    fn plan(shard: (usize, usize), stride: (usize, usize)) -> ReadPlan {
+    fn plan(shard: (usize, usize), worker: Worker) -> ReadPlan {
         ReadPlan {
             batch_size: 4,
             shard: Shard::new(shard.0, shard.1).unwrap(),
@@ -104,7 +105,7 @@ mod tests {
             start_position: 7,
             tail: Tail::Pad,
             start: 1,
-            stride,
+            worker,
             limit: Some(30),
             prefetch_bytes: 0,
             requests: 1,
@@ -114,13 +115,8 @@ mod tests {
     #[test]
     fn each_sample_of_a_reader_is_in_the_list_of_its_shard() {
         let objects = objects(50);
-        for (shard, stride) in [
-            ((0, 1), (1, 0)),
-            ((1, 2), (1, 0)),
-            ((0, 1), (3, 1)),
-            ((2, 3), (2, 1)),
-        ] {
-            let plan = plan(shard, stride);
+        for (shard, index, count) in [((0, 1), 0, 1), ((1, 2), 0, 1), ((0, 1), 1, 3), ((2, 3), 1, 2)] {
+            let plan = plan(shard, Worker { index, count });
             let shards = (0..objects.len()).map(|index| objects.shard_number(index));
             let order = EpochOrder::by_shards(
                 shards,

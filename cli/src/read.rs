@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use pushdown_client::{Compression, Mode, OnError, PushdownReader, Split};
+use pushdown_client::{Compression, Mode, OnError, PushdownReader, Rank, Split};
 use tokio::time::Instant;
 
 use crate::{
@@ -211,13 +211,16 @@ impl Read {
             } else {
                 Compression::None
             })
-            .on_error(OnError::SkipAndReport)
+            .on_error(OnError::Report)
             .batch_size(self.batch_size)
             .order(self.indexed.order())
             .on_listing(move |objects| listing.update(objects))
             .epoch(self.randomness.epoch)
             .epochs(self.epochs)
-            .shard((self.rank, self.world));
+            .rank(Rank {
+                index: self.rank,
+                world: self.world,
+            });
         if let Some(limit) = self.limit {
             builder = builder.limit(limit.get());
         }

@@ -11,7 +11,7 @@
 //!     .prefix("train/")
 //!     .pipeline("decode | random_resized_crop(224) | flip_h | to_float | normalize(imagenet)")
 //!     .seed(7)
-//!     .on_error(OnError::SkipAndReport)
+//!     .on_error(OnError::Report)
 //!     .build()
 //!     .await?;
 //! while let Some(batch) = reader.try_next().await? {
@@ -43,6 +43,7 @@ mod cpu;
 mod draft;
 mod engine;
 mod error;
+mod error_policy;
 mod models;
 mod objects;
 mod order;
@@ -65,16 +66,17 @@ mod value_cache;
 pub use batch::{Batch, Row, StackLayout, Stacked};
 pub use draft::{Draft, remove_drafts};
 pub use error::{Error, ErrorKind, Result};
+pub use error_policy::{ErrorPolicy, FailedRows, MaxErrors, OnError, SampleFailure};
 pub use models::parse_with_model_folder;
 pub use objects::{MemberRef, Object, Objects};
-pub use order::{SampleOrder, Tail, TailCounts};
+pub use order::{ReaderShare, SampleOrder, Share, Tail, TailCounts};
 pub use planning::{Observations, PlanReport, Profile, SampleProfile};
 pub use pushdown::wire::{Compression, RowError, Split};
 pub use pushdown_s3::{Escaped, is_control};
-pub use reader::{PushdownReader, PushdownReaderBuilder, ReaderMonitor, ReaderSpec};
+pub use reader::{PushdownReader, PushdownReaderBuilder, Rank, ReaderMonitor, ReaderSpec, Worker};
 pub use retry::RetryPolicy;
 pub use sample_name::draw_id;
-pub use session::{Mode, OnError};
+pub use session::Mode;
 pub use shard_reader::{ShardMonitor, ShardReader, ShardsRead};
 pub use shards::{ColumnSelection, ShardIndex};
 pub use stats::Stats;

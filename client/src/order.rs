@@ -15,8 +15,7 @@ use rand_chacha::{
 
 pub(crate) use draws::{BufferDraws, shard_order};
 pub use shards::SampleOrder;
-pub(crate) use share::Share;
-pub use share::{Tail, TailCounts};
+pub use share::{ReaderShare, Share, Tail, TailCounts};
 
 /// One of the ranks that share a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +38,6 @@ pub(crate) struct SampleRef {
 /// The samples of one rank in one epoch, in order.
 #[derive(Debug)]
 pub(crate) struct EpochOrder {
-    /// Samples of the data set.
-    total: usize,
     len: usize,
     share: Share,
     /// Sample indices of this share; `None` for the order of the data set.
@@ -85,13 +82,15 @@ impl Shard {
 }
 
 impl EpochOrder {
-    /// The order of `total` samples, at most `u32::MAX`. Without a seed it is the order of the data set.
-    pub(crate) fn new(total: usize, share: Share, seed: Option<u64>, epoch: u32) -> Self {
-        let all = |seed| permutation(u32::try_from(total).unwrap_or(u32::MAX), seed, epoch, 0, SAMPLES);
-        Self::from_permutation(total, share, seed.map(all))
+    /// The order of at most `u32::MAX` samples. Without a seed it is the order of the data set.
+    pub(crate) fn new(share: Share, seed: Option<u64>, epoch: u32) -> Self {
+        let total = u32::try_from(share.total).unwrap_or(u32::MAX);
+        let all = seed.map(|seed| permutation(total, seed, epoch, 0, SAMPLES));
+        Self::from_permutation(share, all)
     }
 
-    /// The order [`SampleOrder::Shards`] of samples whose shards have these numbers. Without a seed it is the order of the data set.
+    /// The order [`SampleOrder::Shards`] of the samples of an epoch, whose shards have these numbers. Without a seed it is the order of the
+    /// data set.
     pub(crate) fn by_shards(
         shards: impl ExactSizeIterator<Item = usize>,
         buffer: usize,
@@ -99,21 +98,19 @@ impl EpochOrder {
         seed: Option<u64>,
         epoch: u32,
     ) -> Self {
-        let total = shards.len();
         let all = seed.map(|seed| shards::permutation_by_shards(shards, buffer, seed, epoch));
-        Self::from_permutation(total, share, all)
+        Self::from_permutation(share, all)
     }
 
-    fn from_permutation(total: usize, share: Share, all: Option<Vec<u32>>) -> Self {
-        let len = share.sample_count(total);
+    fn from_permutation(share: Share, all: Option<Vec<u32>>) -> Self {
+        let len = share.sample_count();
         // A share of no samples has no positions, so `total` is not 0 here.
-        let shuffled = all.map(|all| (0..len).map(|nth| all[share.position(nth) % total]).collect());
-        Self {
-            total,
-            len,
-            share,
-            shuffled,
-        }
+        let shuffled = all.map(|all| {
+            (0..len)
+                .map(|nth| all[share.position(nth) % share.total])
+                .collect()
+        });
+        Self { len, share, shuffled }
     }
 
     /// Samples in this share.
@@ -123,15 +120,15 @@ impl EpochOrder {
 
     /// The `nth` sample of this share.
     pub(crate) fn sample(&self, nth: usize) -> SampleRef {
-        let position = self.share.position(nth);
+        let (position, total) = (self.share.position(nth), self.share.total);
         let index = self
             .shuffled
             .as_ref()
-            .map_or_else(|| position % self.total, |indices| indices[nth] as usize);
+            .map_or_else(|| position % total, |indices| indices[nth] as usize);
         SampleRef {
             position: position as u64,
             index,
-            is_padding: position >= self.total,
+            is_padding: position >= total,
         }
     }
 }

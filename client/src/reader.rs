@@ -3,11 +3,9 @@
 mod builder;
 mod driver;
 mod monitor;
-mod spec;
+mod place;
 
 use std::{
-    iter::StepBy,
-    ops::Range,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -17,16 +15,16 @@ use futures::Stream;
 use pushdown::Pipeline;
 use tokio::{runtime::Handle, time::Instant};
 
-pub use builder::PushdownReaderBuilder;
+pub use builder::{PushdownReaderBuilder, ReaderSpec};
 use driver::{Delivery, Driver};
 pub use monitor::ReaderMonitor;
-pub use spec::ReaderSpec;
+pub use place::{Rank, Worker};
 
 use crate::{
     batch::Batch,
     error::{Error, Result},
     objects::Objects,
-    order::{SampleOrder, SampleRef, Shard, Share, Tail, TailCounts},
+    order::{ReaderShare, SampleOrder, SampleRef, Shard, Share, Tail, TailCounts},
     planning::{BatchProgress, Event, PlanReport},
     session::{BatchJob, Mode, Session},
     stats::{Stats, add},
@@ -62,8 +60,8 @@ pub(crate) struct ReadPlan {
     pub(crate) tail: Tail,
     /// Number of the first batch.
     pub(crate) start: usize,
-    /// Every `.0`th batch from `start` on, beginning with the `.1`th.
-    pub(crate) stride: (usize, usize),
+    /// Which of the batches from `start` on are read.
+    pub(crate) worker: Worker,
     /// The most samples of an epoch.
     pub(crate) limit: Option<usize>,
     pub(crate) prefetch_bytes: u64,
@@ -78,18 +76,24 @@ enum State {
 }
 
 impl ReadPlan {
-    /// Number of a shard's samples that are read in an epoch.
-    pub(crate) fn limited(&self, shard: usize) -> usize {
-        self.limit.map_or(shard, |limit| shard.min(limit))
-    }
-
-    /// The positions of an epoch that this reader's rank reads.
-    pub(crate) const fn share(&self) -> Share {
+    /// What this reader's rank reads of an epoch of `total` samples.
+    pub(crate) const fn share(&self, total: usize) -> Share {
         Share {
+            total,
             shard: self.shard,
             start: self.start_position,
             batch_size: self.batch_size,
             tail: self.tail,
+            limit: self.limit,
+        }
+    }
+
+    /// What this reader reads of an epoch of `total` samples.
+    pub(crate) const fn reader_share(&self, total: usize) -> ReaderShare {
+        ReaderShare {
+            rank: self.share(total),
+            first_batch: self.start,
+            worker: self.worker,
         }
     }
 
@@ -99,17 +103,6 @@ impl ReadPlan {
             SampleOrder::Global => None,
             SampleOrder::Shards { buffer } => Some(if self.shuffle_seed.is_some() { buffer } else { 1 }),
         }
-    }
-
-    /// The numbers of this reader's batches of an epoch with `samples` samples.
-    pub(crate) fn batches(&self, samples: usize) -> StepBy<Range<usize>> {
-        let (every, turn) = self.stride;
-        (self.start.saturating_add(turn)..samples.div_ceil(self.batch_size)).step_by(every)
-    }
-
-    /// Number of samples that are read of a data set of `total` samples.
-    pub(crate) fn sample_count(&self, total: usize) -> usize {
-        self.limited(self.share().sample_count(total))
     }
 }
 
@@ -122,7 +115,7 @@ impl PushdownReader {
     /// Samples of an epoch in this reader's shard from [`start_position`](PushdownReaderBuilder::start_position) on, at most the
     /// [limit](PushdownReaderBuilder::limit), padding included.
     pub fn len(&self) -> usize {
-        self.plan.sample_count(self.session.objects.len())
+        self.share().sample_count()
     }
 
     /// Whether the shard has no samples.
@@ -132,13 +125,17 @@ impl PushdownReader {
 
     /// What the [tail policy](PushdownReaderBuilder::tail) drops or repeats in an epoch, over all ranks.
     pub fn tail_counts(&self) -> TailCounts {
-        self.plan.share().tail_counts(self.session.objects.len())
+        self.share().tail_counts()
     }
 
     /// Batches of an epoch for this shard; the last one may be short. With [`every`](PushdownReaderBuilder::every) they are
     /// divided among several readers.
     pub fn batches(&self) -> usize {
-        self.len().div_ceil(self.plan.batch_size)
+        self.share().batch_count()
+    }
+
+    fn share(&self) -> Share {
+        self.plan.share(self.session.objects.len())
     }
 
     /// The whole data set, over all shards, in the order of sample indices.

@@ -32,6 +32,7 @@ use crate::{
     batch::{Batch, Row},
     cpu::CpuPool,
     error::{Error, ErrorKind, Result},
+    error_policy::{ErrorPolicy, FailedRows},
     objects::Objects,
     order::SampleRef,
     planning::{Adapter, SamplesLeft},
@@ -66,17 +67,6 @@ pub enum Mode {
     Plain,
 }
 
-/// How a reader treats a sample that cannot be delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnError {
-    /// End the stream with an error that names the sample.
-    #[default]
-    Raise,
-    /// Deliver a row at its position with the error in place of a value.
-    SkipAndReport,
-}
-
 /// Everything needed to read a batch, the same for all batches.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -91,7 +81,7 @@ pub(crate) struct Session {
     /// Set in [`Mode::Auto`].
     pub(crate) adapter: Option<Adapter>,
     pub(crate) value_cache: Option<ValueCache>,
-    pub(crate) on_error: OnError,
+    pub(crate) error_policy: ErrorPolicy,
     pub(crate) seed: Option<u64>,
     /// The first epoch.
     pub(crate) first_epoch: u32,
@@ -248,9 +238,9 @@ impl Session {
         routed
     }
 
-    /// Counts a batch that is handed over, or returns its first error if [`OnError::Raise`] is set.
+    /// Counts a batch that is handed over, as the error policy leaves it. Returns the error of a sample that ends the stream.
     pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
-        hand_over(batch, self.on_error, self.objects.bucket(), &self.counters)
+        hand_over(batch, &self.error_policy, self.objects.bucket(), &self.counters)
     }
 
     /// Bytes of samples with these routes in memory: of each the maximum of its size on arrival and after the pipeline.
@@ -281,15 +271,24 @@ impl Session {
     }
 }
 
-/// Counts a batch that is handed over, or returns its first error if [`OnError::Raise`] is set.
-pub(crate) fn hand_over(batch: Batch, on_error: OnError, bucket: &str, counters: &Counters) -> Result<Batch> {
-    if let (OnError::Raise, Some((row, error))) = (on_error, batch.errors().next()) {
+/// Counts a batch that is handed over, as the error policy leaves it. Returns the error of a sample that ends the stream.
+pub(crate) fn hand_over(
+    batch: Batch,
+    policy: &ErrorPolicy,
+    bucket: &str,
+    counters: &Counters,
+) -> Result<Batch> {
+    let failed_rows = policy.decide(&batch).map_err(|failure| {
         add(&counters.errors, 1);
-        let (name, position) = (row.name(), row.position);
-        let text = format!("s3://{bucket}/{name} (position {position}) cannot be delivered: {error}");
-        return Err(Error::new(ErrorKind::Sample, text));
-    }
+        let (name, position, error) = (failure.row.name(), failure.row.position, failure.error);
+        let note = failure.note.map(|note| format!("; {note}")).unwrap_or_default();
+        let text = format!("s3://{bucket}/{name} (position {position}) cannot be delivered: {error}{note}");
+        Error::new(ErrorKind::Sample, text)
+    })?;
     add(&counters.samples, batch.samples().count() as u64);
     add(&counters.errors, batch.errors().count() as u64);
-    Ok(batch)
+    Ok(match failed_rows {
+        FailedRows::Reported => batch,
+        FailedRows::Skipped => batch.without_errors(),
+    })
 }

@@ -47,7 +47,7 @@ pub use state::ShardsRead;
 ///
 /// **Order.** With a seed, shards are shuffled as a whole, and samples by a buffer: it is [`SampleOrder::Shards`], for a single reader exactly
 /// that of an indexed reader of the same shards (as long as the buffer has less than 1 GiB). Shards are dealt out one by one to ranks, and to
-/// the readers that [take turns](crate::PushdownReaderBuilder::every) in a rank; each reader has one buffer. So readers have
+/// the [workers](crate::PushdownReaderBuilder::worker) of a rank; each reader has one buffer. So readers have
 /// different numbers of samples and batches, which nobody knows in advance, and there should be several shards for each.
 ///
 /// **Rows.** [`Row::position`](crate::Row::position) is the number of the sample among those of this reader in the epoch, also after a resume
@@ -197,7 +197,7 @@ impl ShardReader {
     fn accept(&mut self, delivered: DeliveredBatch) -> Result<Batch> {
         let session = &self.session;
         let bucket = session.shards.bucket();
-        let batch = hand_over(delivered.batch, session.on_error, bucket, &session.counters)?;
+        let batch = hand_over(delivered.batch, &session.error_policy, bucket, &session.counters)?;
         self.checkpoint.progress = delivered.progress;
         Ok(batch)
     }

@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+import pushdown
 import pushdown.torch as pt
 
 PIPELINE = "decode | random_resized_crop(64) | flip_h | to_float | normalize(imagenet)"
@@ -119,7 +120,7 @@ def main() -> None:
     loader = pt.Loader(
         options.data,
         PIPELINE,
-        endpoint=options.endpoint,
+        store=pushdown.Store(endpoint=options.endpoint),
         batch_size=options.batch_size,
         labels="dir",
         seed=options.seed,

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use arrow_buffer::MutableBuffer;
 use pushdown::{Layout, Sample};
-use pushdown_client::{Row, RowError, StackLayout};
+use pushdown_client::{Row, StackLayout};
 use pyo3::{IntoPyObjectExt as _, prelude::*, types::PyBytes};
 
-use self::parts::{ErrorParts, RowParts};
+pub(crate) use self::parts::ErrorParts;
+use self::parts::RowParts;
 use crate::{
-    error::{config, native},
+    error::{FailedSample, config, failed_sample, native},
     pickle::Pickled,
     shard_reader::ShardsRead,
     table::Table,
@@ -49,8 +50,13 @@ impl Batch {
         self.batch.rows()
     }
 
-    /// Other rows of the same batch.
-    fn with_rows(&self, batch: pushdown_client::Batch) -> Self {
+    /// The batch of the client.
+    pub(crate) fn inner(&self) -> &pushdown_client::Batch {
+        &self.batch
+    }
+
+    /// The batch with other rows.
+    pub(crate) fn with_rows(&self, batch: pushdown_client::Batch) -> Self {
         Self {
             batch: Arc::new(batch),
             shards_read: self.shards_read.clone(),
@@ -105,12 +111,16 @@ impl Batch {
         self.rows().iter().map(|row| row.name().to_string()).collect()
     }
 
-    /// Contents of a further column, by its index in the columns of the data set; `None` where a row has none.
-    fn column<'py>(&self, py: Python<'py>, index: usize) -> Vec<Option<Bound<'py, PyBytes>>> {
-        let contents = self.rows().iter().map(|row| row.columns.get(index)?.as_ref());
-        contents
-            .map(|content| content.map(|content| PyBytes::new(py, content)))
-            .collect()
+    /// Contents of a further column, by its index in the columns of the data set, of each row that has a value: the number of the row, and
+    /// its content or `None`.
+    fn column<'py>(&self, py: Python<'py>, index: usize) -> Vec<(usize, Option<Bound<'py, PyBytes>>)> {
+        let rows = self.rows().iter().enumerate();
+        let rows = rows.filter(|(_, row)| row.value.is_ok());
+        rows.map(|(number, row)| {
+            let content = row.columns.get(index).and_then(Option::as_ref);
+            (number, content.map(|content| PyBytes::new(py, content)))
+        })
+        .collect()
     }
 
     /// Index of each row in the data set, `i64 [n]`.
@@ -139,34 +149,18 @@ impl Batch {
         Tensor::from_bools(self.rows().iter().map(|row| row.value.is_ok() && !row.is_padding))
     }
 
-    /// Row, code and message of each error.
+    /// The samples without a value, in order: key, code and message of the error, position, row, and member or `None`.
     #[getter]
-    fn errors(&self) -> Vec<(usize, &str, &str)> {
+    fn errors(&self) -> Vec<FailedSample> {
         let rows = self.rows().iter().enumerate();
-        rows.filter_map(|(index, row)| {
-            let error = row.value.as_ref().err()?;
-            Some((index, error.code.as_str(), error.message.as_str()))
-        })
-        .collect()
+        rows.filter_map(|(number, row)| Some(failed_sample(number, row, row.value.as_ref().err()?)))
+            .collect()
     }
 
     /// What its reader has read of the epoch with this batch; `None` but for readers of shards.
     #[getter]
     fn shards_read(&self) -> Option<ShardsRead> {
         self.shards_read.clone().map(ShardsRead::from)
-    }
-
-    /// The batch in which these rows have an error, by row, code and message, instead of a value.
-    fn with_errors(&self, errors: Vec<(usize, String, String)>) -> Self {
-        let errors = errors
-            .into_iter()
-            .map(|(row, code, message)| (row, RowError::new(code, message)));
-        self.with_rows(self.batch.with_errors(errors))
-    }
-
-    /// The rows that have a value.
-    fn without_errors(&self) -> Self {
-        self.with_rows(self.batch.without_errors())
     }
 
     /// The dtype and the shape of `stack`; `None` if no row has a value.

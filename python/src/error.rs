@@ -1,6 +1,6 @@
 //! Errors of the library as one Python exception, which the package turns into its own.
 
-use pushdown_client::{Error, ErrorKind, Escaped};
+use pushdown_client::{Error, ErrorKind, Escaped, Row, RowError, SampleFailure};
 use pyo3::{create_exception, exceptions::PyException, prelude::*, types::PyString};
 
 create_exception!(
@@ -8,6 +8,13 @@ create_exception!(
     NativeError,
     PyException,
     "An error as (kind, message, position in the pipeline's text or None)."
+);
+
+create_exception!(
+    _native,
+    NativeSampleError,
+    PyException,
+    "A sample that ends an iteration as (its entry in `Batch.errors`, a note that says why or None)."
 );
 
 /// Name of an error's kind.
@@ -37,6 +44,27 @@ pub(crate) fn escape(text: &Bound<'_, PyString>) -> String {
 /// Converts an error of the client.
 pub(crate) fn native(error: &Error) -> PyErr {
     NativeError::new_err((name(error.kind()), error.to_string(), error.position()))
+}
+
+/// A sample without a value: its key, the code and the message of its error, its position, its row, and its member.
+pub(crate) type FailedSample = (String, String, String, u64, usize, Option<String>);
+
+/// The sample of a row, by its number in its batch.
+pub(crate) fn failed_sample(number: usize, row: &Row, error: &RowError) -> FailedSample {
+    (
+        row.key.to_string(),
+        error.code.clone(),
+        error.message.clone(),
+        row.position,
+        number,
+        row.member.as_deref().map(str::to_owned),
+    )
+}
+
+/// The sample that ends an iteration.
+pub(crate) fn sample(failure: &SampleFailure<'_>) -> PyErr {
+    let sample = failed_sample(failure.number, failure.row, failure.error);
+    NativeSampleError::new_err((sample, failure.note.clone()))
 }
 
 /// An invalid argument.

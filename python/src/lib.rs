@@ -7,6 +7,7 @@ mod batch;
 mod column;
 mod command;
 mod error;
+mod error_policy;
 mod explain;
 mod live;
 mod logging;
@@ -18,6 +19,7 @@ mod runtime;
 mod settings;
 mod shard_reader;
 mod shards;
+mod share;
 mod steps;
 mod store;
 mod table;
@@ -33,12 +35,14 @@ mod _native {
     use super::{
         batch::Batch,
         command::run_command,
-        error::{NativeError, escape},
+        error::{NativeError, NativeSampleError, escape},
+        error_policy::ErrorPolicy,
         objects::Objects,
         pipeline::{check_json, parse_pipeline},
         reader::{Observations, Reader},
         shard_reader::{ShardReader, ShardsRead},
         shards::{ShardIndex, expand_braces, is_shard},
+        share::{Share, rows_read_after},
         steps::steps_json,
         store::Store,
         table::{RowObservations, Table, TableBatch, TableReader},

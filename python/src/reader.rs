@@ -1,7 +1,7 @@
 //! A live reader of objects.
 
 use futures::{FutureExt as _, StreamExt as _};
-use pushdown_client::{Mode, OnError, PushdownReader, ReaderMonitor, Stats, TailCounts};
+use pushdown_client::{Mode, OnError, PushdownReader, ReaderMonitor, Stats};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -18,9 +18,6 @@ use crate::{
 pub(crate) struct Reader {
     live: Live<PushdownReader>,
     monitor: ReaderMonitor,
-    samples: usize,
-    batches: usize,
-    tail_counts: TailCounts,
 }
 
 /// What the planner of a reader has observed.
@@ -41,28 +38,16 @@ impl Reader {
         observations: Option<&Observations>,
     ) -> PyResult<Self> {
         let builder = settings::reader(spec_json, credentials, objects)?;
-        let mut builder = builder.on_error(OnError::SkipAndReport);
+        let mut builder = builder.on_error(OnError::Report);
         if let Some(known) = observations {
             builder = builder.observations(known.0.clone());
         }
         let live = Live::start(py, || builder.build())?;
-        let facts = live.read(py, |reader| {
-            let facts = (
-                reader.monitor(),
-                reader.len(),
-                reader.batches(),
-                reader.tail_counts(),
-            );
-            async { Ok(facts) }.boxed()
+        let monitor = live.read(py, |reader| {
+            let monitor = reader.monitor();
+            async { Ok(monitor) }.boxed()
         })?;
-        let (monitor, samples, batches, tail_counts) = facts;
-        Ok(Self {
-            live,
-            monitor,
-            samples,
-            batches,
-            tail_counts,
-        })
+        Ok(Self { live, monitor })
     }
 
     /// The next batch; `None` after the last one.
@@ -79,23 +64,6 @@ impl Reader {
             async move { PushdownReader::take(reader, &indices).await }.boxed()
         })?;
         Ok(batch.into())
-    }
-
-    /// Samples of this rank in the epoch, from the start position on.
-    const fn __len__(&self) -> usize {
-        self.samples
-    }
-
-    /// Batches of this rank in the epoch, from the start position on.
-    #[getter]
-    const fn batches(&self) -> usize {
-        self.batches
-    }
-
-    /// Samples that the tail policy drops and repeats in the epoch, over all ranks.
-    #[getter]
-    const fn tail_counts(&self) -> (usize, usize) {
-        (self.tail_counts.dropped, self.tail_counts.repeated)
     }
 
     /// Starts another epoch from its first batch.

@@ -17,11 +17,14 @@ pub(crate) fn credentials((access_key, secret_key, token): Keys) -> Credentials 
     }
 }
 
+/// Parses the settings of a reader.
+pub(crate) fn spec(json: &str) -> PyResult<ReaderSpec> {
+    serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))
+}
+
 /// The settings of a reader of these objects.
 pub(crate) fn reader(json: &str, keys: Option<Keys>, objects: &Objects) -> PyResult<PushdownReaderBuilder> {
-    let spec: ReaderSpec =
-        serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))?;
-    let builder = PushdownReaderBuilder::from(spec).objects(objects.shared());
+    let builder = PushdownReaderBuilder::from(spec(json)?).objects(objects.shared());
     Ok(match keys {
         Some(keys) => builder.credentials(credentials(keys)),
         None => builder,

@@ -53,7 +53,7 @@ impl ShardReader {
     /// Starts threads. The objects are the shards; rows without a value are always reported.
     #[new]
     fn new(py: Python<'_>, spec_json: &str, credentials: Option<Keys>, objects: &Objects) -> PyResult<Self> {
-        let builder = settings::reader(spec_json, credentials, objects)?.on_error(OnError::SkipAndReport);
+        let builder = settings::reader(spec_json, credentials, objects)?.on_error(OnError::Report);
         let live = Live::start(py, || builder.build_shards())?;
         let monitor = live.read(py, |reader| {
             let monitor = reader.monitor();

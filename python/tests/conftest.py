@@ -105,4 +105,6 @@ def source() -> str:
 @pytest.fixture(scope="session")
 def options(endpoint: str) -> dict[str, Any]:
     """Arguments of readers in all tests: four samples in a batch, shuffled, with labels."""
-    return {"endpoint": endpoint, "batch_size": 4, "labels": "dir", "seed": 7}
+    import pushdown
+
+    return {"store": pushdown.Store(endpoint=endpoint), "batch_size": 4, "labels": "dir", "seed": 7}

@@ -30,9 +30,9 @@ class Source:
         self.reader = pushdown.Reader(
             options.source,
             options.pipeline,
-            endpoint=options.endpoint,
+            store=pushdown.Store(endpoint=options.endpoint),
             batch_size=options.batch_size,
-            models=options.models,
+            plan=pushdown.Plan(models=options.models),
             mode="auto",
             on_error="report",
         )

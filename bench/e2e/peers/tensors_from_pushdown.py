@@ -13,15 +13,16 @@ class Loader:
         layout = {"labels": options.labels}
         if options.index:
             layout = {"labels": pushdown.Column(options.labels), "index": options.index}
+        sampling = pushdown.Sampling(tail="short")
         if options.buffer:
-            layout |= {"order": "shards", "buffer": options.buffer}
+            sampling = pushdown.Sampling(tail="short", order="shards", buffer=options.buffer)
         self.loader = pt.Loader(
             options.url,
             options.pipeline,
-            endpoint=options.endpoint,
+            store=pushdown.Store(endpoint=options.endpoint),
             mode=options.mode,
             batch_size=options.batch_size,
-            tail="short",
+            sampling=sampling,
             seed=SEED,
             **layout,
         )

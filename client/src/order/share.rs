@@ -1,8 +1,11 @@
-//! A rank's share of an epoch, and what happens at its end if the samples do not divide evenly.
+//! A rank's share of an epoch, what happens at its end if the samples do not divide evenly, and which of its batches a reader reads.
+
+use std::{iter::StepBy, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
 use super::Shard;
+use crate::reader::Worker;
 
 /// How an epoch ends if its samples do not divide evenly among ranks and batches.
 ///
@@ -32,21 +35,93 @@ pub struct TailCounts {
     pub repeated: usize,
 }
 
-/// The positions of an epoch that one rank reads.
+/// The samples of an epoch that one rank reads, in batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Share {
+pub struct Share {
+    /// Samples of the epoch, over all ranks.
+    pub(crate) total: usize,
     pub(crate) shard: Shard,
     /// Earlier positions are not read. The others are dealt out to the ranks anew, so `shard` may be of another world than the
     /// one that read the earlier ones.
     pub(crate) start: usize,
     pub(crate) batch_size: usize,
     pub(crate) tail: Tail,
+    /// The most samples that the rank reads.
+    pub(crate) limit: Option<usize>,
+}
+
+/// The batches of a [`Share`] that one reader reads: all of them, or every n-th one if the rank has several workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReaderShare {
+    pub(crate) rank: Share,
+    /// Number of the first batch. The workers of the rank read from there on.
+    pub(crate) first_batch: usize,
+    pub(crate) worker: Worker,
 }
 
 impl Share {
-    /// Number of samples in this share of an epoch of `total` samples, padding included.
-    pub(crate) fn sample_count(self, total: usize) -> usize {
-        let left = total.saturating_sub(self.start);
+    /// Number of samples, padding included.
+    pub fn sample_count(self) -> usize {
+        let dealt = self.dealt_samples();
+        self.limit.map_or(dealt, |limit| dealt.min(limit))
+    }
+
+    /// Number of batches; the last one may be short.
+    pub fn batch_count(self) -> usize {
+        self.sample_count().div_ceil(self.batch_size)
+    }
+
+    /// The most samples that a rank of the same world has, padding included. It is the same for every rank.
+    pub(crate) fn most_samples(self) -> usize {
+        let first = Shard {
+            rank: 0,
+            ..self.shard
+        };
+        Self { shard: first, ..self }.sample_count()
+    }
+
+    /// The most batches that a rank of the same world has.
+    fn most_batches(self) -> usize {
+        self.most_samples().div_ceil(self.batch_size)
+    }
+
+    /// What the policy drops or repeats, over all ranks. A limit drops nothing: it ends the epoch earlier.
+    pub fn tail_counts(self) -> TailCounts {
+        let left = self.left_samples();
+        let read = match self.tail {
+            Tail::Short => left,
+            Tail::Even | Tail::Drop | Tail::Pad => self.dealt_samples().saturating_mul(self.shard.world),
+        };
+        TailCounts {
+            dropped: left.saturating_sub(read),
+            repeated: read.saturating_sub(left),
+        }
+    }
+
+    /// The position of the `nth` sample. From `total` on it is padding.
+    pub(super) const fn position(self, nth: usize) -> usize {
+        self.start + nth * self.shard.world + self.shard.rank
+    }
+
+    /// Position after the first `batches` batches of every rank, and `total` once all ranks have all their batches.
+    fn position_after(self, batches: usize) -> usize {
+        if batches >= self.most_batches() {
+            return self.total;
+        }
+        let samples = batches
+            .saturating_mul(self.batch_size)
+            .saturating_mul(self.shard.world);
+        self.start.saturating_add(samples).min(self.total)
+    }
+
+    /// Samples from `start` on, over all ranks.
+    const fn left_samples(self) -> usize {
+        self.total.saturating_sub(self.start)
+    }
+
+    /// Samples of this rank without a limit, padding included.
+    fn dealt_samples(self) -> usize {
+        let left = self.left_samples();
         let world = self.shard.world;
         let in_batches = |batches: usize| batches.saturating_mul(self.batch_size);
         match self.tail {
@@ -56,32 +131,41 @@ impl Share {
             Tail::Pad => in_batches(left.div_ceil(in_batches(world))),
         }
     }
+}
 
-    /// The most samples that a rank of the same world has, padding included. It is the same for every rank.
-    #[cfg(feature = "tables")]
-    pub(crate) fn most_samples(self, total: usize) -> usize {
-        let first = Shard {
-            rank: 0,
-            ..self.shard
-        };
-        Self { shard: first, ..self }.sample_count(total)
+impl ReaderShare {
+    /// The share of the reader's rank.
+    pub const fn rank(self) -> Share {
+        self.rank
     }
 
-    /// The position of the `nth` sample. From `total` on it is padding.
-    pub(crate) const fn position(self, nth: usize) -> usize {
-        self.start + nth * self.shard.world + self.shard.rank
+    /// The numbers of this reader's batches.
+    pub(crate) fn batch_numbers(self) -> StepBy<Range<usize>> {
+        let Worker { index, count } = self.worker;
+        (self.first_batch.saturating_add(index)..self.rank.batch_count()).step_by(count)
     }
 
-    /// What the policy drops or repeats in an epoch of `total` samples.
-    pub(crate) fn tail_counts(self, total: usize) -> TailCounts {
-        let left = total.saturating_sub(self.start);
-        let read = match self.tail {
-            Tail::Short => left,
-            Tail::Even | Tail::Drop | Tail::Pad => self.sample_count(total) * self.shard.world,
-        };
-        TailCounts {
-            dropped: left.saturating_sub(read),
-            repeated: read.saturating_sub(left),
+    /// Position in the order of the epoch, over all ranks, after this reader's first `batches` batches: where
+    /// [`start_position`](crate::PushdownReaderBuilder::start_position) resumes. It is the same on every rank, and the number of all samples
+    /// once all ranks have all their batches.
+    ///
+    /// If the rank has several workers, it stays where the share begins, since none of them knows how far the others are.
+    pub fn position_after(self, batches: usize) -> usize {
+        let next_batch = self.first_batch.saturating_add(batches);
+        if self.worker.count > 1 || next_batch == 0 {
+            return self.rank.start;
         }
+        self.rank.position_after(next_batch)
+    }
+
+    /// Whether no rank has a batch after this reader's first `batches` batches. With [`Tail::Short`] other ranks may have one more, and until
+    /// they have it the position is that of all ranks.
+    pub fn is_complete_after(self, batches: usize) -> bool {
+        let Worker { index, count } = self.worker;
+        let next_batch = batches
+            .saturating_mul(count)
+            .saturating_add(self.first_batch)
+            .saturating_add(index);
+        batches > 0 && next_batch >= self.rank.most_batches()
     }
 }

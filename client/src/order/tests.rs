@@ -1,20 +1,23 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::reader::Worker;
 
 const ALL: Shard = Shard { rank: 0, world: 1 };
 
-fn whole_epoch(shard: Shard) -> Share {
+fn whole_epoch(total: usize, shard: Shard) -> Share {
     Share {
+        total,
         shard,
         start: 0,
         batch_size: 1,
         tail: Tail::Short,
+        limit: None,
     }
 }
 
 fn indices(total: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Vec<usize> {
-    let order = EpochOrder::new(total, whole_epoch(shard), seed, epoch);
+    let order = EpochOrder::new(whole_epoch(total, shard), seed, epoch);
     (0..order.len()).map(|nth| order.sample(nth).index).collect()
 }
 
@@ -50,7 +53,86 @@ fn every_position_is_equally_likely() {
     );
 }
 
+/// The share of the first of two ranks with batches of 4, of 100 samples.
+fn first_of_two(limit: Option<usize>) -> Share {
+    Share {
+        batch_size: 4,
+        tail: Tail::Even,
+        limit,
+        ..whole_epoch(100, Shard::new(0, 2).unwrap())
+    }
+}
+
+#[test]
+fn a_limit_ends_the_epoch_earlier() {
+    let rank = first_of_two(Some(10));
+    let reader = ReaderShare {
+        rank,
+        first_batch: 0,
+        worker: Worker::default(),
+    };
+    assert_eq!((rank.sample_count(), rank.batch_count()), (10, 3));
+    assert_eq!(rank.tail_counts(), TailCounts::default());
+    let positions = [0, 1, 2, 3, usize::MAX].map(|batches| reader.position_after(batches));
+    assert_eq!(positions, [0, 8, 16, 100, 100]);
+    let complete = [0, 1, 2, 3].map(|batches| reader.is_complete_after(batches));
+    assert_eq!(complete, [false, false, false, true]);
+    assert_eq!(EpochOrder::new(rank, Some(1), 0).len(), 10);
+}
+
+#[test]
+fn one_of_several_workers_does_not_know_the_position() {
+    // 13 batches, of which the first two were read.
+    let reader = |index| ReaderShare {
+        rank: first_of_two(None),
+        first_batch: 2,
+        worker: Worker { index, count: 3 },
+    };
+    let numbers = |index| reader(index).batch_numbers().collect::<Vec<_>>();
+    assert_eq!(
+        (numbers(0), numbers(1), numbers(2)),
+        (vec![2, 5, 8, 11], vec![3, 6, 9, 12], vec![4, 7, 10])
+    );
+    for (index, batches) in [(0, 4), (1, 4), (2, 3)] {
+        let reader = reader(index);
+        assert_eq!([0, 1, 4].map(|batches| reader.position_after(batches)), [0; 3]);
+        assert!(reader.is_complete_after(batches) && !reader.is_complete_after(batches - 1));
+    }
+    let alone = ReaderShare {
+        worker: Worker::default(),
+        ..reader(0)
+    };
+    assert_eq!([0, 1].map(|batches| alone.position_after(batches)), [16, 24]);
+}
+
 proptest! {
+    /// Positions grow with each batch of the rank that has the most, up to the end of the epoch.
+    #[test]
+    fn positions_grow_to_the_total(
+        (total, start) in (0usize..200).prop_flat_map(|total| (Just(total), 0..=total)),
+        world in 1usize..9, batch_size in 1usize..20, limit in prop::option::of(0usize..100),
+        tail in prop::sample::select(vec![Tail::Short, Tail::Even, Tail::Drop, Tail::Pad]),
+    ) {
+        let of_rank = |rank| Share {
+            start, batch_size, tail, limit, ..whole_epoch(total, Shard::new(rank, world).unwrap())
+        };
+        let reader = ReaderShare { rank: of_rank(0), first_batch: 0, worker: Worker::default() };
+        let batches = reader.batch_numbers().len();
+        prop_assert_eq!(batches, of_rank(0).batch_count());
+        prop_assert!((0..world).all(|rank| of_rank(rank).batch_count() <= batches));
+        let positions: Vec<_> = (0..=batches).map(|batches| reader.position_after(batches)).collect();
+        prop_assert!(positions.is_sorted_by(|a, b| a < b), "{:?}", positions);
+        let end = if batches == 0 { start } else { total };
+        prop_assert_eq!(positions.last(), Some(&end));
+        for rank in 0..world {
+            let other = ReaderShare { rank: of_rank(rank), ..reader };
+            for (batches, position) in positions.iter().enumerate() {
+                prop_assert_eq!(other.position_after(batches), *position, "all ranks have one position");
+                prop_assert_eq!(other.is_complete_after(batches), batches > 0 && batches == positions.len() - 1);
+            }
+        }
+    }
+
     #[test]
     fn shards_are_disjoint_and_cover_everything(
         len in 0usize..200, world in 1usize..9, seed: Option<u64>, epoch: u32
@@ -58,7 +140,7 @@ proptest! {
         let whole = indices(len, ALL, seed, epoch);
         let mut seen = vec![None; len];
         for rank in 0..world {
-            let order = EpochOrder::new(len, whole_epoch(Shard::new(rank, world).unwrap()), seed, epoch);
+            let order = EpochOrder::new(whole_epoch(len, Shard::new(rank, world).unwrap()), seed, epoch);
             for nth in 0..order.len() {
                 let sample = order.sample(nth);
                 let position = usize::try_from(sample.position).unwrap();
@@ -79,9 +161,9 @@ proptest! {
     ) {
         let whole = indices(total, ALL, seed, epoch);
         let shares: Vec<_> = (0..world)
-            .map(|rank| Share { shard: Shard::new(rank, world).unwrap(), start, batch_size, tail })
+            .map(|rank| Share { start, batch_size, tail, ..whole_epoch(total, Shard::new(rank, world).unwrap()) })
             .collect();
-        let orders: Vec<_> = shares.iter().map(|share| EpochOrder::new(total, *share, seed, epoch)).collect();
+        let orders: Vec<_> = shares.iter().map(|share| EpochOrder::new(*share, seed, epoch)).collect();
         let mut read: Vec<_> = orders
             .iter()
             .flat_map(|order| (0..order.len()).map(|nth| order.sample(nth)))
@@ -93,7 +175,7 @@ proptest! {
         prop_assert!(padding.iter().all(|sample| sample.is_padding && sample.index < total));
         prop_assert!(read.iter().zip(start..).all(|(sample, position)| sample.position == position as u64));
 
-        let counts = shares[0].tail_counts(total);
+        let counts = shares[0].tail_counts();
         prop_assert_eq!(counts, TailCounts { dropped: total - start - kept.len(), repeated: padding.len() });
         let lengths: Vec<_> = orders.iter().map(EpochOrder::len).collect();
         prop_assert!(tail == Tail::Short || lengths.iter().all(|len| *len == lengths[0]));
@@ -116,8 +198,9 @@ proptest! {
     ) {
         let by_shards = |share| EpochOrder::by_shards(shards.iter().copied(), buffer, share, seed, epoch);
         let samples = |order: &EpochOrder| -> Vec<_> { (0..order.len()).map(|nth| order.sample(nth)).collect() };
-        let whole = samples(&by_shards(whole_epoch(ALL)));
-        let shares = (0..world).map(|rank| Share { start, ..whole_epoch(Shard::new(rank, world).unwrap()) });
+        let total = shards.len();
+        let whole = samples(&by_shards(whole_epoch(total, ALL)));
+        let shares = (0..world).map(|rank| Share { start, ..whole_epoch(total, Shard::new(rank, world).unwrap()) });
         let mut read: Vec<_> = shares.flat_map(|share| samples(&by_shards(share))).collect();
         read.sort_by_key(|sample| sample.position);
         prop_assert_eq!(read, &whole[start..]);

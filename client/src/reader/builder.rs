@@ -1,37 +1,32 @@
 //! Settings of a reader.
 
+mod applies;
 mod build;
 mod open;
 mod samples;
+mod settings;
 mod shards;
+mod share;
 #[cfg(feature = "tables")]
 mod table;
 
-use std::{
-    fmt,
-    num::{NonZeroU32, NonZeroUsize},
-    path::PathBuf,
-    sync::Arc,
-};
+#[cfg(feature = "models")]
+use std::path::PathBuf;
+use std::{fmt, sync::Arc};
 
 use arrow_array::LargeStringArray;
-use pushdown::{
-    BytesKind, Limits, Pipeline,
-    wire::{Compression, Split},
-};
+use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
 
-use super::{PushdownReader, ReaderSpec, State};
+pub use self::settings::ReaderSpec;
+use super::{PushdownReader, Rank, State, Worker};
 #[cfg(feature = "tables")]
-use crate::table::{RowObservations, RowsRead};
+use crate::table::RowObservations;
 use crate::{
     error::{Error, Result},
     objects::{Objects, key_column},
-    order::{SampleOrder, Shard, Tail},
+    order::Shard,
     planning::Observations,
     retry::RetryPolicy,
-    session::{Mode, OnError},
-    shard_reader::ShardsRead,
-    shards::ColumnSelection,
     store::{Credentials, HiddenObjects, StoreBuilder},
     transport::Timeouts,
 };
@@ -142,109 +137,21 @@ impl PushdownReaderBuilder {
         /// These objects are the data set, in this order, with their known sizes and ETags, without a listing: those of an earlier
         /// [`list_objects`](crate::Store::list_objects), a [loaded](Objects::load) list, or some of them.
         objects(objects: Objects) => |builder| builder.keys = DataSetKeys::Objects(objects);
-        /// The pipeline for every sample, as text or as a JSON array.
-        pipeline(pipeline: impl Into<String>) => |builder| builder.spec.pipeline = Some(pipeline.into());
-        /// The stage at which the gateway stops and this host continues. Default: where a sample has the fewest bytes.
-        split(split: Split) => |builder| builder.spec.split = split;
-        /// Compression of values in transit. Default: none. Features after a rectifier are half zeros and shrink; photos do
-        /// not.
-        compression(compression: Compression) => |builder| builder.spec.compression = compression;
-        /// Where the steps run. Default: pushdown.
-        mode(mode: Mode) => |builder| builder.spec.mode = mode;
-        /// In [`Mode::Auto`]: the most bytes of a value, as a multiple of its object's bytes. Default: 1, so that no sample
-        /// uses more of the link than a plain read.
-        max_expand(factor: f64) => |builder| builder.spec.max_expand = factor;
         /// In [`Mode::Auto`]: what the planner of an earlier reader [observed](crate::ReaderMonitor::observations), so that reading begins
         /// with its plan. Without effect if the pipeline or the number of threads is another. Default: none.
         observations(known: Observations) => |builder| builder.observations = Some(Box::new(known));
-        /// How to treat a sample that cannot be delivered. Default: end the stream.
-        on_error(on_error: OnError) => |builder| builder.spec.on_error = on_error;
-        /// Samples in a batch. Default: 64.
-        batch_size(samples: usize) => |builder| builder.spec.batch_size = samples;
-        /// Seed of the epoch's order and of random steps without their own seed. Default: none, so samples are in the
-        /// order of the data set.
-        seed(seed: u64) => |builder| builder.spec.seed = Some(seed);
-        /// Whether the seed also shuffles the samples. Default: yes.
-        shuffle(shuffle: bool) => |builder| builder.spec.shuffle = shuffle;
-        /// How the seed shuffles the samples. Default: [`SampleOrder::Global`].
-        order(order: SampleOrder) => |builder| builder.spec.order = order;
-        /// Epoch, from 0: determines the order and the draws of random steps.
-        epoch(epoch: u32) => |builder| builder.spec.epoch = epoch;
-        /// Epochs that will be read, from [`epoch`](Self::epoch) on. In [`Mode::Auto`] the plan minimises the time of all of them:
-        /// the first one may take longer than plain reading if the later ones find its values in the result cache of the gateway,
-        /// or need no download of weights. The gateway takes it as a hint which values are worth caching. Reading fewer or more
-        /// epochs is no error. Default: 1, so that no epoch is slower than plain reading.
-        epochs(epochs: NonZeroU32) => |builder| builder.spec.epochs = epochs;
-        /// This reader is `rank` among `world` readers that share the data set. Default: 0 of 1.
-        shard(shard: (usize, usize)) => |builder| (builder.spec.rank, builder.spec.world) = shard;
-        /// Position of the first sample in the order of the epoch over all ranks, to resume: earlier ones are not read. It is
-        /// the same on every rank. The samples from there on are dealt out to this reader's world, whatever world, batch size and
-        /// number of workers read the earlier ones; batches are numbered from 0. After k batches of b samples on w ranks, the
-        /// next position is `k * b * w` beyond the start. [`set_epoch`](PushdownReader::set_epoch) starts from 0 again.
-        /// Default: 0.
-        start_position(position: usize) => |builder| builder.spec.start_position = position;
-        /// What earlier worlds have read of the rows of this epoch, to resume a reader of rows: one entry for each change of
-        /// world, the same list on every rank. What is left is dealt out to this reader's world as contiguous stretches; batches
-        /// are numbered from 0. [`TableReader::rows_read_after`](crate::TableReader::rows_read_after) returns the list. In the
-        /// same world, each rank continues its stretch. [`set_epoch`](crate::TableReader::set_epoch) starts with all rows again.
-        /// At most 1000 entries. Default: none.
-        #[cfg(feature = "tables")]
-        rows_read(entries: Vec<RowsRead>) => |builder| builder.spec.rows_read = entries;
-        /// Which members of a group are the columns of a sample, for a [reader of shards](Self::build_shards); an index has its own. Default:
-        /// the first image, and no further columns.
-        columns(selection: ColumnSelection) => |builder| builder.spec.columns = selection;
-        /// What readers have read of the shards of this epoch, to resume a [reader of shards](Self::build_shards): in the same world the
-        /// state of this reader, in another one the states of all readers of the earlier world.
-        /// [`ShardReader::shards_read`](crate::ShardReader::shards_read) returns a state.
-        /// [`set_epoch`](crate::ShardReader::set_epoch) starts with all samples again. Default: none.
-        shards_read(states: Vec<ShardsRead>) => |builder| builder.spec.shards_read = states;
-        /// How an epoch ends if its samples do not divide evenly among ranks and batches. Default: [`Tail::Short`].
-        tail(tail: Tail) => |builder| builder.spec.tail = tail;
-        /// This reader is the `.1`th, from 0, of `.0` readers that take turns at the batches of a shard, such as the worker
-        /// processes of a data loader. Default: 0 of 1.
-        every(stride: (usize, usize)) => |builder| (builder.spec.every, builder.spec.turn) = stride;
+        /// The rank of this reader among those that share the data set. Default: 0 of 1.
+        rank(rank: Rank) => |builder| (builder.spec.rank, builder.spec.world) = (rank.index, rank.world);
+        /// The worker that this reader is among those that share the batches of a rank: worker w of k reads the batches w, w + k,
+        /// and so on. Default: 0 of 1.
+        worker(worker: Worker) => |builder|
+            (builder.spec.worker, builder.spec.workers) = (worker.index, worker.count);
         /// Number of the first batch, to resume: earlier batches are not read. Default: 0.
         start_at(batch: usize) => |builder| builder.spec.start_batch = batch;
-        /// The most samples (or rows, of a table reader) of this shard in an epoch: the first ones in its order. The last
-        /// batch may be short. Default: all.
-        limit(samples: usize) => |builder| builder.spec.limit = Some(samples);
         /// Called after each page of the listing of [`prefix`](Self::prefix), with the number of objects so far. Default:
         /// none.
         on_listing(progress: impl Fn(usize) + Send + Sync + 'static) => |builder|
             builder.listing = Some(ListingCallback(Arc::new(progress)));
-        /// Bytes of prefetched batches. Default: 256 MiB. In addition to the consumer's batch, at most this and one batch
-        /// are in memory. In shard order, members that arrived before their batches take up to four times as much, at most 1 GiB.
-        prefetch_bytes(bytes: u64) => |builder| builder.spec.prefetch_bytes = bytes;
-        /// Batches fetched concurrently. Default: 4. Each begins once half of the previous one has arrived, or earlier by
-        /// the latency of an answer, so that it does not delay the batch that the consumer waits for.
-        requests(requests: usize) => |builder| builder.spec.requests = requests;
-        /// Concurrent plain object reads, over all batches, the oldest batch first, and in shard order the most shards that are
-        /// streamed beside them. Default: 32.
-        gets(gets: usize) => |builder| builder.spec.gets = gets;
-        /// Readers that share this host, such as one per accelerator: the default of [`threads`](Self::threads) is divided by
-        /// it. Default: 1.
-        local_ranks(ranks: NonZeroUsize) => |builder| builder.spec.local_ranks = ranks;
-        /// Threads that run steps on this host. Default: the CPUs that this process may use, divided by
-        /// [`local_ranks`](Self::local_ranks), at least one.
-        threads(threads: NonZeroUsize) => |builder| builder.spec.threads = Some(threads);
-        /// Folder of the models that the pipeline names. Default: those of the gateway, whose weights are downloaded when
-        /// layers run on this host. `ORT_DYLIB_PATH` names the library that runs them.
-        models(folder: impl Into<PathBuf>) => |builder| builder.spec.models = Some(folder.into());
-        /// Folder of the value cache: values that are the same in every epoch. In every mode, a cached value is not
-        /// requested again, in later epochs and later runs. Default: none.
-        ///
-        /// The cached value of an object is the last one before the first random step, or an earlier one, that has no more
-        /// bytes than the object. If that is only the object itself, nothing is cached. A replaced object is read again,
-        /// as detected by its listed size and ETag. If the list has no ETag of an object, such as for [`keys`](Self::keys) without a
-        /// listing, the reader asks the store for it once, by a HEAD; without an answer, nothing is cached. A corrupt file is read
-        /// again, too. Nothing is ever removed.
-        /// [`Stats::not_cached`](crate::Stats::not_cached) counts the values that were not cached, by reason.
-        ///
-        /// Processes of a host may share the folder: one of them fetches each value, and the others wait for it, at most 30 s.
-        value_cache(folder: impl Into<PathBuf>) => |builder| builder.spec.value_cache = Some(folder.into());
-        /// The most bytes of the [`value_cache`](Self::value_cache), for all processes together. Nothing is added beyond it.
-        /// Default: 10 GiB.
-        value_cache_bytes(bytes: u64) => |builder| builder.spec.value_cache_bytes = bytes;
         /// Limits on a sample's values.
         limits(limits: Limits) => |builder| builder.limits = limits;
     }
@@ -267,7 +174,7 @@ impl PushdownReaderBuilder {
         }
         for (name, value) in [
             ("batch size", self.spec.batch_size),
-            ("number of readers that take turns", self.spec.every),
+            ("number of workers", self.spec.workers),
             ("number of requests", self.spec.requests),
             ("number of gets", self.spec.gets),
         ] {
@@ -275,10 +182,10 @@ impl PushdownReaderBuilder {
                 return Err(Error::config(format!("the {name} is 0, expected at least 1")));
             }
         }
-        let (every, offset) = (self.spec.every, self.spec.turn);
-        if offset >= every {
+        let (worker, workers) = (self.spec.worker, self.spec.workers);
+        if worker >= workers {
             return Err(Error::config(format!(
-                "invalid turn: expected a number below {every}, found {offset}"
+                "invalid worker: expected a number below {workers}, found {worker}"
             )));
         }
         if !(self.spec.max_expand.is_finite() && self.spec.max_expand >= 0.0) {
@@ -290,7 +197,7 @@ impl PushdownReaderBuilder {
         let (rank, world) = (self.spec.rank, self.spec.world);
         let shard = Shard::new(rank, world).ok_or_else(|| {
             Error::config(format!(
-                "invalid shard: expected a rank below {world}, found {rank}"
+                "invalid rank: expected a number below {world}, found {rank}"
             ))
         })?;
         if u32::try_from(world.saturating_mul(self.spec.batch_size)).is_err() {

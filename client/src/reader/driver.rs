@@ -76,14 +76,15 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         order,
         epoch,
         batch_size,
-        stride: (every, _),
+        worker,
         ..
     } = plan;
-    let share = plan.share();
+    let reader_share = plan.reader_share(objects.len());
+    let share = reader_share.rank();
     let order = session
         .cpu
         .run(move || match order {
-            SampleOrder::Global => EpochOrder::new(objects.len(), share, seed, epoch),
+            SampleOrder::Global => EpochOrder::new(share, seed, epoch),
             SampleOrder::Shards { buffer } => {
                 let shards = (0..objects.len()).map(|index| objects.shard_number(index));
                 EpochOrder::by_shards(shards, buffer, share, seed, epoch)
@@ -92,7 +93,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         .await?;
     let order = Arc::new(order);
     let shard_streams = ShardStreams::of_epoch(&session, &plan, &order).await?;
-    let samples = plan.limited(order.len());
+    let samples = order.len();
     add(
         &session.counters.skipped,
         plan.start.saturating_mul(batch_size).min(samples) as u64,
@@ -100,9 +101,9 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
     let pacer = Arc::new(BatchPacer::default());
-    for number in plan.batches(samples) {
+    for number in reader_share.batch_numbers() {
         if let Some(adapter) = &session.adapter
-            && number >= plan.start + EXPLORATION_BATCHES * every
+            && number >= plan.start + EXPLORATION_BATCHES * worker.count
         {
             adapter.wait_for_plan().await;
         }

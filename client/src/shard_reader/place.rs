@@ -2,68 +2,78 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    reader::{Rank, Worker},
+};
 
 /// The most readers that share the shards of an epoch.
 const MAX_READERS: usize = 1 << 20;
 
-/// A reader's place among those that share the shards: its rank, and its turn among the readers of the rank.
+/// A reader's place among those that share the shards: its rank, and its number among the workers of the rank. States have it with the
+/// names that they had first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReaderPlace {
     world: usize,
     rank: usize,
-    every: usize,
-    turn: usize,
+    #[serde(rename = "every")]
+    workers: usize,
+    #[serde(rename = "turn")]
+    worker: usize,
 }
 
 impl ReaderPlace {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) for more readers than the limit.
-    pub(super) fn new((rank, world): (usize, usize), (every, turn): (usize, usize)) -> Result<Self> {
+    pub(super) fn new(rank: Rank, worker: Worker) -> Result<Self> {
         let place = Self {
-            world,
-            rank,
-            every,
-            turn,
+            world: rank.world,
+            rank: rank.index,
+            workers: worker.count,
+            worker: worker.index,
         };
         if !place.is_valid() {
             return Err(Error::config(format!(
-                "invalid shard or every: expected at most {MAX_READERS} readers, found {world} ranks of {every} readers"
+                "invalid rank or worker: expected at most {MAX_READERS} readers, found {} ranks of {} workers",
+                rank.world, worker.count
             )));
         }
         Ok(place)
     }
 
     pub(super) fn is_valid(&self) -> bool {
-        let readers = self.world.checked_mul(self.every);
+        let readers = self.world.checked_mul(self.workers);
         self.rank < self.world
-            && self.turn < self.every
+            && self.worker < self.workers
             && readers.is_some_and(|readers| readers <= MAX_READERS)
     }
 
     /// Its number among all readers, from 0.
     pub(super) const fn number(&self) -> usize {
-        self.rank * self.every + self.turn
+        self.rank * self.workers + self.worker
     }
 
     /// Number of all readers, at least 1.
     pub(super) const fn readers(&self) -> usize {
-        self.world * self.every
+        self.world * self.workers
     }
 
     /// Whether both are places of the same world.
     pub(super) const fn is_beside(&self, other: &Self) -> bool {
-        self.world == other.world && self.every == other.every
+        self.world == other.world && self.workers == other.workers
     }
 
     /// The place with this number in the same world, for a message.
     pub(super) fn describe(&self, number: usize) -> String {
-        let (rank, turn) = (number / self.every, number % self.every);
-        if self.every == 1 {
+        let (rank, worker) = (number / self.workers, number % self.workers);
+        if self.workers == 1 {
             format!("rank {rank} of {}", self.world)
         } else {
-            format!("rank {rank} of {}, turn {turn} of {}", self.world, self.every)
+            format!(
+                "rank {rank} of {}, worker {worker} of {}",
+                self.world, self.workers
+            )
         }
     }
 }
@@ -72,20 +82,22 @@ impl ReaderPlace {
 mod tests {
     use super::*;
 
+    fn place((index, world): (usize, usize), (worker, count): (usize, usize)) -> Result<ReaderPlace> {
+        let worker = Worker { index: worker, count };
+        ReaderPlace::new(Rank { index, world }, worker)
+    }
+
     #[test]
-    fn readers_are_numbered_by_rank_and_turn() {
+    fn readers_are_numbered_by_rank_and_worker() {
         let numbers: Vec<usize> = (0..3)
-            .flat_map(|rank| (0..2).map(move |turn| ReaderPlace::new((rank, 3), (2, turn)).unwrap().number()))
+            .flat_map(|rank| (0..2).map(move |worker| place((rank, 3), (worker, 2)).unwrap().number()))
             .collect();
         assert_eq!(numbers, [0, 1, 2, 3, 4, 5]);
-        let place = ReaderPlace::new((0, 3), (2, 0)).unwrap();
-        assert_eq!(place.readers(), 6);
-        assert_eq!(place.describe(5), "rank 2 of 3, turn 1 of 2");
-        assert_eq!(
-            ReaderPlace::new((0, 3), (1, 0)).unwrap().describe(2),
-            "rank 2 of 3"
-        );
-        assert!(ReaderPlace::new((0, 1 << 20), (2, 0)).is_err());
-        assert!(ReaderPlace::new((0, usize::MAX), (2, 0)).is_err());
+        let first = place((0, 3), (0, 2)).unwrap();
+        assert_eq!(first.readers(), 6);
+        assert_eq!(first.describe(5), "rank 2 of 3, worker 1 of 2");
+        assert_eq!(place((0, 3), (0, 1)).unwrap().describe(2), "rank 2 of 3");
+        assert!(place((0, 1 << 20), (0, 2)).is_err());
+        assert!(place((0, usize::MAX), (0, 2)).is_err());
     }
 }

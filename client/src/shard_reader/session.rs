@@ -5,7 +5,8 @@ use std::sync::Arc;
 use pushdown::{Limits, Pipeline};
 
 use crate::{
-    cpu::CpuPool, objects::Objects, session::OnError, shards::ColumnMatcher, stats::Counters, store::Store,
+    cpu::CpuPool, error_policy::ErrorPolicy, objects::Objects, shards::ColumnMatcher, stats::Counters,
+    store::Store,
 };
 
 /// Everything needed to read shards, the same for all of them.
@@ -18,7 +19,7 @@ pub(crate) struct ShardSession {
     pub(crate) columns: Arc<ColumnMatcher>,
     pub(crate) limits: Limits,
     pub(crate) seed: Option<u64>,
-    pub(crate) on_error: OnError,
+    pub(crate) error_policy: ErrorPolicy,
     pub(crate) cpu: CpuPool,
     pub(crate) counters: Counters,
 }

@@ -8,7 +8,10 @@ use super::{
     left::{SamplesLeft, ShardLeft, ShardsLeft},
     place::ReaderPlace,
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    reader::{Rank, Worker},
+};
 
 /// What one reader has read of an epoch's shards: the state of a [`ShardReader`](crate::ShardReader).
 ///
@@ -85,19 +88,18 @@ impl ShardsRead {
         }
     }
 
-    /// The state of a reader that goes on from these states of an epoch of this number of shards, before its first batch. `stride` is the
-    /// number of readers of its rank, and its turn among them.
+    /// The state of a reader that goes on from these states of an epoch of this number of shards, before its first batch.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) for states that are invalid, of different worlds, or not those of all readers.
     pub(crate) fn resume(
         states: &[Self],
-        rank_and_world: (usize, usize),
-        stride: (usize, usize),
+        rank: Rank,
+        worker: Worker,
         buffer: usize,
         shards: usize,
     ) -> Result<Self> {
-        let place = ReaderPlace::new(rank_and_world, stride)?;
+        let place = ReaderPlace::new(rank, worker)?;
         let shards = u32::try_from(shards).unwrap_or(u32::MAX);
         let checkpoint = Checkpoint::resume(states, place, buffer, shards)?;
         Ok(Self::new(place, buffer, checkpoint))

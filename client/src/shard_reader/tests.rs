@@ -9,7 +9,10 @@ use super::{
     state::{Progress, SampleId, ShardTask},
     *,
 };
-use crate::order::{BufferDraws, EpochOrder, Shard, Share, Tail, shard_order};
+use crate::{
+    order::{BufferDraws, EpochOrder, Shard, Share, Tail, shard_order},
+    reader::{Rank, Worker},
+};
 
 /// An epoch of shards with these numbers of samples.
 #[derive(Debug, Clone)]
@@ -74,8 +77,16 @@ impl EpochOfShards {
     }
 }
 
-fn place(number: usize, world: usize, every: usize) -> ReaderPlace {
-    ReaderPlace::new((number / every, world), (every, number % every)).unwrap()
+fn place(number: usize, world: usize, workers: usize) -> ReaderPlace {
+    let rank = Rank {
+        index: number / workers,
+        world,
+    };
+    let worker = Worker {
+        index: number % workers,
+        count: workers,
+    };
+    ReaderPlace::new(rank, worker).unwrap()
 }
 
 fn epochs() -> impl Strategy<Value = EpochOfShards> {
@@ -87,7 +98,7 @@ fn epochs() -> impl Strategy<Value = EpochOfShards> {
     })
 }
 
-/// Readers of a rank, ranks, the buffer, and the samples after which each reader stops.
+/// Workers of a rank, ranks, the buffer, and the samples after which each reader stops.
 type World = (usize, usize, usize, Vec<usize>);
 
 fn worlds() -> impl Strategy<Value = Vec<World>> {
@@ -98,10 +109,10 @@ fn worlds() -> impl Strategy<Value = Vec<World>> {
 /// Reads in these worlds, one after the other. Returns all samples and the states of the last world.
 fn read_in(epoch: &EpochOfShards, worlds: &[World]) -> (Vec<(u32, u32)>, Vec<ShardsRead>) {
     let (mut all, mut states) = (Vec::new(), Vec::new());
-    for (every, world, buffer, stops) in worlds {
-        let reads = (0..every * world).map(|number| {
+    for (workers, world, buffer, stops) in worlds {
+        let reads = (0..workers * world).map(|number| {
             let run = Run {
-                place: place(number, *world, *every),
+                place: place(number, *world, *workers),
                 buffer: *buffer,
                 samples: stops[number],
             };
@@ -117,8 +128,8 @@ fn read_in(epoch: &EpochOfShards, worlds: &[World]) -> (Vec<(u32, u32)>, Vec<Sha
 proptest! {
     #[test]
     fn every_sample_is_read_once_in_any_worlds(epoch in epochs(), worlds in worlds(), last in (1_usize..4, 1_usize..5)) {
-        let (every, world) = last;
-        let to_the_end = (every, world, 3, vec![usize::MAX; 12]);
+        let (workers, world) = last;
+        let to_the_end = (workers, world, 3, vec![usize::MAX; 12]);
         let (mut all, states) = read_in(&epoch, &[worlds, vec![to_the_end]].concat());
         prop_assert_eq!(all.len(), epoch.samples(), "no sample twice");
         all.sort_unstable();
@@ -131,12 +142,12 @@ proptest! {
     /// With its own state alone.
     #[test]
     fn the_same_world_goes_on_in_the_same_order(
-        epoch in epochs(), worlds in worlds(), (every, world, buffer) in (1_usize..4, 1_usize..5, 0_usize..9),
+        epoch in epochs(), worlds in worlds(), (workers, world, buffer) in (1_usize..4, 1_usize..5, 0_usize..9),
         first in 0_usize..40, second in 0_usize..40,
     ) {
         let (_, states) = read_in(&epoch, &worlds);
-        for number in 0..every * world {
-            let run = |samples| Run { place: place(number, world, every), buffer, samples };
+        for number in 0..workers * world {
+            let run = |samples| Run { place: place(number, world, workers), buffer, samples };
             let (whole, end) = epoch.read(&states, run(usize::MAX));
             let (mut parts, state) = epoch.read(&states, run(first));
             let (next, state) = epoch.read(&[state], run(second));
@@ -160,7 +171,9 @@ proptest! {
             .flat_map(|(shard, count)| (0..*count).map(move |number| (shard, number)))
             .collect();
         let shards: Vec<usize> = samples.iter().map(|(shard, _)| *shard as usize).collect();
-        let share = Share { shard: Shard::new(0, 1).unwrap(), start: 0, batch_size: 1, tail: Tail::Short };
+        let share = Share {
+            total: shards.len(), shard: Shard::new(0, 1).unwrap(), start: 0, batch_size: 1, tail: Tail::Short, limit: None,
+        };
         let order = EpochOrder::by_shards(shards.into_iter(), buffer, share, Some(seed), epoch.epoch);
         let expected: Vec<_> = (0..order.len()).map(|nth| samples[order.sample(nth).index]).collect();
         prop_assert_eq!(epoch.read(&[], run).0, expected);

@@ -58,12 +58,12 @@ impl RowsLeft {
 
     /// The most rows that a rank of the same world reads. It is the same for every rank.
     pub(super) fn most_rows(&self, plan: &ReadPlan) -> u64 {
-        plan.limited(plan.share().most_samples(self.samples())) as u64
+        plan.share(self.samples()).most_samples() as u64
     }
 
     /// What the tail policy drops, over all ranks.
     pub(super) fn tail_counts(&self, plan: &ReadPlan) -> TailCounts {
-        plan.share().tail_counts(self.samples())
+        plan.share(self.samples()).tail_counts()
     }
 
     /// Positions in the order of the epoch, of rows numbered among the rows left: ascending, disjoint ranges.

@@ -64,7 +64,7 @@ impl RowsRead {
     ///
     /// If the last one has the same world, their rows are added up. This is exact: stretches whose lengths differ by at most
     /// one, each shorter by the same number of rows, are the stretches of the rows left. Without rows there is nothing to append.
-    pub(super) fn append_to(self, entries: &mut Vec<Self>) {
+    pub fn append_to(self, entries: &mut Vec<Self>) {
         match entries.last_mut() {
             _ if self.rows_per_rank == 0 => {}
             Some(last) if last.world == self.world => {

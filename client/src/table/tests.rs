@@ -12,7 +12,10 @@ use super::{
     row_groups::{RowGroup, SampleRows},
     *,
 };
-use crate::order::{SampleOrder, Shard, Tail};
+use crate::{
+    order::{SampleOrder, Shard, Tail},
+    reader::Worker,
+};
 
 /// Rows of a data set in the order of an epoch.
 #[derive(Debug)]
@@ -53,7 +56,7 @@ fn plan((rank, world): (usize, usize), batch_size: usize, tail: Tail) -> ReadPla
         start_position: 0,
         tail,
         start: 0,
-        stride: (1, 0),
+        worker: Worker::default(),
         limit: None,
         prefetch_bytes: 1,
         requests: 1,

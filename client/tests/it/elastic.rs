@@ -1,7 +1,7 @@
 //! One order for any number of ranks, any batch size and any number of workers, also after a resume in another world.
 
 use futures::StreamExt as _;
-use pushdown_client::{PushdownReaderBuilder, Row, Tail, TailCounts};
+use pushdown_client::{PushdownReaderBuilder, Rank, Row, Tail, TailCounts, Worker};
 
 use super::world::{World, assert_same_rows, read_batches, read_rows, run};
 
@@ -11,7 +11,7 @@ const SAMPLES: usize = 23;
 /// The rows of all ranks, by position.
 fn read_world(reader: impl Fn() -> PushdownReaderBuilder, world: usize) -> Vec<Row> {
     let mut rows: Vec<_> = (0..world)
-        .flat_map(|rank| read_rows(reader().shard((rank, world))))
+        .flat_map(|rank| read_rows(reader().rank(Rank { index: rank, world })))
         .collect();
     rows.sort_by_key(|row| row.position);
     rows
@@ -64,7 +64,7 @@ fn workers_take_turns_at_the_batches_of_a_rank() {
         world
             .reader(PIPELINE)
             .seed(11)
-            .shard((1, 2))
+            .rank(Rank { index: 1, world: 2 })
             .start_position(3)
             .batch_size(2)
     };
@@ -72,7 +72,13 @@ fn workers_take_turns_at_the_batches_of_a_rank() {
     assert_eq!(alone.len(), 5);
     for workers in [1, 2, 5, 7] {
         let mut batches: Vec<_> = (0..workers)
-            .flat_map(|worker| read_batches(reader().every((workers, worker))).unwrap())
+            .flat_map(|index| {
+                read_batches(reader().worker(Worker {
+                    index,
+                    count: workers,
+                }))
+                .unwrap()
+            })
             .collect();
         batches.sort_by_key(pushdown_client::Batch::number);
         assert_eq!(batches, alone, "{workers} workers");
@@ -99,7 +105,14 @@ fn a_tail_policy_says_how_many_samples_it_drops_or_repeats() {
         if let [row] = &padding[..] {
             assert_eq!((row.index, &row.value), (whole[0].index, &whole[0].value));
         }
-        let counts = run(async { reader().shard((1, 2)).build().await.unwrap().tail_counts() });
+        let counts = run(async {
+            reader()
+                .rank(Rank { index: 1, world: 2 })
+                .build()
+                .await
+                .unwrap()
+                .tail_counts()
+        });
         assert_eq!(counts, TailCounts { dropped, repeated });
     }
 }

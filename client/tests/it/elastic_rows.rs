@@ -1,7 +1,9 @@
 //! Rows of tables in one epoch of several worlds, and tail policies of rows.
 
 use futures::TryStreamExt as _;
-use pushdown_client::{PushdownReaderBuilder, RowId, RowsRead, SampleOrder, TableReader, Tail, TailCounts};
+use pushdown_client::{
+    PushdownReaderBuilder, Rank, RowId, RowsRead, SampleOrder, TableReader, Tail, TailCounts, Worker,
+};
 
 use super::{
     rows::{PIPELINE, expected, ids, read_all, reader, world},
@@ -21,7 +23,14 @@ async fn read_some(
 ) -> (Vec<Vec<RowId>>, String) {
     let (mut rows, mut states) = (Vec::new(), Vec::new());
     for rank in 0..ranks {
-        let mut reader = builder().shard((rank, ranks)).build_table().await.unwrap();
+        let mut reader = builder()
+            .rank(Rank {
+                index: rank,
+                world: ranks,
+            })
+            .build_table()
+            .await
+            .unwrap();
         let mut read = Vec::new();
         for number in 0..batches {
             let Some(batch) = reader.try_next().await.unwrap() else {
@@ -75,7 +84,7 @@ async fn other_worlds_read_each_row_once() {
 #[tokio::test]
 async fn the_same_world_continues_its_ranks_and_batches_are_numbered_from_0() {
     let world = world();
-    let rank = || reader(&world, PIPELINE).shard((1, 2));
+    let rank = || reader(&world, PIPELINE).rank(Rank { index: 1, world: 2 });
     let whole = ids(&read_all(rank().build_table().await.unwrap()).await);
     let (_, state) = read_some(|| reader(&world, PIPELINE), 2, 3).await;
     let resumed = || rank().rows_read(parse(&state));
@@ -118,7 +127,11 @@ async fn tail_policies_make_ranks_equal() {
         let (read, state) = read_some(builder, 3, 100).await;
         assert!(read.iter().all(|read| read.len() == rows), "{tail:?}");
         assert_eq!(state, format!(r#"[{{"world":3,"rows_per_rank":{rows}}}]"#));
-        let reader = builder().shard((2, 3)).build_table().await.unwrap();
+        let reader = builder()
+            .rank(Rank { index: 2, world: 3 })
+            .build_table()
+            .await
+            .unwrap();
         assert_eq!((reader.len(), reader.batches()), (rows as u64, batches));
         let counts = TailCounts { dropped, repeated: 0 };
         assert_eq!(reader.tail_counts(), counts);
@@ -142,7 +155,7 @@ fn readers_refuse_settings_that_do_not_apply() {
     insta::assert_snapshot!(
         [
             refused(builder().start_position(1)),
-            refused(builder().every((2, 0))),
+            refused(builder().worker(Worker { index: 0, count: 2 })),
             refused(builder().order(SampleOrder::Shards { buffer: 1 })),
             refused(builder().tail(Tail::Pad)),
             refused(builder().rows_read(vec![read(2), read(0)])),

@@ -1,8 +1,8 @@
 //! Samples that cannot be delivered, and endpoints that are not gateways.
 
-use pushdown_client::{Error, ErrorKind, Mode, OnError, RetryPolicy};
+use pushdown_client::{Batch, Error, ErrorKind, Mode, OnError, RetryPolicy};
 
-use super::world::{World, assert_same_rows, photos, read_batches, read_rows, reader};
+use super::world::{World, assert_same_rows, into_rows, photos, read_batches, read_rows, reader};
 
 const PIPELINE: &str = "decode | resize(short=40) | center_crop(32)";
 
@@ -18,7 +18,7 @@ fn world() -> World {
 fn a_bad_sample_keeps_its_position_and_is_named() {
     let world = world();
     for mode in [Mode::Pushdown, Mode::Plain] {
-        let rows = read_rows(world.reader(PIPELINE).mode(mode).on_error(OnError::SkipAndReport));
+        let rows = read_rows(world.reader(PIPELINE).mode(mode).on_error(OnError::Report));
         assert_eq!(rows.len(), 6);
         for (nth, row) in rows.iter().enumerate() {
             assert_eq!(row.position, nth as u64);
@@ -48,6 +48,28 @@ fn raising_names_the_sample_and_ends_the_stream() {
 }
 
 #[test]
+fn skipping_leaves_out_the_row_but_never_a_whole_batch() {
+    let world = world();
+    for mode in [Mode::Pushdown, Mode::Plain] {
+        let skipping = || world.reader(PIPELINE).mode(mode).on_error(OnError::Skip);
+        let batches = read_batches(skipping().batch_size(2)).unwrap();
+        assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1, 2]);
+        let rows = into_rows(batches);
+        assert!(rows.iter().all(|row| row.value.is_ok()));
+        let positions: Vec<_> = rows.iter().map(|row| row.position).collect();
+        assert_eq!(positions, [0, 1, 3, 4, 5]);
+        let error = read_batches(skipping().batch_size(1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Sample);
+        let text = error.to_string();
+        assert!(
+            text.contains(".txt (position 2) cannot be delivered: UndecodableObject: ")
+                && text.ends_with("; all 1 samples of batch 2 failed: on_error=\"skip\" has none left"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn a_missing_object_is_reported_in_its_own_row() {
     let world = World::with_photos(3);
     let mut keys: Vec<String> = world.objects.keys().cloned().collect();
@@ -58,7 +80,7 @@ fn a_missing_object_is_reported_in_its_own_row() {
                 .reader(PIPELINE)
                 .keys(keys.clone())
                 .mode(mode)
-                .on_error(OnError::SkipAndReport),
+                .on_error(OnError::Report),
         );
         let codes: Vec<_> = rows
             .iter()
@@ -100,7 +122,7 @@ fn wrong_credentials_and_missing_buckets_are_refused() {
     for mode in [Mode::Pushdown, Mode::Plain] {
         let keys: Vec<String> = world.objects.keys().cloned().collect();
         let reader = world.reader(PIPELINE).credentials(wrong()).keys(keys).mode(mode);
-        let rows = read_rows(reader.on_error(OnError::SkipAndReport));
+        let rows = read_rows(reader.on_error(OnError::Report));
         for row in rows {
             assert_eq!(row.value.unwrap_err().code, "SignatureDoesNotMatch", "{mode:?}");
         }
@@ -118,7 +140,7 @@ fn an_unreachable_endpoint_is_an_error_after_the_retries() {
             .keys(["a"])
             .mode(mode)
             .retry(retry);
-        let error: Error = read_batches(builder.on_error(OnError::SkipAndReport)).unwrap_err();
+        let error: Error = read_batches(builder.on_error(OnError::Report)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unreachable);
         assert!(
             error

@@ -101,7 +101,7 @@ fn a_file_with_another_digest_is_refused() {
     let mut data = fs::read(&file).unwrap();
     data[17] ^= 1;
     fs::write(&file, data).unwrap();
-    let failed = read_rows(reader().mode(Mode::Plain).on_error(OnError::SkipAndReport));
+    let failed = read_rows(reader().mode(Mode::Plain).on_error(OnError::Report));
     assert_eq!(failed.len(), 2);
     for row in failed {
         let failure = row.value.unwrap_err().to_string();

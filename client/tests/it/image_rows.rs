@@ -10,7 +10,7 @@ use arrow_array::{Array as _, RecordBatch, cast::AsArray as _, types::Float32Typ
 use futures::TryStreamExt as _;
 use pushdown::{Context, Image, Pipeline, Sample};
 use pushdown_client::{
-    ErrorKind, Mode, PushdownReaderBuilder, RetryPolicy, RowId, RowsRead, Split, TableBatch,
+    ErrorKind, Mode, PushdownReaderBuilder, Rank, RetryPolicy, RowId, RowsRead, Split, TableBatch,
 };
 use pushdown_testkit::{Parquet, features_relay, other_engine_relay, overloaded_relay};
 
@@ -179,13 +179,25 @@ fn image_rows_are_the_same_after_a_resume_in_another_world() {
     run(async {
         let (mut read, mut state) = (Vec::new(), Vec::<RowsRead>::new());
         for rank in 0..2 {
-            let builder = photos.reader(&pipeline).shard((rank, 2)).batch_size(3);
+            let builder = photos
+                .reader(&pipeline)
+                .rank(Rank {
+                    index: rank,
+                    world: 2,
+                })
+                .batch_size(3);
             let mut reader = builder.split(Split::Full).build_table().await.unwrap();
             read.push(reader.try_next().await.unwrap().unwrap());
             state = reader.rows_read_after(1);
         }
         for rank in 0..3 {
-            let builder = photos.reader(&pipeline).shard((rank, 3)).rows_read(state.clone());
+            let builder = photos
+                .reader(&pipeline)
+                .rank(Rank {
+                    index: rank,
+                    world: 3,
+                })
+                .rows_read(state.clone());
             let reader = builder
                 .batch_size(2)
                 .split(Split::At(0))

@@ -273,7 +273,7 @@ fn hidden_objects_are_no_samples_unless_they_are_asked_for() {
     let rows = read_rows(world.reader(pipeline));
     assert_eq!(rows.iter().map(|row| &*row.key).collect::<Vec<_>>(), photos);
     let all = run(async {
-        let report = OnError::SkipAndReport;
+        let report = OnError::Report;
         let builder = world.reader(pipeline).include_hidden(true).on_error(report);
         let reader = builder.build().await.unwrap();
         let keys: Vec<String> = reader

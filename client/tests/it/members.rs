@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Pipeline, Sample};
-use pushdown_client::{Batch, Mode, PushdownReader, PushdownReaderBuilder, Row, SampleOrder, Stats};
+use pushdown_client::{Batch, Mode, PushdownReader, PushdownReaderBuilder, Rank, Row, SampleOrder, Stats};
 use pushdown_testkit::{features_relay, recording_relay};
 
 use super::{
@@ -97,7 +97,14 @@ fn any_worlds_continue_either_order() {
         let whole = read_rows(reader());
         assert_same_rows(&read_rows(reader().start_at(2)), &whole[16..]);
         for world in 1..=3 {
-            let rank = |rank| read_rows(reader().shard((rank, world)).start_position(10).limit(20 / world));
+            let rank = |rank| {
+                read_rows(
+                    reader()
+                        .rank(Rank { index: rank, world })
+                        .start_position(10)
+                        .limit(20 / world),
+                )
+            };
             let mut rows: Vec<Row> = (0..world).flat_map(rank).collect();
             rows.sort_by_key(|row| row.position);
             assert_same_rows(&rows, &whole[10..][..rows.len()]);

@@ -52,7 +52,7 @@ fn etags(world: &World) -> BTreeMap<String, String> {
 
 fn read(builder: PushdownReaderBuilder) -> (Vec<Row>, Stats) {
     run(async {
-        let builder = builder.on_error(OnError::SkipAndReport).batch_size(32);
+        let builder = builder.on_error(OnError::Report).batch_size(32);
         let mut reader = builder.build().await.unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
         (into_rows(batches), reader.stats())

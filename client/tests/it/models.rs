@@ -141,7 +141,7 @@ fn a_plan_survives_broken_objects() {
     objects.insert("!first.jpg".to_owned(), b"no photo".to_vec());
     let world = World::with_objects(objects);
     let reader = world.reader("decode | resize(8, 8) | to_tensor").mode(Mode::Auto);
-    let rows = read_rows(reader.on_error(OnError::SkipAndReport));
+    let rows = read_rows(reader.on_error(OnError::Report));
     assert_eq!(rows.len(), 60);
     for row in rows {
         assert_eq!(row.value.is_ok(), row.key.as_ref() != "!first.jpg", "{}", row.key);

@@ -1,7 +1,7 @@
 //! Each sample once, in an order fixed by seed and epoch.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Mode, PushdownReader};
+use pushdown_client::{Mode, PushdownReader, Rank};
 use pushdown_testkit::Throttle;
 
 use super::world::{World, assert_same_rows, into_rows, keys, photos, read_batches, read_rows, reader, run};
@@ -47,7 +47,12 @@ fn shards_share_one_order() {
     let world = World::with_photos(11);
     let whole = read_rows(world.reader(PIPELINE).seed(3));
     let mut shards: Vec<_> = (0..3)
-        .flat_map(|rank| read_rows(world.reader(PIPELINE).seed(3).shard((rank, 3))))
+        .flat_map(|rank| {
+            read_rows(world.reader(PIPELINE).seed(3).rank(Rank {
+                index: rank,
+                world: 3,
+            }))
+        })
         .collect();
     shards.sort_by_key(|row| row.position);
     assert_same_rows(&shards, &whole);
@@ -249,7 +254,13 @@ fn a_limit_is_exact_to_the_sample() {
         }
     }
     // The limit applies to each shard.
-    let shard = read_rows(world.reader(PIPELINE).seed(7).shard((1, 3)).limit(5));
+    let shard = read_rows(
+        world
+            .reader(PIPELINE)
+            .seed(7)
+            .rank(Rank { index: 1, world: 3 })
+            .limit(5),
+    );
     let expected: Vec<_> = whole.iter().skip(1).step_by(3).take(5).cloned().collect();
     assert_same_rows(&shard, &expected);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow_array::{Array as _, Int64Array, RecordBatch, cast::AsArray as _, types::Int64Type};
 use futures::TryStreamExt as _;
-use pushdown_client::{ErrorKind, Mode, PushdownReaderBuilder, RowId, Split, TableBatch, TableReader};
+use pushdown_client::{ErrorKind, Mode, PushdownReaderBuilder, Rank, RowId, Split, TableBatch, TableReader};
 use pushdown_testkit::{Parquet, recording_relay};
 
 use super::world::{Objects, World, photos};
@@ -110,7 +110,10 @@ async fn ranks_share_the_rows_and_resume_at_a_batch() {
     let whole = ids(&read_all(reader(&world, PIPELINE).build_table().await.unwrap()).await);
     let mut together = Vec::new();
     for rank in 0..3 {
-        let shard = reader(&world, PIPELINE).shard((rank, 3));
+        let shard = reader(&world, PIPELINE).rank(Rank {
+            index: rank,
+            world: 3,
+        });
         let batches = read_all(shard.clone().build_table().await.unwrap()).await;
         let part = ids(&batches);
         assert!(part.len().abs_diff(whole.len() / 3) <= 1, "{}", part.len());
@@ -343,6 +346,11 @@ async fn a_limit_is_exact_to_the_row() {
         let limited = read_all(builder().limit(limit).build_table().await.unwrap()).await;
         assert_eq!(ids(&limited), whole[..limit.min(whole.len())], "{limit}");
     }
-    let second = builder().limit(100).shard((1, 2)).build_table().await.unwrap();
+    let second = builder()
+        .limit(100)
+        .rank(Rank { index: 1, world: 2 })
+        .build_table()
+        .await
+        .unwrap();
     assert_eq!(ids(&read_all(second).await), whole[whole.len() / 2..][..100]);
 }

@@ -5,7 +5,7 @@ mod faults;
 use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, PushdownReaderBuilder, Row, SampleOrder, Stats};
+use pushdown_client::{Batch, Mode, PushdownReaderBuilder, Rank, Row, SampleOrder, Stats};
 use pushdown_testkit::{ScriptedOrigin, recording_relay};
 
 use super::{
@@ -145,7 +145,10 @@ fn each_rank_reads_each_shard_by_one_get() {
     let mut all = Vec::new();
     for rank in 0..2 {
         let (relay, builder) = relayed(&shards);
-        let (rows, _) = read(builder.shard((rank, 2)));
+        let (rows, _) = read(builder.rank(Rank {
+            index: rank,
+            world: 2,
+        }));
         assert_values(&rows, &expected);
         assert_eq!(
             relay.requests().len(),

@@ -32,7 +32,7 @@ fn plain_and_every_split_agree_bit_for_bit() {
                 .reader(pipeline)
                 .seed(4)
                 .epoch(2)
-                .on_error(pushdown_client::OnError::SkipAndReport)
+                .on_error(pushdown_client::OnError::Report)
         };
         let plain = read_rows(reader().mode(Mode::Plain));
         assert_eq!(plain.len(), world.objects.len());

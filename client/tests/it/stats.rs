@@ -13,7 +13,7 @@ fn read(world: &World, mode: Mode, split: Split) -> (Stats, f64) {
             .reader("decode | to_float")
             .mode(mode)
             .split(split)
-            .on_error(OnError::SkipAndReport);
+            .on_error(OnError::Report);
         let mut reader = reader.build().await.unwrap();
         let sent = || world.gateway.metric("pushdown_client_sent_bytes_total").unwrap();
         let before = sent();

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
+import pushdown
 import pushdown.torch as pt
 from pushdown.torch import loader as loader_module
 
@@ -37,7 +38,13 @@ def open_loader(task: Task) -> pt.Loader:
     """The tiny photos, several times."""
     source = [f"s3://{task.bucket}/{key}" for key in tiny_keys()] * BATCHES
     return pt.Loader(
-        source, PIPELINE, endpoint=task.endpoint, mode="plain", batch_size=BATCH_SIZE, labels="dir", seed=7
+        source,
+        PIPELINE,
+        store=pushdown.Store(endpoint=task.endpoint),
+        mode="plain",
+        batch_size=BATCH_SIZE,
+        labels="dir",
+        seed=7,
     )
 
 

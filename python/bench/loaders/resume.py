@@ -30,8 +30,9 @@ def main() -> None:
 def reader_of(file: Path) -> pushdown.Reader:
     """A reader over a saved list, whose store nobody asks."""
     objects = pushdown.Objects.load(file)
-    keys = ("no-access-key", "no-secret-key", None)
-    return pushdown.Reader(objects, "decode | resize(8, 8)", endpoint="http://127.0.0.1:9", credentials=keys, seed=7)
+    keys = pushdown.Credentials("no-access-key", "no-secret-key")
+    store = pushdown.Store(endpoint="http://127.0.0.1:9", credentials=keys)
+    return pushdown.Reader(objects, "decode | resize(8, 8)", store=store, seed=7)
 
 
 def resume_cost(file: Path, state: dict[str, Any]) -> float:

@@ -22,8 +22,8 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
+from ._rank import Worker
 from ._share import TailCounts
-from ._spec import Retry, Timeouts
 from .batch import Batch
 from .errors import (
     ClosedError,
@@ -46,6 +46,7 @@ from .listing import index_shards as index
 from .listing import list_objects as list
 from .manifest import Manifest
 from .objects import Objects
+from .options import IO, Plan, Sampling, ValueCache
 from .parquet import Parquet
 from .pipeline import Pipeline
 from .reader import Reader, ReaderIterator
@@ -53,14 +54,17 @@ from .rows import RowIterator, RowReader
 from .shard_reader import ShardReader
 from .shards import ShardIndex
 from .stats import Stats
+from .store import Credentials, Retry, Store, Timeouts
 from .table import TableBatch, TableIterator, TableReader, read_table
 
 __all__ = [
+    "IO",
     "Batch",
     "Check",
     "ClosedError",
     "Column",
     "ConfigError",
+    "Credentials",
     "CredentialsError",
     "Error",
     "Explanation",
@@ -73,6 +77,7 @@ __all__ = [
     "Parquet",
     "Pipeline",
     "PipelineError",
+    "Plan",
     "ProtocolError",
     "Reader",
     "ReaderIterator",
@@ -81,11 +86,13 @@ __all__ = [
     "RowIterator",
     "RowReader",
     "SampleError",
+    "Sampling",
     "ShardIndex",
     "ShardReader",
     "Sidecar",
     "StateError",
     "Stats",
+    "Store",
     "Table",
     "TableBatch",
     "TableIterator",
@@ -94,6 +101,8 @@ __all__ = [
     "Tensor",
     "Timeouts",
     "UnavailableError",
+    "ValueCache",
+    "Worker",
     "__version__",
     "check",
     "explain",

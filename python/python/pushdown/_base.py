@@ -1,66 +1,32 @@
-"""What readers of objects, tables and shards share: source, settings, epoch, rank, and how they pickle."""
+"""What readers of objects, tables and shards share: source, options, epoch, rank, and how they pickle."""
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from . import _rank
+from ._checks import check_least
 from ._iteration import Iteration
 from ._onnx import provide_onnx_runtime
 from ._rank import Rank, detect_rank
 from ._source import DataSet, Selection, Source, open_data_set
-from ._spec import (
-    Credentials,
-    ReaderSpec,
-    Retry,
-    StoreSpec,
-    Timeouts,
-    check_least,
-    path_text,
-    size_bytes,
-    split_text,
-)
+from ._spec import ReaderSpec
 from .errors import CredentialsError, native_errors
 from .objects import Objects
+from .options import Options
 from .pipeline import Pipeline
 from .stats import Stats
+from .store import Keys
 
-__all__ = ["ReaderBase", "reader_spec"]
+__all__ = ["ReaderBase"]
 
 Pass = TypeVar("Pass", bound=Iteration[Any])
 Native = TypeVar("Native")
-
-
-def reader_spec(
-    pipeline: Pipeline,
-    *,
-    endpoint: str | None,
-    region: str | None,
-    profile: str | None,
-    timeouts: Timeouts | None,
-    retry: Retry | None,
-    split: int | str,
-    prefetch: int | str,
-    models: str | os.PathLike[str] | None,
-    value_cache: str | os.PathLike[str] | None = None,
-    value_cache_bytes: int | str = 10 << 30,
-    **members: Any,
-) -> ReaderSpec:
-    """The settings of a native reader from the arguments of a reader. Raises `ConfigError`."""
-    return ReaderSpec(
-        store=StoreSpec(endpoint, region, profile, timeouts, retry),
-        pipeline=pipeline.text,
-        split=split_text(split),
-        prefetch_bytes=size_bytes("prefetch", prefetch),
-        models=path_text(models),
-        value_cache=path_text(value_cache),
-        value_cache_bytes=size_bytes("value_cache_bytes", value_cache_bytes),
-        **members,
-    )
 
 
 class ReaderBase(ABC, Generic[Pass]):
@@ -70,26 +36,20 @@ class ReaderBase(ABC, Generic[Pass]):
         self,
         source: Source,
         pipeline: Pipeline,
-        spec: ReaderSpec,
-        credentials: Credentials | None,
-        rank: int | None,
-        world: int | None,
+        options: Options,
         selection: Selection | None = None,
-        include_hidden: bool = False,
     ) -> None:
         self.pipeline = pipeline
         """The pipeline."""
-        self._spec = spec
-        self._credentials = credentials
-        self._lost_credentials = False
-        self._rank_arguments = rank, world
+        # The others are resolved now: into the data set, its labels and columns.
+        self._options = replace(options, index=None, column=None, columns=None, labels=None)
         self._inherited_rank: Rank | None = None
         # Found now rather than at the first batch.
-        detect_rank(rank, world)
+        self._rank()
         self._data_set: DataSet = open_data_set(
-            source, spec.store, credentials, selection, include_hidden
+            source, options.connection, selection, options.sampling.include_hidden
         )
-        self._epoch = spec.epoch
+        self._epoch = options.epoch
         self._current: Pass | None = None
         """The iteration whose consumer the state follows; `None` once the epoch is over."""
         self._last: Pass | None = None
@@ -108,7 +68,7 @@ class ReaderBase(ABC, Generic[Pass]):
     @property
     def stats(self) -> Stats:
         """Counts of the current or last iteration. `print(reader.stats)` is a summary, `stats.verdict()` one line."""
-        return Stats() if self._last is None else self._last.report[0]
+        return Stats() if self._last is None else self._last.report.stats
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:
@@ -181,27 +141,34 @@ class ReaderBase(ABC, Generic[Pass]):
                 self._finish(previous)
 
     def _open_native(
-        self, kind: Callable[[str, Credentials | None, Objects], Native], spec: ReaderSpec
+        self, kind: Callable[[str, Keys | None, Objects], Native], spec: ReaderSpec
     ) -> Native:
         """Makes a native reader."""
         provide_onnx_runtime()
         try:
             with native_errors(spec.pipeline):
-                return kind(spec.to_json(), self._credentials, self.objects)
+                return kind(spec.to_json(), self._options.keys, self.objects)
         except CredentialsError as error:
-            if self._lost_credentials:
+            if self._options.has_lost_keys:
                 error.add_note(
                     "explicit credentials are not pickled: worker processes need AWS_ACCESS_KEY_ID and "
                     "AWS_SECRET_ACCESS_KEY in their environment, or a profile"
                 )
             raise
 
+    def _spec(self, **members: Any) -> ReaderSpec:
+        """The settings of a native reader of this epoch."""
+        begin = {"epoch": self._epoch, **members}
+        return ReaderSpec(options=self._options, pipeline=self.pipeline.text, **begin)
+
     def _rank(self) -> Rank:
-        return detect_rank(*self._rank_arguments, inherited=self._inherited_rank)
+        sampling = self._options.sampling
+        return detect_rank(sampling.rank, sampling.world, self._inherited_rank)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         # A worker process has no process group, and its environment may not name the rank.
         state["_inherited_rank"] = _rank.rank_of_torch() or self._inherited_rank
-        state["_lost_credentials"] = self._lost_credentials or self._credentials is not None
-        return {**state, "_credentials": None, "_current": None, "_last": None}
+        # A copy of a store has no credentials.
+        state["_options"] = replace(self._options, store=copy(self._options.store))
+        return {**state, "_current": None, "_last": None}

@@ -5,21 +5,32 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from . import _native
 from ._fork import Handle
-from ._then import FunctionPool
+from ._function_pool import FunctionPool
 from .errors import ClosedError, native_errors
 from .stats import Stats
 
-__all__ = ["Iteration"]
+__all__ = ["Iteration", "Report"]
 
 Native = TypeVar("Native", _native.Reader, _native.TableReader, _native.ShardReader)
 
 
 _CLOSED = "the iterator is closed: iterate over the reader again"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known about an iteration, while it runs and after it was closed."""
+
+    stats: Stats = field(default_factory=Stats)
+    plan: str | None = None
+    """The text of the plan; `None` before the first plan, and without `mode="auto"`."""
+    mode: str | None = None
+    """The mode in force; `None` before the first batch, and for readers that have none."""
 
 
 class Iteration(Generic[Native]):
@@ -51,7 +62,7 @@ class Iteration(Generic[Native]):
         self._others: tuple[Callable[[], None], ...] = ()
         self._is_closed = False
         self._started = 0.0
-        self._closed_report: tuple[Stats, str | None, str | None] = (Stats(), None, None)
+        self._closed_report = Report()
 
     @property
     def is_complete(self) -> bool:
@@ -97,8 +108,8 @@ class Iteration(Generic[Native]):
             raise ClosedError(_CLOSED)
 
     @property
-    def report(self) -> tuple[Stats, str | None, str | None]:
-        """The stats, the text of the plan, and the mode in force: now, or at the end."""
+    def report(self) -> Report:
+        """What is known now, or at the end."""
         if self._handle is None or not self._handle.is_open:
             return self._closed_report
         return self._report(self._handle)
@@ -106,11 +117,11 @@ class Iteration(Generic[Native]):
     def _keep(self, native: Native) -> None:
         """Takes what the next iteration needs from a native reader that is about to be closed."""
 
-    def _report(self, handle: Handle[Native]) -> tuple[Stats, str | None, str | None]:
+    def _report(self, handle: Handle[Native]) -> Report:
         native, plan, mode = handle.native(), None, None
         with native_errors():
             if isinstance(native, _native.Reader):
                 plan, mode = native.plan(), native.mode
             stats = Stats.from_json(native.stats_json(), time.perf_counter() - self._started, plan)
         counted = replace(stats, samples=stats.samples - self.refused, errors=stats.errors + self.refused)
-        return counted, plan, mode
+        return Report(counted, plan, mode)

@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from . import _native
+from ._function_pool import FunctionPool
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
 from ._sample_columns import ColumnReader, ColumnValues
 from ._sample_iteration import SampleIteration
-from ._then import FunctionPool
 from .batch import Batch, make_batch
 from .errors import Error, native_errors
 
@@ -118,9 +118,8 @@ class ReaderIterator(Iterator[Batch]):
         if batch is None:
             self._is_drained = True
             return
-        arrived = len(batch.errors)
-        batch, columns = self._recipe.columns.read(batch)
-        self._iteration.refused += len(batch.errors) - arrived
+        columns = self._recipe.columns.read(batch)
+        self._iteration.refused += len(columns.errors)
         batch, columns = self._recipe.policy.apply(batch, columns)
         if len(batch) == 0:
             return

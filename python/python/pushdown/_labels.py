@@ -14,11 +14,11 @@ from typing import Any
 from ._label_columns import LabelValues
 from ._shared import shared_file
 from ._source import DataSet
-from ._spec import Credentials, StoreSpec
 from ._store import StoreReader
 from .errors import ConfigError, Error
 from .labels import Column, Labels, LabelSource, Sidecar, StoredLabels, resolve
 from .manifest import Manifest
+from .store import Connection
 
 __all__ = ["LabelSet"]
 
@@ -26,16 +26,14 @@ __all__ = ["LabelSet"]
 class LabelSet:
     """Labels of a data set, from the `labels` argument of a reader, or from the manifest that is its source."""
 
-    __slots__ = ("_credentials", "_data_set", "_labels", "_source", "_store", "_store_reader")
+    __slots__ = ("_connection", "_data_set", "_labels", "_source", "_store_reader")
 
-    def __init__(
-        self, source: LabelSource | None, data_set: DataSet, store: StoreSpec, credentials: Credentials | None
-    ) -> None:
+    def __init__(self, source: LabelSource | None, data_set: DataSet, connection: Connection) -> None:
         manifest = data_set.manifest
         if source is None and manifest is not None and (manifest.label is not None or manifest.columns):
             source = manifest
         self._source: LabelSource | LabelValues | None = source
-        self._data_set, self._store, self._credentials = data_set, store, credentials
+        self._data_set, self._connection = data_set, connection
         self._labels: Labels | None = None
         self._store_reader: StoreReader | None = None
 
@@ -53,7 +51,7 @@ class LabelSet:
     def get(self) -> Labels | None:
         """The labels, or `None` without `labels` and with those of a column."""
         if self._labels is None and self._source is not None and self.column is None:
-            self._store_reader = StoreReader(self._store, self._credentials)
+            self._store_reader = StoreReader(self._connection)
             objects, reader = self._data_set.objects, self._store_reader
             self._labels = resolve(
                 self._source,
@@ -75,12 +73,12 @@ class LabelSet:
             self._store_reader.close()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self._reduced(), self._data_set, self._store
+        return self._reduced(), self._data_set, self._connection
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        source, self._data_set, self._store = state
+        source, self._data_set, self._connection = state
         self._source = source.load() if isinstance(source, _Saved) else source
-        self._credentials = self._labels = self._store_reader = None
+        self._labels = self._store_reader = None
 
     def _reduced(self) -> Any:
         """What describes the labels in a few bytes. A label per object goes through a file, unless it is an object that JSON does not have."""

@@ -35,14 +35,15 @@ class Batch:
         """
         Pickles with its values, stacked where they can be.
         """
-    def column(self, /, index: SupportsIndex) -> list[bytes | None]:
+    def column(self, /, index: SupportsIndex) -> list[tuple[int, bytes | None]]:
         """
-        Contents of a further column, by its index in the columns of the data set; `None` where a row has none.
+        Contents of a further column, by its index in the columns of the data set, of each row that has a value: the number of the row, and
+        its content or `None`.
         """
     @property
-    def errors(self, /) -> list[tuple[int, str, str]]:
+    def errors(self, /) -> list[tuple[str, str, str, int, int, str | None]]:
         """
-        Row, code and message of each error.
+        The samples without a value, in order: key, code and message of the error, position, row, and member or `None`.
         """
     @property
     def index(self, /) -> Tensor:
@@ -100,13 +101,21 @@ class Batch:
         """
         The value of each row, `None` where it has none.
         """
-    def with_errors(self, /, errors: SupportsGetItem[int, tuple[SupportsIndex, str, str]]) -> Batch:
+
+@final
+class ErrorPolicy:
+    """
+    Decides what becomes of the samples that fail in the batches of one iteration, and counts them.
+    """
+    def __new__(cls, /, on_error: str, max_errors: Any | None, samples: SupportsIndex | None) -> ErrorPolicy:
         """
-        The batch in which these rows have an error, by row, code and message, instead of a value.
+        `on_error` is "raise", "report" or "skip"; `max_errors` a whole number, a float from 0 to 1 that is a fraction of `samples`, or `None`;
+        `samples` the number of samples in the iteration, `None` if it is unknown.
         """
-    def without_errors(self, /) -> Batch:
+    def apply(self, /, batch: Batch, errors: SupportsGetItem[int, tuple[SupportsIndex, str, str]]) -> tuple[Batch, list[int]]:
         """
-        The rows that have a value.
+        The batch as the consumer receives it, and which of its rows are left out. `errors` has the row, code and message of values that the
+        consumer cannot use: they are errors of their samples, too. Raises `NativeSampleError` for a sample that ends the iteration.
         """
 
 @final
@@ -207,18 +216,9 @@ class Reader:
     """
     A reader whose threads live until `close`, or until it is dropped.
     """
-    def __len__(self, /) -> int:
-        """
-        Samples of this rank in the epoch, from the start position on.
-        """
     def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects, observations: Observations | None = None) -> Reader:
         """
         Starts threads. The spec's members are those of the library's `ReaderSpec`; rows without a value are always reported.
-        """
-    @property
-    def batches(self, /) -> int:
-        """
-        Batches of this rank in the epoch, from the start position on.
         """
     def close(self, /) -> None:
         """
@@ -248,11 +248,6 @@ class Reader:
     def stats_json(self, /) -> str:
         """
         Counts so far, as JSON.
-        """
-    @property
-    def tail_counts(self, /) -> tuple[int, int]:
-        """
-        Samples that the tail policy drops and repeats in the epoch, over all ranks.
         """
     def take(self, /, indices: SupportsGetItem[int, SupportsIndex]) -> Batch:
         """
@@ -356,6 +351,40 @@ class ShardsRead:
     def to_json(self, /) -> str:
         """
         As the settings of a reader have it in `shards_read`.
+        """
+
+@final
+class Share:
+    """
+    What a reader with some settings reads of an epoch.
+    """
+    def __new__(cls, /, spec_json: str, total: SupportsIndex) -> Share:
+        """
+        Of an epoch of `total` samples, over all ranks.
+        """
+    @property
+    def batches(self, /) -> int:
+        """
+        Batches of the reader's rank; the last one may be short.
+        """
+    def is_complete_after(self, /, batches: SupportsIndex) -> bool:
+        """
+        Whether no rank has a batch after the first `batches` batches of the reader.
+        """
+    def position_after(self, /, batches: SupportsIndex) -> int:
+        """
+        Position in the order of the epoch after the first `batches` batches of the reader, the same on every rank. If the rank has several
+        readers, it stays where the share begins.
+        """
+    @property
+    def samples(self, /) -> int:
+        """
+        Samples of the reader's rank, padding included.
+        """
+    @property
+    def tail_counts(self, /) -> tuple[int, int]:
+        """
+        Samples that the tail policy drops and repeats, over all ranks.
         """
 
 @final
@@ -609,6 +638,11 @@ def parse_pipeline(text: str) -> str:
     The canonical text of a pipeline. The text of one that names models stays as it is, since only an endpoint knows them.
     """
 
+def rows_read_after(rows_read: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]], world: SupportsIndex, rows_per_rank: SupportsIndex) -> list[tuple[int, int]]:
+    """
+    What was read of an epoch's rows, as pairs of a world and the rows of each rank, after each rank of `world` has read more of them.
+    """
+
 def run_command(arguments: SupportsGetItem[int, str]) -> int:
     """
     Runs the command line `pushdown` with these arguments, the program's name first, and returns its exit code.
@@ -622,4 +656,9 @@ def steps_json() -> str:
 class NativeError(Exception):
     """
     An error as (kind, message, position in the pipeline's text or None).
+    """
+
+class NativeSampleError(Exception):
+    """
+    A sample that ends an iteration as (its entry in `Batch.errors`, a note that says why or None).
     """

@@ -1,4 +1,4 @@
-"""Rank and world size of this process."""
+"""The place of this process: its rank, and its worker within the rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from .errors import ConfigError
 
-__all__ = ["Rank", "detect_rank"]
+__all__ = ["Rank", "Worker", "detect_rank"]
 
 # Variables of launchers: rank, world size, and ranks on this host if the launcher says so.
 _LAUNCHERS = (
@@ -22,16 +22,35 @@ _LAUNCHERS = (
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """This process is `rank`, from 0, among `world` processes, `local_ranks` of them on this host."""
+    """This process has the rank `index`, from 0, of `world` ranks, `local_ranks` of them on this host."""
 
-    rank: int = 0
+    index: int = 0
     world: int = 1
     local_ranks: int = 1
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rank < self.world:
+        if not 0 <= self.index < self.world:
             raise ConfigError(
-                f"invalid rank: expected a number from 0 below the world size {self.world}, found {self.rank}"
+                f"invalid rank: expected a number from 0 below the world size {self.world}, found {self.index}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """One of the workers that share the batches of a rank, such as the worker processes of a data loader.
+
+    Worker w of k reads the batches w, w + k, and so on.
+    """
+
+    index: int = 0
+    """Number of this worker, from 0."""
+    count: int = 1
+    """Number of the workers of the rank."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.index < self.count:
+            raise ConfigError(
+                f"invalid worker: expected a number from 0 below the number of workers {self.count}, found {self.index}"
             )
 
 

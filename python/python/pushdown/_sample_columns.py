@@ -59,9 +59,13 @@ class ColumnValues:
     """The columns that are tensors."""
     labels: list[Any] | None = None
     labels_are_integers: bool = False
+    errors: Sequence[tuple[int, str, str]] = ()
+    """Row, code and message of each invalid content, at most one for each row."""
 
     def without_rows(self, rows: Collection[int]) -> ColumnValues:
         """The values of all other rows."""
+        if not rows:
+            return self
 
         def kept(values: list[Any]) -> list[Any]:
             return [value for row, value in enumerate(values) if row not in rows]
@@ -109,44 +113,38 @@ class ColumnReader:
         self._label = None if label is None else _LabelParser(label)
         self._places = {name: place for place, name in enumerate(columns)}
 
-    def read(self, batch: _native.Batch) -> tuple[_native.Batch, ColumnValues]:
-        """The columns of a batch. A row with an invalid content has an error in the batch that is returned, instead of its value."""
+    def read(self, batch: _native.Batch) -> ColumnValues:
+        """The columns of a batch."""
         if not self._kinds and self._label is None:
-            return batch, NO_COLUMNS
+            return NO_COLUMNS
         errors: dict[int, tuple[str, str]] = {}
-        failed = {row for row, _, _ in batch.errors}
         values = {}
         for name, kind in self._kinds.items():
-            values[name] = self._parse(batch, name, failed, errors, "InvalidColumn", _parser(kind))
+            values[name] = self._parse(batch, name, errors, "InvalidColumn", _parser(kind))
         tensors = [name for name, kind in self._kinds.items() if kind == "int"]
         columns = ColumnValues(values, tensors)
         label = self._label
         if label is not None:
-            labels = self._parse(batch, label.column.name, failed, errors, "InvalidLabel", label)
+            labels = self._parse(batch, label.column.name, errors, "InvalidLabel", label)
             columns = replace(columns, labels=labels, labels_are_integers=label.makes_integers)
-        if errors:
-            batch = batch.with_errors([(row, *error) for row, error in errors.items()])
-        return batch, columns
+        return replace(columns, errors=[(row, *error) for row, error in errors.items()])
 
     def _parse(
         self,
         batch: _native.Batch,
         name: str,
-        failed: set[int],
         errors: dict[int, tuple[str, str]],
         code: str,
         parse: Callable[[bytes | None], Any],
     ) -> list[Any]:
-        """The values of a column. Rows in `failed` have none; errors of others are added to `errors`."""
-        values: list[Any] = []
-        for row, data in enumerate(batch.column(self._places[name])):
-            value = None
-            if row not in failed and row not in errors:
+        """The values of a column. Rows that have failed, or have an entry in `errors`, have none. Other errors are added to `errors`."""
+        values: list[Any] = [None] * len(batch)
+        for row, data in batch.column(self._places[name]):
+            if row not in errors:
                 try:
-                    value = parse(data)
+                    values[row] = parse(data)
                 except _Invalid as error:
                     errors[row] = code, self._message(batch, row, name, data, error)
-            values.append(value)
         return values
 
     def _message(self, batch: _native.Batch, row: int, name: str, data: bytes | None, error: _Invalid) -> str:

@@ -6,7 +6,6 @@ from typing import TypeVar
 
 from . import _native
 from ._iteration import Iteration
-from ._share import Share
 from .batch import Batch
 from .errors import native_errors
 
@@ -26,21 +25,15 @@ class SampleIteration(Iteration[Native]):
 
 
 class ObjectIteration(SampleIteration[_native.Reader]):
-    """A pass over the objects of an epoch, or over the batches of one of `every` readers that take turns."""
+    """A pass over the objects of an epoch, or over the batches of one of the workers of a rank."""
 
-    __slots__ = ("_next_batch", "every", "observations", "share", "start_batch", "turn")
+    __slots__ = ("observations", "share")
 
-    def __init__(self, epoch: int, share: Share, every: int, turn: int, start_batch: int) -> None:
+    def __init__(self, epoch: int, share: _native.Share) -> None:
         super().__init__(epoch)
-        self.share, self.every, self.turn, self.start_batch = share, every, turn, start_batch
-        self._next_batch = start_batch
+        self.share = share
         self.observations: _native.Observations | None = None
         """What the planner knew when the iteration was closed."""
-
-    def deliver(self, batch: Batch) -> None:
-        """Counts a batch that the consumer receives."""
-        super().deliver(batch)
-        self._next_batch = batch.number + self.every
 
     def _keep(self, native: _native.Reader) -> None:
         with native_errors():
@@ -49,15 +42,12 @@ class ObjectIteration(SampleIteration[_native.Reader]):
     @property
     def position(self) -> int:
         """Position of the consumer in the order of the epoch, the same on every rank."""
-        if self.every > 1 or self._next_batch == 0:
-            return self.share.start
-        return self.share.position(self._next_batch)
+        return self.share.position_after(self.batches)
 
     @property
     def is_complete(self) -> bool:
         """Whether the consumer has every batch, even if it did not ask for one more."""
-        # With `tail="short"` other ranks may have one batch more, and until they have it the state is that of all ranks.
-        return self.has_ended or (self.batches > 0 and self._next_batch >= self.share.most_batches)
+        return self.has_ended or self.share.is_complete_after(self.batches)
 
 
 class ShardIteration(SampleIteration[_native.ShardReader]):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from ._rank import Worker
 from .errors import StateError
 from .state import check_members
 
@@ -14,16 +15,16 @@ __all__ = ["Place", "ShardState", "resume", "shards_read"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A reader among those that share the shards of an epoch: its rank, and its turn among `every` readers of the rank."""
+    """A reader among those that share the shards of an epoch: its rank, and its worker within the rank."""
 
     world: int
     rank: int
-    every: int = 1
-    turn: int = 0
+    worker: Worker = field(default_factory=Worker)
 
     def is_of(self, shards_read: Mapping[str, Any]) -> bool:
         """Whether the reader at this place has read that."""
-        place = {"world": self.world, "rank": self.rank, "every": self.every, "turn": self.turn}
+        worker = self.worker
+        place = {"world": self.world, "rank": self.rank, "every": worker.count, "turn": worker.index}
         return shards_read.get("place") == place
 
 

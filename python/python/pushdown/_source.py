@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeGuard
 
 from . import _native
-from ._spec import Credentials, StoreSpec
+from ._settings import does_not_apply
 from ._store import StoreReader
 from ._url import parse_url, parse_urls
 from .errors import ConfigError, native_errors
 from .manifest import Manifest
 from .objects import Objects, list_store
 from .shards import ShardIndex
+from .store import Connection
 
 __all__ = ["DataSet", "Index", "Selection", "Source", "is_shard_pattern", "open_data_set", "without_suffix"]
 
@@ -46,7 +47,7 @@ class Selection:
         """The samples in an index, or in those of its shards that patterns name."""
         if isinstance(source, ShardIndex):
             if self.index is not None:
-                raise ConfigError("invalid index: expected none if the source is an index of shards")
+                raise does_not_apply("index", self.index, "a source that is an index of shards", "none")
             shards = source
         elif isinstance(self.index, ShardIndex):
             shards = self.index.select(source)
@@ -59,16 +60,15 @@ class Selection:
     def check_objects(self) -> None:
         """Raises `ConfigError` unless the arguments allow samples that are whole objects."""
         if self.column is not None or self.columns:
-            found = self.column if self.column is not None else ", ".join(self.columns)
-            raise ConfigError(
-                f"invalid columns: expected none for whole objects, found {found}; samples in shards have columns: pass their `index`"
+            name, value = ("column", self.column) if self.column is not None else ("columns", [*self.columns])
+            raise does_not_apply(
+                name, value, "whole objects", "none; samples in shards have columns: pass their `index`"
             )
 
 
 def open_data_set(
     source: Source,
-    store: StoreSpec,
-    credentials: Credentials | None,
+    connection: Connection,
     selection: Selection | None = None,
     include_hidden: bool = False,
 ) -> DataSet:
@@ -76,7 +76,7 @@ def open_data_set(
 
     Without `selection` there are only whole objects. `include_hidden`: whether the listing of a prefix has hidden objects.
     """
-    data_set = _open(source, store, credentials, selection, include_hidden)
+    data_set = _open(source, connection, selection, include_hidden)
     if len(data_set.objects) == 0:
         name = f"under {source}" if isinstance(source, str) else "in the data set"
         raise ConfigError(f"no objects {name}: expected at least one; does the prefix end as you mean it?")
@@ -100,8 +100,7 @@ def without_suffix(data_set: DataSet, suffix: str) -> DataSet:
 
 def _open(
     source: Source,
-    store: StoreSpec,
-    credentials: Credentials | None,
+    connection: Connection,
     selection: Selection | None,
     include_hidden: bool,
 ) -> DataSet:
@@ -109,7 +108,9 @@ def _open(
         return _of_objects(selection.samples(source))
     if isinstance(source, _native.Objects):
         if selection is not None and selection.column is not None:
-            raise ConfigError("invalid column: expected none for a list, whose samples are selected already")
+            raise does_not_apply(
+                "column", selection.column, "a list of samples", "none; they were selected when it was made"
+            )
         return _of_objects(source)
     if selection is not None:
         if isinstance(source, str) and is_shard_pattern(source):
@@ -120,9 +121,9 @@ def _open(
             )
         selection.check_objects()
     if isinstance(source, str):
-        return DataSet(list_store(store, credentials, source, include_hidden), parse_url(source).key)
+        return DataSet(list_store(connection, source, include_hidden), parse_url(source).key)
     if isinstance(source, Manifest):
-        reader = StoreReader(store, credentials)
+        reader = StoreReader(connection)
         try:
             objects = source.load(reader.read_url).objects()
         finally:

@@ -10,11 +10,11 @@ from typing import TypeVar
 from . import _native
 from ._fork import Handle
 from ._onnx import provide_onnx_runtime
-from ._spec import Credentials, StoreSpec
 from ._url import parse_url
 from .errors import Error, native_errors
+from .store import Connection
 
-__all__ = ["CONCURRENT_GETS", "StoreReader", "read_all"]
+__all__ = ["CONCURRENT_GETS", "StoreReader", "open_store", "read_all"]
 
 CONCURRENT_GETS = 32
 
@@ -25,11 +25,10 @@ Result = TypeVar("Result")
 class StoreReader:
     """Reads objects. Threads start with the first read and end with `close`, or before a fork."""
 
-    __slots__ = ("_credentials", "_handle", "_store")
+    __slots__ = ("_connection", "_handle")
 
-    def __init__(self, store: StoreSpec, credentials: Credentials | None) -> None:
-        self._store = store
-        self._credentials = credentials
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._handle: Handle[_native.Store] | None = None
 
     def read_url(self, url: str) -> bytes:
@@ -48,9 +47,7 @@ class StoreReader:
             if handle is None or not handle.is_open:
                 provide_onnx_runtime()
                 with native_errors():
-                    handle = Handle(
-                        _native.Store(self._store.to_json(), self._credentials), closes_at_fork=True
-                    )
+                    handle = Handle(open_store(self._connection), closes_at_fork=True)
                 self._handle = handle
             with handle.lock:
                 # A fork in another thread may have closed it a moment ago.
@@ -61,6 +58,11 @@ class StoreReader:
         """Ends all threads."""
         if self._handle is not None:
             self._handle.close()
+
+
+def open_store(connection: Connection) -> _native.Store:
+    """A native store. Its threads live until `close`."""
+    return _native.Store(connection.to_json(), connection.keys)
 
 
 def read_all(

@@ -9,9 +9,9 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from . import _native
+from ._function_pool import FunctionPool
 from ._iteration import Iteration
 from ._native import Table, Tensor
-from ._then import FunctionPool
 from .errors import native_errors
 
 __all__ = ["TableBatch", "TableIteration", "TableIterator"]
@@ -88,12 +88,7 @@ class TableIteration(Iteration[_native.TableReader]):
     def rows_read(self) -> tuple[tuple[int, int], ...]:
         """What was read until now: one entry for each change of the world size."""
         rows = self.batches * self._batch_size
-        if rows == 0:
-            return self._rows_read
-        if self._rows_read and self._rows_read[-1][0] == self._world:
-            *earlier, (world, before) = self._rows_read
-            return (*earlier, (world, before + rows))
-        return (*self._rows_read, (self._world, rows))
+        return tuple(_native.rows_read_after(self._rows_read, self._world, rows))
 
     def begin(self, native: _native.TableReader, pool: FunctionPool | None) -> None:
         """Begins to read. `pool` ends with the threads of `native`."""

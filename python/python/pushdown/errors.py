@@ -182,6 +182,14 @@ def _convert(error: BaseException, text: str | None) -> Error:
     return _KINDS.get(kind, InternalError)(message)
 
 
+def _sample_error(error: BaseException) -> SampleError:
+    sample, note = error.args
+    converted = SampleError(*sample)
+    if note is not None:
+        converted.add_note(note)
+    return converted
+
+
 class native_errors(ContextDecorator):
     """Turns an error of the native module into an exception of this package, in a `with` block or a decorated function.
 
@@ -199,3 +207,5 @@ class native_errors(ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: Any, traceback: TracebackType | None) -> None:
         if isinstance(error, _native.NativeError):
             raise _convert(error, self.text) from None
+        if isinstance(error, _native.NativeSampleError):
+            raise _sample_error(error) from None

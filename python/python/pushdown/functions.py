@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, Unpack
 
 from . import _native
+from ._checks import check_least, split_text
 from ._native import Objects, Table, Tensor
 from ._onnx import provide_onnx_runtime
+from ._settings import shows_options
 from ._source import Index, Selection, Source, open_data_set
-from ._spec import Connection, check_least, split_text, store_of
-from ._store import StoreReader
+from ._store import StoreReader, open_store
 from ._url import parse_url
 from .errors import ConfigError, native_errors
 from .pipeline import Pipeline, PipelineLike
 from .shards import ShardIndex
+from .store import Connection, ConnectionOptions, connect
 
 __all__ = ["Check", "Explanation", "Value", "check", "explain", "get", "get_many"]
 
@@ -28,6 +30,7 @@ Value: TypeAlias = Tensor | bytes | Table
 _MODEL = re.compile(r"\bmodel\(")
 
 
+@shows_options(Connection)
 def get(
     url: str,
     pipeline: PipelineLike | None = None,
@@ -37,7 +40,7 @@ def get(
     seed: int | None = None,
     epoch: int | None = None,
     split: int | str = "full",
-    **connection: Unpack[Connection],
+    **options: Unpack[ConnectionOptions],
 ) -> Any:
     """The value of the object at `s3://bucket/key` after `pipeline`; without a pipeline the object as stored, `bytes`.
 
@@ -47,6 +50,8 @@ def get(
     `member`: read the file with this name in the tar or zip at the URL, instead of the whole object. It is looked up in `index`, a
     `ShardIndex` or the path of a saved one, or else in the shard itself.
 
+    `store`: a `pushdown.Store`; by default endpoint and credentials are those of the AWS tools.
+
     Its threads have ended when it returns: for many objects use `get_many` or a `Reader`. Raises `PipelineError`, `RefusedError`
     and other errors of reading.
     """
@@ -54,9 +59,10 @@ def get(
         raise ConfigError("invalid index: expected none without a member")
     shards = ShardIndex.load(index) if isinstance(index, (str, os.PathLike)) else index
     place = (member, None if shards is None else shards.members)
-    return _get_all([url], pipeline, (split_text(split), seed, epoch), connection, place)[0]
+    return _get_all([url], pipeline, (split_text(split), seed, epoch), connect(options), place)[0]
 
 
+@shows_options(Connection)
 def get_many(
     urls: Sequence[str],
     pipeline: PipelineLike | None = None,
@@ -64,23 +70,22 @@ def get_many(
     seed: int | None = None,
     epoch: int | None = None,
     split: int | str = "full",
-    **connection: Unpack[Connection],
+    **options: Unpack[ConnectionOptions],
 ) -> list[Any]:
     """The values of the objects at `urls` after `pipeline`, in this order, as `get` returns them; 32 at a time.
 
-    Raises the first error, with a note that names its URL.
+    The other arguments are those of `get`. Raises the first error, with a note that names its URL.
     """
-    return _get_all(urls, pipeline, (split_text(split), seed, epoch), connection)
+    return _get_all(urls, pipeline, (split_text(split), seed, epoch), connect(options))
 
 
 def _get_all(
     urls: Sequence[str],
     pipeline: PipelineLike | None,
-    options: tuple[str, int | None, int | None],
+    request: tuple[str, int | None, int | None],
     connection: Connection,
     place: tuple[str | None, Objects | None] = (None, None),
 ) -> list[Any]:
-    store, credentials = store_of(connection)
     parsed = None if pipeline is None else Pipeline.of(pipeline)
     text = None if parsed is None else parsed.text
     for url in urls:
@@ -90,9 +95,9 @@ def _get_all(
         bucket, key = parse_url(url)
         if text is None:
             return native.get(bucket, key, *place)
-        return native.get_value(bucket, key, text, *options, *place)
+        return native.get_value(bucket, key, text, *request, *place)
 
-    reader = StoreReader(store, credentials)
+    reader = StoreReader(connection)
     try:
         with native_errors(text):
             values = reader.map(value, urls) if urls else []
@@ -115,6 +120,7 @@ class Explanation:
         return self.text
 
 
+@shows_options(Connection)
 def explain(
     source: Source,
     pipeline: PipelineLike,
@@ -130,11 +136,11 @@ def explain(
     epochs: int = 1,
     seed: int | None = None,
     epoch: int | None = None,
-    **connection: Unpack[Connection],
+    **options: Unpack[ConnectionOptions],
 ) -> Explanation:
     """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
 
-    `index`, `column`, `include_hidden`: as those of `Reader`.
+    `index`, `column`: as those of `Reader`; `include_hidden`: as that of `Sampling`; `store`: as that of `get`.
     `bandwidth`: assume a link of this many megabits per second; `gateway_cores`, `host_cores`: assume machines with so many
     cores. By default they are measured. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
     stage before the first random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises
@@ -144,8 +150,8 @@ def explain(
     check_least("epochs", epochs, 1)
     if cached is not None and not 0 <= cached <= 1:
         raise ConfigError(f"invalid cached: expected a ratio from 0 to 1, found {cached}")
-    store, credentials = store_of(connection)
-    objects = open_data_set(source, store, credentials, Selection(index, column), include_hidden).objects
+    connection = connect(options)
+    objects = open_data_set(source, connection, Selection(index, column), include_hidden).objects
     assumptions = {
         "bandwidth": bandwidth,
         "gateway_cores": gateway_cores,
@@ -153,12 +159,12 @@ def explain(
         "cached": cached,
         "epochs": epochs,
     }
-    options = {"samples": samples, "seed": seed, "epoch": epoch or 0, "assumptions": assumptions}
+    measured = {"samples": samples, "seed": seed, "epoch": epoch or 0, "assumptions": assumptions}
     provide_onnx_runtime()
     with native_errors(text):
-        native = _native.Store(store.to_json(), credentials)
+        native = open_store(connection)
         try:
-            members = json.loads(native.explain_json(objects, text, json.dumps(options)))
+            members = json.loads(native.explain_json(objects, text, json.dumps(measured)))
         finally:
             native.close()
     return Explanation(members.pop("text", ""), members)
@@ -195,25 +201,26 @@ class Check:
         return "\n".join([*lines, *(f"warning: {warning}" for warning in self.warnings)])
 
 
+@shows_options(Connection)
 def check(
     pipeline: PipelineLike,
     *,
     size: tuple[int, int] | None = None,
     nbytes: int | None = None,
-    **connection: Unpack[Connection],
+    **options: Unpack[ConnectionOptions],
 ) -> Check:
     """Checks a pipeline, and says what its stages are: dtypes, shapes and bytes. Only a model is looked up at the endpoint.
 
     `size`: width and height of a stored image in pixels; `nbytes`: bytes of the stored object. Raises `PipelineError`, whose
     text shows the place.
     """
+    connection = connect(options)
     text = Pipeline.of(pipeline).text
     with native_errors(text):
         if _MODEL.search(text) is None:
             report = json.loads(_native.check_json(text, size, nbytes))
         else:
-            store, credentials = store_of(connection)
-            native = _native.Store(store.to_json(), credentials)
+            native = open_store(connection)
             try:
                 report = json.loads(native.check_json(text, size, nbytes))
             finally:

@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from . import _native
+from ._settings import shows_options
 from ._source import Selection, is_shard_pattern
-from ._spec import Connection, Credentials, StoreSpec, store_of
 from .errors import ConfigError, native_errors
 from .objects import Objects, list_store
 from .progress import Progress
 from .shards import ShardIndex, list_shards
+from .store import Connection, ConnectionOptions, connect
 
 __all__ = ["index_shards", "list_objects"]
 
 
+@shows_options(Connection)
 def list_objects(
     url: str | Sequence[str],
     *,
@@ -24,14 +26,14 @@ def list_objects(
     column: str | None = None,
     columns: Sequence[str] = (),
     include_hidden: bool = False,
-    **connection: Unpack[Connection],
+    **options: Unpack[ConnectionOptions],
 ) -> Objects:
     """Lists the objects under `s3://bucket/prefix`, in the order of their keys, or the samples in shards.
 
         photos = pushdown.list("s3://photos/train/")
         samples = pushdown.list("s3://photos/train-{000000..000999}.tar", columns=["cls"])
 
-    The endpoint and the credentials are those of the AWS tools, unless they are arguments. `Objects.save` stores the list in
+    `store`: a `pushdown.Store`; by default endpoint and credentials are those of the AWS tools. `Objects.save` stores the list in
     a file, from which `Objects.load` reads a million keys in a fraction of a second. A list holds no credentials.
 
     Hidden objects are left out, and one line of the log counts them: `.DS_Store`, `Thumbs.db`, `desktop.ini`, names that begin with `._`, and
@@ -43,23 +45,24 @@ def list_objects(
 
     Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError` or `UnavailableError`.
     """
-    store, credentials = store_of(connection)
+    connection = connect(options)
     selection = Selection(index, column, tuple(columns))
     if index is not None:
         return selection.samples(url)
     if is_shard_pattern(url):
-        found = _index(store, credentials, url)
+        found = _index(connection, url)
         return found.samples(column=column, columns=selection.columns)
     if not isinstance(url, str):
         raise ConfigError(f"invalid list: expected a prefix or patterns of shards, found {list(url)!r}")
     selection.check_objects()
-    return list_store(store, credentials, url, include_hidden)
+    return list_store(connection, url, include_hidden)
 
 
+@shows_options(Connection)
 def index_shards(
     shards: str | Sequence[str],
     path: str | os.PathLike[str] | None = None,
-    **connection: Unpack[Connection],
+    **options: Unpack[ConnectionOptions],
 ) -> ShardIndex:
     """Finds the members of shards, and saves the index at `path`, if there is one.
 
@@ -68,24 +71,24 @@ def index_shards(
 
     `shards`: tar objects, or zip objects without compression: `s3://bucket/key` with braces such as `{000..999}` or `{train,val}`, a URL
     that ends in `/` and means all shards under it, or a list of these. Headers and directories are read by ranges, not the contents. The
-    index names the version of each shard: index shards again after they were replaced.
+    index names the version of each shard: index shards again after they were replaced. `store`: as of `list`.
 
     Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError`, `UnavailableError`, and `Error` for
     an object that is no shard.
     """
-    store, credentials = store_of(connection)
+    connection = connect(options)
     if path is not None and not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         # Found now rather than after the shards were read.
         raise ConfigError(f"cannot write {os.fspath(path)}: expected an existing folder, found none")
-    index = _index(store, credentials, shards)
+    index = _index(connection, shards)
     if path is not None:
         index.save(path)
     return index
 
 
-def _index(store: StoreSpec, credentials: Credentials | None, shards: str | Sequence[str]) -> ShardIndex:
-    bucket, keys = list_shards(store, credentials, shards)
+def _index(connection: Connection, shards: str | Sequence[str]) -> ShardIndex:
+    bucket, keys = list_shards(connection, shards)
     what = f"indexing {shards if isinstance(shards, str) else f's3://{bucket}'}"
     with Progress(what, f"{{:,}} of {len(keys):,} shards, {{:,}} members") as progress, native_errors():
-        native = _native.ShardIndex.read_shards(store.to_json(), credentials, bucket, keys, progress)
+        native = _native.ShardIndex.read_shards(connection.to_json(), connection.keys, bucket, keys, progress)
     return ShardIndex(native)

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from . import _native
 from ._shared import shared_file
-from ._spec import Credentials, StoreSpec
 from ._url import parse_url
 from .errors import Error, native_errors
 from .progress import Progress
+from .store import Connection
 
 __all__ = ["Objects", "list_store"]
 
@@ -18,14 +18,12 @@ Objects: TypeAlias = _native.Objects
 """The objects of a data set in order: compact, immutable, without credentials. Samples in shards are members of these objects."""
 
 
-def list_store(
-    store: StoreSpec, credentials: Credentials | None, url: str, include_hidden: bool = False
-) -> Objects:
+def list_store(connection: Connection, url: str, include_hidden: bool = False) -> Objects:
     """Lists all objects under `url`; hidden ones only if they are asked for. Its threads have ended when it returns."""
     location = parse_url(url)
     with Progress(f"listing {url}", "{:,} objects") as progress, native_errors():
         return _native.Objects.list_prefix(
-            store.to_json(), credentials, location.bucket, location.key, progress, include_hidden
+            connection.to_json(), connection.keys, location.bucket, location.key, progress, include_hidden
         )
 
 

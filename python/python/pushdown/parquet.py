@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import _native
-from ._spec import Credentials, StoreSpec
 from ._url import parse_url, parse_urls
 from .errors import ConfigError, native_errors
 from .objects import Objects, list_store
+from .store import Connection
 
 __all__ = ["Parquet", "is_parquet_url", "list_files"]
 
@@ -37,23 +37,21 @@ def is_parquet_url(source: object) -> bool:
     return isinstance(source, str) and source.endswith(_SUFFIX)
 
 
-def list_files(
-    files: str | Sequence[str] | Objects, store: StoreSpec, credentials: Credentials | None
-) -> Objects:
+def list_files(files: str | Sequence[str] | Objects, connection: Connection) -> Objects:
     """The objects that `Parquet.files` names. Raises `ConfigError`, also for none, and errors of listing."""
     if isinstance(files, _native.Objects):
         return files
     if isinstance(files, str):
-        return _matching(files, store, credentials)
+        return _matching(files, connection)
     bucket, keys = parse_urls(files)
     with native_errors():
         return _native.Objects.from_keys(bucket, keys)
 
 
-def _matching(url: str, store: StoreSpec, credentials: Credentials | None) -> Objects:
+def _matching(url: str, connection: Connection) -> Objects:
     location = parse_url(url)
     prefix = re.split(r"[*?]", location.key, maxsplit=1)[0]
-    objects = list_store(store, credentials, str(location._replace(key=prefix)))
+    objects = list_store(connection, str(location._replace(key=prefix)))
     pattern = _pattern(location.key)
     keys = objects.keys()
     kept = [index for index, key in enumerate(keys) if pattern.fullmatch(key)]

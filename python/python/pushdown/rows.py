@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from . import _native, ops
-from ._base import reader_spec
+from ._function_pool import FunctionPool
 from ._label_columns import values_of
 from ._native import Tensor
 from ._policy import ErrorPolicy
 from ._sample_columns import NO_COLUMNS
-from ._spec import Compression, Credentials, Mode, OnError, Retry, Tail, Timeouts
+from ._settings import SourceKind, shows_options
 from ._table_iterator import TableBatch, TableIterator
-from ._then import FunctionPool
 from .batch import Batch, make_batch
 from .errors import ConfigError, native_errors
 from .labels import Labels
+from .options import Options, RowOptions
 from .parquet import Parquet, list_files
 from .pipeline import Pipeline, PipelineLike
 from .table import RowReaderBase
@@ -36,8 +35,9 @@ _ROW_NUMBER = "pushdown row number"
 class RowReader(RowReaderBase):
     """Reads images in a column of Parquet objects through a pipeline, in batches like those of `Reader`. Each row is a sample.
 
-    `source`: `Parquet`, or what it takes as `files`. `labels`: the column with the labels. The other arguments are those of
-    `Reader`, as far as they apply to rows: `epochs`, `max_expand` and `value_cache` do not, nor does `tail="pad"`.
+    `source`: `Parquet`, or what it takes as `files`. `labels`: the column with the labels. The other options are those of `Reader`, as far
+    as they apply to rows: `batch_size`, `seed`, `epoch`, `shuffle`, `mode`, `on_error`, `max_errors`, `store`, `io`, `sampling` without an
+    order, `include_hidden` and `tail="pad"`, and `plan` without `epochs` and `max_expand`.
 
     - `keys` of a batch are those of the objects. `index` is the number of the row in the data set: the rows of all objects in their
       order.
@@ -52,79 +52,26 @@ class RowReader(RowReaderBase):
     errors of listing the objects.
     """
 
+    @shows_options(Options, SourceKind.ROWS)
     def __init__(
         self,
         source: Parquet | str | Sequence[str] | _native.Objects,
         pipeline: PipelineLike,
-        *,
-        endpoint: str | None = None,
-        region: str | None = None,
-        profile: str | None = None,
-        credentials: Credentials | None = None,
-        batch_size: int = 64,
-        seed: int | None = None,
-        shuffle: bool = True,
-        epoch: int = 0,
-        rank: int | None = None,
-        world: int | None = None,
-        tail: Tail = "even",
-        limit: int | None = None,
-        mode: Mode = "auto",
-        split: int | str = "smallest",
-        compression: Compression = "none",
-        on_error: OnError = "raise",
-        max_errors: int | float | None = None,
-        labels: str | None = None,
-        prefetch: int | str = "256 MiB",
-        requests: int = 4,
-        gets: int = 32,
-        threads: int | None = None,
-        models: str | os.PathLike[str] | None = None,
-        timeouts: Timeouts | None = None,
-        retry: Retry | None = None,
+        **options: Unpack[RowOptions],
     ) -> None:
+        chosen = Options.of(options, SourceKind.ROWS)
         parquet = source if isinstance(source, Parquet) else Parquet(source)
-        if labels is not None and not isinstance(labels, str):
-            raise ConfigError(
-                f"invalid labels of a RowReader: expected the name of a column, found {type(labels).__name__}"
-            )
-        if tail == "pad":
-            raise ConfigError("invalid tail of a RowReader: expected short, even or drop, found 'pad'")
         inner = Pipeline.of(pipeline)
-        outer = _over_rows(parquet, inner, labels)
-        spec = reader_spec(
-            outer,
-            endpoint=endpoint,
-            region=region,
-            profile=profile,
-            timeouts=timeouts,
-            retry=retry,
-            split=split,
-            prefetch=prefetch,
-            models=models,
-            batch_size=batch_size,
-            seed=seed,
-            shuffle=shuffle,
-            epoch=epoch,
-            tail=tail,
-            limit=limit,
-            mode=mode,
-            compression=compression,
-            requests=requests,
-            gets=gets,
-            threads=threads,
-        )
-        self._on_error, self._max_errors = on_error, max_errors
-        ErrorPolicy(on_error, max_errors, 0)
-        self._column, self._label = parquet.column, labels
-        objects = list_files(parquet.files, spec.store, credentials)
-        super().__init__(objects, outer, spec, credentials, rank, world)
+        ErrorPolicy(chosen.on_error, chosen.max_errors, 0)
+        self._column, self._label = parquet.column, options.get("labels")
+        objects = list_files(parquet.files, chosen.connection)
+        super().__init__(objects, _over_rows(parquet, inner, self._label), chosen)
         self._functions = inner.functions
 
     def __iter__(self) -> RowIterator:
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
-        spec = self._spec
-        pool = partial(FunctionPool.make, self._functions, spec.threads, self._rank().local_ranks)
+        threads = self._options.io.threads
+        pool = partial(FunctionPool.make, self._functions, threads, self._rank().local_ranks)
         return RowIterator(self._iterate(pool), self._column, self._label, self._policy)
 
     @property
@@ -153,7 +100,7 @@ class RowReader(RowReaderBase):
         return f"RowReader({files:,} objects of s3://{self.objects.bucket}/{self._data_set.prefix}, column {column!r}, {self.pipeline!r})"
 
     def _policy(self, samples: int) -> ErrorPolicy:
-        return ErrorPolicy(self._on_error, self._max_errors, samples)
+        return ErrorPolicy(self._options.on_error, self._options.max_errors, samples)
 
 
 class RowIterator(Iterator[Batch]):

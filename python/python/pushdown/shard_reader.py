@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from . import _native
-from ._base import ReaderBase, reader_spec
+from ._base import ReaderBase
+from ._function_pool import FunctionPool
 from ._iterator import ReaderIterator, Recipe
 from ._labels import LabelSet
 from ._policy import ErrorPolicy
-from ._sample_columns import ColumnReader, Columns, split_columns
+from ._rank import Worker
+from ._sample_columns import ColumnReader, split_columns
 from ._sample_iteration import ShardIteration
+from ._settings import SourceKind, shows_options
 from ._shard_state import Place, ShardState, resume, shards_read
-from ._spec import Credentials, OnError, ReaderSpec, Retry, Timeouts
-from ._then import FunctionPool
+from ._spec import ReaderSpec
 from .batch import Batch
 from .errors import ConfigError, StateError, native_errors
-from .labels import Column
+from .options import Options, ShardOptions
 from .pipeline import Pipeline, PipelineLike
 from .shards import list_shards
 from .state import VERSION, check_origin
 
 __all__ = ["ShardReader"]
 
+_ONLY_WORKER = Worker()
 _UNKNOWN = "the number of samples in shards without an index is unknown"
 
 
@@ -41,16 +42,17 @@ class ShardReader(ReaderBase[ShardIteration]):
         )
 
     `source`: a pattern of shards, whose keys end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`, a URL that ends in `/` and means all shards
-    under it, or a list of these. `column`, `columns`, `batch_size`, `on_error` and the connection are as those of `Reader`.
+    under it, or a list of these. The options are those of `Reader`, as far as they apply: not `index` and `value_cache`, nor
+    `Sampling(tail=.., limit=.., include_hidden=..)`, `Plan(split=.., max_expand=.., epochs=.., compression=..)` and `IO(gets=..)`.
 
     - Each shard is read by one GET, and all steps run on this host. The members of a sample follow each other in the shard.
-    - `seed`: shuffles the shards, and their samples by a buffer of `buffer` samples: one reader has the order of a `Reader` with an index
-      and `order="shards"`. Without one, or with `shuffle=False`, samples are in the order of the shards.
-    - `rank`, `world`: shards are dealt out to ranks one by one, so that ranks have different numbers of batches. Have several times as
-      many shards as ranks.
+    - `seed`: shuffles the shards, and their samples by a buffer of `Sampling(buffer=1000)` samples: one reader has the order of a `Reader`
+      with an index and `Sampling(order="shards")`. Without one, or with `shuffle=False`, samples are in the order of the shards.
+    - `Sampling(rank=.., world=..)`: shards are dealt out to ranks one by one, so that ranks have different numbers of batches. Have several
+      times as many shards as ranks.
     - `labels`: a `Column`. `max_errors`: a whole number. "skip" may leave a batch out.
-    - `prefetch`: bytes of prefetched batches; a quarter of it is for samples that have arrived. The samples in the buffer come on top of
-      it. `requests`: shards that are read at a time.
+    - `IO(prefetch=..)`: bytes of prefetched batches; a quarter of it is for samples that have arrived. The samples in the buffer come on top
+      of it. `IO(requests=..)`: shards that are read at a time.
 
     It iterates, pickles and survives forks as a `Reader` does. `len()` raises `TypeError`: nobody knows how many samples there are.
     `index` of a batch is the index of each row's shard in `objects`, and `position` the number of the sample among those of this
@@ -61,77 +63,33 @@ class ShardReader(ReaderBase[ShardIteration]):
     Raises `ConfigError`, `PipelineError`, and errors of listing a prefix.
     """
 
+    @shows_options(Options, SourceKind.SHARDS)
     def __init__(
         self,
         source: str | Sequence[str],
         pipeline: PipelineLike | None = None,
-        *,
-        column: str | None = None,
-        columns: Columns | None = None,
-        endpoint: str | None = None,
-        region: str | None = None,
-        profile: str | None = None,
-        credentials: Credentials | None = None,
-        batch_size: int = 64,
-        seed: int | None = None,
-        shuffle: bool = True,
-        buffer: int = 1000,
-        epoch: int = 0,
-        rank: int | None = None,
-        world: int | None = None,
-        on_error: OnError = "raise",
-        max_errors: int | None = None,
-        labels: Column | None = None,
-        prefetch: int | str = "256 MiB",
-        requests: int = 4,
-        threads: int | None = None,
-        models: str | os.PathLike[str] | None = None,
-        timeouts: Timeouts | None = None,
-        retry: Retry | None = None,
+        **options: Unpack[ShardOptions],
     ) -> None:
-        pipeline, column, kinds = split_columns(pipeline, column, columns)
+        chosen = Options.of(options, SourceKind.SHARDS)
+        pipeline, column, kinds = split_columns(pipeline, chosen.column, chosen.columns)
         parsed = Pipeline.of(pipeline)
-        if labels is not None and not isinstance(labels, Column):
-            raise ConfigError(
-                f"invalid labels of a ShardReader: expected a pushdown.Column, found {labels!r}; other labels need an index of the shards"
-            )
+        labels = options.get("labels")
         self._kinds = kinds
         further = [*kinds] if labels is None else [*kinds, labels.name]
         self._further = tuple(dict.fromkeys(further))
-        spec = reader_spec(
-            parsed,
-            endpoint=endpoint,
-            region=region,
-            profile=profile,
-            timeouts=timeouts,
-            retry=retry,
-            split="smallest",
-            prefetch=prefetch,
-            models=models,
-            batch_size=batch_size,
-            seed=seed,
-            shuffle=shuffle,
-            order="shards",
-            buffer=buffer,
-            epoch=epoch,
-            tail="short",
-            columns={"value": column, "further": list(self._further)},
-            requests=requests,
-            threads=threads,
-        )
+        self._columns: Mapping[str, Any] = {"value": column, "further": list(self._further)}
         self._columns_text = f"{column or 'images'} and {', '.join(self._further) or 'no others'}"
-        self._on_error, self._max_errors = on_error, max_errors
-        self._policy()
-        bucket, keys = list_shards(spec.store, credentials, source)
+        ErrorPolicy(chosen.on_error, chosen.max_errors, None)
+        bucket, keys = list_shards(chosen.connection, source)
         with native_errors():
             objects = _native.Objects.from_keys(bucket, keys)
-        super().__init__(objects, parsed, spec, credentials, rank, world)
-        self._labels = LabelSet(labels, self._data_set, spec.store, credentials)
+        super().__init__(objects, parsed, chosen)
+        self._labels = LabelSet(labels, self._data_set, chosen.connection)
         self._states: tuple[ShardState, ...] = ()
         """Of this epoch, from which the next iteration goes on; none at the beginning."""
         self._ended: Mapping[str, Any] | None = None
         """What this reader has read of the epoch before, if it has seen its end."""
-        self._turns = 1, 0
+        self._worker = Worker()
         # Settings and keys that are invalid are found now rather than at the first batch.
         self._initial(self._next_spec())
 
@@ -139,19 +97,19 @@ class ShardReader(ReaderBase[ShardIteration]):
         """Starts to read where this reader is in its epoch. Rank and world size are looked up now."""
         return self.iterate()
 
-    def iterate(self, *, every: int = 1, turn: int = 0) -> ReaderIterator:
-        """As `iter()`, for one of `every` readers that share the shards of this rank, such as worker processes: the `turn`th, from 0.
+    def iterate(self, worker: Worker = _ONLY_WORKER) -> ReaderIterator:
+        """As `iter()`, for one of the workers that share the shards of this rank, such as worker processes.
 
         The state is that of this reader alone, as that of a rank is.
         """
         self._end_previous()
-        self._turns = every, turn
+        self._worker = worker
         spec = self._next_spec()
         iteration = ShardIteration(spec.epoch, self._initial(spec))
         self._epoch = spec.epoch
         recipe = Recipe(
             open=lambda: self._open_native(_native.ShardReader, spec),
-            pool=lambda: FunctionPool.make(self.pipeline.functions, spec.threads, spec.local_ranks),
+            pool=lambda: FunctionPool.make(self.pipeline.functions, self._options.io.threads, spec.local_ranks),
             labels=self._labels,
             columns=ColumnReader(self.objects, self._further, self._kinds, self._labels.column),
             policy=self._policy(),
@@ -204,7 +162,7 @@ class ShardReader(ReaderBase[ShardIteration]):
             ended = None if current.batches > 0 else ended
         state = {
             "version": VERSION,
-            "seed": self._spec.seed,
+            "seed": self._options.seed,
             "epoch": epoch,
             "objects": self.objects.digest,
             "pipeline": self._pipeline_digest,
@@ -233,7 +191,7 @@ class ShardReader(ReaderBase[ShardIteration]):
         for state in found if strict else ():
             check_origin(
                 state,
-                seed=self._spec.seed,
+                seed=self._options.seed,
                 objects=self.objects.digest,
                 pipeline=self._pipeline_digest,
                 columns=self._columns_text,
@@ -253,8 +211,8 @@ class ShardReader(ReaderBase[ShardIteration]):
         return f"ShardReader({len(objects):,} shards of s3://{objects.bucket}, {self.pipeline!r})"
 
     def _place(self) -> Place:
-        rank, (every, turn) = self._rank(), self._turns
-        return Place(rank.world, rank.rank, every, turn)
+        rank = self._rank()
+        return Place(rank.world, rank.index, self._worker)
 
     def _next_spec(self) -> ReaderSpec:
         """The settings of the native reader that goes on where this one is."""
@@ -264,15 +222,14 @@ class ShardReader(ReaderBase[ShardIteration]):
         """The settings of the native reader that goes on from these states; from the beginning of an epoch if there are none."""
         place, local_ranks = self._place(), self._rank().local_ranks
         epoch, read = shards_read(states, place) if states else (epoch, ())
-        return replace(
-            self._spec,
+        return self._spec(
             epoch=epoch,
+            columns=self._columns,
             shards_read=read,
             rank=place.rank,
             world=place.world,
-            every=place.every,
-            turn=place.turn,
-            local_ranks=local_ranks * place.every,
+            worker=place.worker,
+            local_ranks=local_ranks * place.worker.count,
         )
 
     def _initial(self, spec: ReaderSpec) -> _native.ShardsRead:
@@ -281,7 +238,7 @@ class ShardReader(ReaderBase[ShardIteration]):
             return _native.ShardsRead.initial(spec.to_json(), self.objects)
 
     def _policy(self) -> ErrorPolicy:
-        return ErrorPolicy(self._on_error, self._max_errors, None)
+        return ErrorPolicy(self._options.on_error, self._options.max_errors, None)
 
     def _finish(self, iteration: ShardIteration) -> None:
         is_current = self._current is iteration

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from . import _native
 from ._native import Objects
-from ._spec import Credentials, StoreSpec
 from ._url import parse_urls
 from .errors import ConfigError, native_errors
 from .objects import list_store
+from .store import Connection
 
 __all__ = ["ShardIndex", "is_prefix", "list_shards", "parse_shards"]
 
@@ -109,19 +109,17 @@ def parse_shards(shards: str | Sequence[str]) -> tuple[str, list[str]]:
         return bucket, [key for pattern in patterns for key in _native.expand_braces(pattern)]
 
 
-def list_shards(
-    store: StoreSpec, credentials: Credentials | None, shards: str | Sequence[str]
-) -> tuple[str, list[str]]:
+def list_shards(connection: Connection, shards: str | Sequence[str]) -> tuple[str, list[str]]:
     """As `parse_shards`, with the shards under prefixes. Its threads have ended when it returns."""
     bucket, patterns = parse_shards(shards)
     keys: list[str] = []
     for key in patterns:
-        keys += _under(store, credentials, f"s3://{bucket}/{key}") if is_prefix(key) else [key]
+        keys += _under(connection, f"s3://{bucket}/{key}") if is_prefix(key) else [key]
     return bucket, keys
 
 
-def _under(store: StoreSpec, credentials: Credentials | None, url: str) -> list[str]:
-    keys = list(filter(_native.is_shard, list_store(store, credentials, url).keys()))
+def _under(connection: Connection, url: str) -> list[str]:
+    keys = list(filter(_native.is_shard, list_store(connection, url).keys()))
     if not keys:
         raise ConfigError(f"no shards under {url}: expected keys that end in .tar or .zip")
     return keys

@@ -82,10 +82,10 @@ def check_origin(
 ) -> None:
     """Raises `StateError`, which names both, if a state belongs to another data set, pipeline, seed or order, or to other columns."""
     for what, name, expected, advice in (
-        ("the data set", "objects", objects, "objects were added, removed or renamed since, or hidden ones are left out now (`include_hidden`)"),
+        ("the data set", "objects", objects, "objects were added, removed or renamed since, or hidden ones are left out now (`Sampling(include_hidden=True)`)"),
         ("the pipeline", "pipeline", pipeline, "the pipeline has changed since"),
         ("the seed", "seed", seed, "another seed is another order"),
-        ("the order", "order", order or "global", "`order` or `buffer` has changed since"),
+        ("the order", "order", order or "global", "`order` or `buffer` of `sampling` has changed since"),
         ("the columns", "columns", columns, "other members are other samples"),
     ):
         found = state.get(name, "global" if name == "order" else None)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
 from . import _native
-from ._base import ReaderBase, reader_spec
+from ._base import ReaderBase
+from ._function_pool import FunctionPool
 from ._native import Table
+from ._settings import SourceKind, shows_options
 from ._source import Source
-from ._spec import Compression, Connection, Credentials, Mode, ReaderSpec, Retry, Tail, Timeouts
+from ._spec import ReaderSpec
 from ._table_iterator import TableBatch, TableIteration, TableIterator
-from ._then import FunctionPool
 from .errors import ConfigError, StateError, native_errors
 from .functions import get
+from .options import Options, TableOptions
 from .pipeline import Pipeline, PipelineLike
 from .state import VERSION, check_members, check_origin
+from .store import Connection, ConnectionOptions
 
 __all__ = ["RowReaderBase", "TableBatch", "TableIterator", "TableReader", "read_table"]
 
@@ -26,17 +27,8 @@ __all__ = ["RowReaderBase", "TableBatch", "TableIterator", "TableReader", "read_
 class RowReaderBase(ReaderBase[TableIteration]):
     """What readers of rows share: iterations, counts, and the state that resumes in any world."""
 
-    def __init__(
-        self,
-        source: Source,
-        pipeline: Pipeline,
-        spec: ReaderSpec,
-        credentials: Credentials | None,
-        rank: int | None,
-        world: int | None,
-        include_hidden: bool = False,
-    ) -> None:
-        super().__init__(source, pipeline, spec, credentials, rank, world, None, include_hidden)
+    def __init__(self, source: Source, pipeline: Pipeline, options: Options) -> None:
+        super().__init__(source, pipeline, options)
         self._rows_read: tuple[tuple[int, int], ...] = ()
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -45,9 +37,8 @@ class RowReaderBase(ReaderBase[TableIteration]):
         self._end_previous()
         # Its planner has measured what the next one needs to know.
         known = None if self._last is None else self._last.observations
-        spec = self._rank_spec()
-        iteration = TableIteration(self._epoch, self._rows_read, spec.world, spec.batch_size)
-        spec = replace(spec, epoch=self._epoch, rows_read=self._rows_read)
+        spec = self._rank_spec(rows_read=self._rows_read)
+        iteration = TableIteration(self._epoch, self._rows_read, spec.world, self._options.batch_size)
         self._follow(iteration)
         return TableIterator(
             iteration,
@@ -58,7 +49,8 @@ class RowReaderBase(ReaderBase[TableIteration]):
 
     def _count(self) -> tuple[int, int]:
         """Rows and batches of a whole epoch on this rank."""
-        spec = self._rank_spec()
+        # The numbers of every epoch are those of the first one.
+        spec = self._rank_spec(epoch=self._options.epoch)
         place = spec.rank, spec.world
         if place not in self._counts:
             native = self._open_native(_native.TableReader, spec)
@@ -80,7 +72,7 @@ class RowReaderBase(ReaderBase[TableIteration]):
         epoch, rows_read = self._place()
         return {
             "version": VERSION,
-            "seed": self._spec.seed,
+            "seed": self._options.seed,
             "epoch": epoch,
             "rows_read": [list(entry) for entry in rows_read],
             "objects": self.objects.digest,
@@ -95,7 +87,7 @@ class RowReaderBase(ReaderBase[TableIteration]):
         check_members(state_dict, numbers=("epoch",))
         if strict:
             check_origin(
-                state_dict, seed=self._spec.seed, objects=self.objects.digest, pipeline=self._pipeline_digest
+                state_dict, seed=self._options.seed, objects=self.objects.digest, pipeline=self._pipeline_digest
             )
         rows_read = state_dict.get("rows_read")
         if not isinstance(rows_read, (list, tuple)):
@@ -119,9 +111,9 @@ class RowReaderBase(ReaderBase[TableIteration]):
     def _restart(self, epoch: int) -> None:
         self._epoch, self._rows_read = epoch, ()
 
-    def _rank_spec(self) -> ReaderSpec:
+    def _rank_spec(self, **members: Any) -> ReaderSpec:
         rank = self._rank()
-        return replace(self._spec, rank=rank.rank, world=rank.world, local_ranks=rank.local_ranks)
+        return self._spec(rank=rank.index, world=rank.world, local_ranks=rank.local_ranks, **members)
 
     def __getstate__(self) -> dict[str, Any]:
         epoch, rows_read = self._place()
@@ -131,72 +123,25 @@ class RowReaderBase(ReaderBase[TableIteration]):
 class TableReader(RowReaderBase):
     """Reads the rows of Parquet objects in batches, through a pipeline of `select` and `each`.
 
-    The arguments are those of `Reader`, as far as they apply to rows. Row groups are shuffled, and rows within them; ranks keep
-    contiguous stretches, so that almost every row group is read by one rank. `tail="pad"` does not exist for rows.
+    The options are those of `Reader`, as far as they apply to rows: `batch_size`, `seed`, `epoch`, `shuffle`, `mode`, `store`, `io`,
+    `sampling` without an order and `tail="pad"`, and `plan` without `epochs` and `max_expand`. Row groups are shuffled, and rows within
+    them; ranks keep contiguous stretches, so that almost every row group is read by one rank.
 
     A `TableReader` iterates, keeps its state, pickles and survives forks as a `Reader` does. The order of rows depends on the
     world size. Raises `ConfigError`, `PipelineError`, and errors of listing the objects.
     """
 
+    @shows_options(Options, SourceKind.TABLE)
     def __init__(
-        self,
-        source: Source,
-        pipeline: PipelineLike,
-        *,
-        endpoint: str | None = None,
-        region: str | None = None,
-        profile: str | None = None,
-        credentials: Credentials | None = None,
-        batch_size: int = 64,
-        seed: int | None = None,
-        shuffle: bool = True,
-        epoch: int = 0,
-        rank: int | None = None,
-        world: int | None = None,
-        tail: Tail = "even",
-        limit: int | None = None,
-        mode: Mode = "auto",
-        split: int | str = "smallest",
-        compression: Compression = "none",
-        prefetch: int | str = "256 MiB",
-        requests: int = 4,
-        gets: int = 32,
-        threads: int | None = None,
-        models: str | os.PathLike[str] | None = None,
-        timeouts: Timeouts | None = None,
-        retry: Retry | None = None,
-        include_hidden: bool = False,
+        self, source: Source, pipeline: PipelineLike, **options: Unpack[TableOptions]
     ) -> None:
+        chosen = Options.of(options, SourceKind.TABLE)
         parsed = Pipeline.of(pipeline)
         if parsed.functions:
             raise ConfigError(
                 "invalid pipeline of a TableReader: expected no functions, found `then`; apply them to its batches"
             )
-        if tail == "pad":
-            raise ConfigError("invalid tail of a TableReader: expected short, even or drop, found 'pad'")
-        spec = reader_spec(
-            parsed,
-            endpoint=endpoint,
-            region=region,
-            profile=profile,
-            timeouts=timeouts,
-            retry=retry,
-            split=split,
-            prefetch=prefetch,
-            models=models,
-            batch_size=batch_size,
-            seed=seed,
-            shuffle=shuffle,
-            epoch=epoch,
-            tail=tail,
-            limit=limit,
-            mode=mode,
-            compression=compression,
-            requests=requests,
-            gets=gets,
-            threads=threads,
-        )
-        super().__init__(source, parsed, spec, credentials, rank, world, include_hidden)
+        super().__init__(source, parsed, chosen)
 
     def __iter__(self) -> TableIterator:
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
@@ -217,20 +162,21 @@ def _is_entry(entry: object) -> bool:
     )
 
 
+@shows_options(Connection)
 def read_table(
     url: str,
     pipeline: PipelineLike,
     *,
     seed: int | None = None,
     epoch: int | None = None,
-    **connection: Unpack[Connection],
+    **options: Unpack[ConnectionOptions],
 ) -> Table:
     """The rows of the table at `s3://bucket/key` after `pipeline`, such as `select(columns=[a, b], where='a > 3')`.
 
     The result has `__arrow_c_stream__`: `pyarrow.table(t)`, `polars.from_arrow(t)`, and DuckDB and pandas take it without a copy.
     The other arguments are those of `get`. Raises `ConfigError` if the pipeline makes no table, and errors of `get`.
     """
-    value = get(url, pipeline, seed=seed, epoch=epoch, **connection)
+    value = get(url, pipeline, seed=seed, epoch=epoch, **options)
     if not isinstance(value, _native.Table):
         raise ConfigError(
             f"cannot read a table: expected a pipeline that makes a table, found {type(value).__name__}; use `get`"

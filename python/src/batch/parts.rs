@@ -26,7 +26,7 @@ pub(super) type RowParts = (
 );
 
 /// Row, code and message of an error.
-pub(super) type ErrorParts = (usize, String, String);
+pub(crate) type ErrorParts = (usize, String, String);
 
 /// The parts of rows but for their values.
 pub(super) fn split(py: Python<'_>, rows: &[Row]) -> (Vec<RowParts>, Vec<ErrorParts>) {

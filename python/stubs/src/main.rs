@@ -17,7 +17,7 @@ const CORRECTIONS: [(&str, &str); 5] = [
         "    def shape(self, /) -> tuple: ...\n",
         "    def shape(self, /) -> tuple[int, ...]: ...\n",
     ),
-    // Only the exception is missing, which is added below.
+    // Only the exceptions are missing, which are added below.
     ("\ndef __getattr__(name: str) -> Incomplete: ...\n", ""),
     (
         "from _typeshed import Incomplete, SupportsGetItem\n",
@@ -35,6 +35,11 @@ const ADDED: &str = "
 class NativeError(Exception):
     \"\"\"
     An error as (kind, message, position in the pipeline's text or None).
+    \"\"\"
+
+class NativeSampleError(Exception):
+    \"\"\"
+    A sample that ends an iteration as (its entry in `Batch.errors`, a note that says why or None).
     \"\"\"
 ";
 

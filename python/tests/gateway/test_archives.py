@@ -20,6 +20,7 @@ import pytest
 
 import pushdown
 from archives import Archive, tars, zips
+from pushdown import Sampling, Store
 
 BUCKET = "archives"
 TARS = {archive.name: archive for archive in tars()}
@@ -107,7 +108,7 @@ def test_other_programs_read_them_alike(name: str) -> None:
 @pytest.mark.parametrize("name", TARS)
 def test_members_are_those_of_tarfile_but_for_what_is_left_out(endpoint: str, stored: str, name: str) -> None:
     archive = TARS[name]
-    index = pushdown.index(f"{stored}{name}.tar", endpoint=endpoint)
+    index = pushdown.index(f"{stored}{name}.tar", store=Store(endpoint=endpoint))
     found = members(index, archive.body)
     expected = [(name, content) for name, content in regular(archive) if name not in archive.left_out]
     assert [(name.encode(), content) for name, content in found.items()] == expected
@@ -120,11 +121,11 @@ def test_members_are_those_of_zipfile(endpoint: str, stored: str, name: str) -> 
     with zipfile.ZipFile(io.BytesIO(archive.body)) as opened:
         expected = {info.filename: opened.read(info) for info in opened.infolist()}
     assert expected == archive.files
-    index = pushdown.index(f"{stored}{name}.zip", endpoint=endpoint)
+    index = pushdown.index(f"{stored}{name}.zip", store=Store(endpoint=endpoint))
     assert members(index, archive.body) == expected
     assert len(
         samples(
-            pushdown.Reader(f"{stored}{name}.zip", "decode", index=index, columns=["cls"], endpoint=endpoint)
+            pushdown.Reader(f"{stored}{name}.zip", "decode", index=index, columns=["cls"], store=Store(endpoint=endpoint))
         )
     ) == len([name for name in expected if name.endswith(".png")])
 
@@ -153,9 +154,9 @@ def test_samples_are_those_of_webdataset_but_for_what_is_left_out(
         for sample in samples_by_webdataset(archive)
         if "png" in sample and sample["__key__"] not in left_out
     ]
-    url, options = f"{stored}{name}.tar", {"endpoint": endpoint, "columns": ["cls"], "shuffle": False}
-    index = pushdown.index(url, endpoint=endpoint)
-    assert samples(pushdown.Reader(url, "decode", index=index, tail="short", **options)) == expected
+    url, options = f"{stored}{name}.tar", {"store": Store(endpoint=endpoint), "columns": ["cls"], "shuffle": False}
+    index = pushdown.index(url, store=Store(endpoint=endpoint))
+    assert samples(pushdown.Reader(url, "decode", index=index, sampling=Sampling(tail="short"), **options)) == expected
     assert samples(pushdown.ShardReader(url, "decode", **options)) == expected
 
 

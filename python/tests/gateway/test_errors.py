@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pushdown
+from pushdown import Store
 from samples import PIPELINE
 
 BUCKET = "damaged"
@@ -30,7 +31,7 @@ def damaged(world: Any) -> str:
 
 @pytest.fixture
 def settings(endpoint: str) -> dict[str, Any]:
-    return {"endpoint": endpoint, "batch_size": 4, "seed": 7, "mode": "pushdown"}
+    return {"store": Store(endpoint=endpoint), "batch_size": 4, "seed": 7, "mode": "pushdown"}
 
 
 def test_raise_names_the_sample(settings: dict[str, Any], damaged: str) -> None:
@@ -75,7 +76,7 @@ def test_max_errors_bounds_them(settings: dict[str, Any], damaged: str) -> None:
 
 def test_an_invalid_pipeline_shows_the_place(endpoint: str, source: str) -> None:
     with pytest.raises(pushdown.PipelineError) as raised:
-        pushdown.Reader(source, "decode | rezise(short=256)", endpoint=endpoint)
+        pushdown.Reader(source, "decode | rezise(short=256)", store=Store(endpoint=endpoint))
     assert raised.value.position == 9
     assert str(raised.value).endswith("decode | rezise(short=256)\n           ^")
     assert pickle.loads(pickle.dumps(raised.value)).position == 9
@@ -83,24 +84,24 @@ def test_an_invalid_pipeline_shows_the_place(endpoint: str, source: str) -> None
 
 def test_random_steps_need_a_seed(endpoint: str, source: str) -> None:
     with pytest.raises(pushdown.Error, match="seed"):
-        list(pushdown.Reader(source, PIPELINE, endpoint=endpoint))
+        list(pushdown.Reader(source, PIPELINE, store=Store(endpoint=endpoint)))
 
 
 def test_errors_say_what_to_do(endpoint: str, source: str) -> None:
     with pytest.raises(pushdown.ConfigError, match="no objects under"):
-        pushdown.Reader("s3://photos/nothing/", "decode", endpoint=endpoint)
+        pushdown.Reader("s3://photos/nothing/", "decode", store=Store(endpoint=endpoint))
     with pytest.raises(pushdown.RefusedError, match="NoSuchBucket"):
-        pushdown.Reader("s3://no-such-bucket/", "decode", endpoint=endpoint)
+        pushdown.Reader("s3://no-such-bucket/", "decode", store=Store(endpoint=endpoint))
     with pytest.raises(pushdown.RefusedError):
-        pushdown.Reader(source, "decode", endpoint=endpoint, credentials=("nobody", "secret", None))
+        pushdown.Reader(source, "decode", store=Store(endpoint=endpoint, credentials=("nobody", "secret", None)))
     retry = pushdown.Retry(attempts=1)
     with pytest.raises(pushdown.UnavailableError):
-        pushdown.Reader(source, "decode", endpoint="http://127.0.0.1:9", retry=retry)
+        pushdown.Reader(source, "decode", store=Store(endpoint="http://127.0.0.1:9", retry=retry))
 
 
 def test_a_plain_store_is_named_as_such(world: Any, source: str) -> None:
     with (
-        pushdown.Reader(source, "decode", endpoint=world.upstream, mode="pushdown") as reader,
+        pushdown.Reader(source, "decode", store=Store(endpoint=world.upstream), mode="pushdown") as reader,
         pytest.raises(pushdown.NotAGatewayError),
     ):
         list(reader)
@@ -111,7 +112,7 @@ def test_auto_reads_from_a_plain_store(world: Any, source: str, options: dict[st
 
     with pushdown.Reader(source, PIPELINE, **options) as reader:
         expected = samples(reader)
-    with pushdown.Reader(source, PIPELINE, **{**options, "endpoint": world.upstream}) as reader:
+    with pushdown.Reader(source, PIPELINE, **{**options, "store": Store(endpoint=world.upstream)}) as reader:
         assert samples(reader) == expected
         assert reader.mode == "plain"
 
@@ -135,7 +136,8 @@ class Hostile(http.server.BaseHTTPRequestHandler):
 def test_a_store_cannot_control_the_terminal() -> None:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    options: Any = {"endpoint": f"http://127.0.0.1:{server.server_port}", "credentials": ("access", "secret", None)}
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    options: Any = {"store": Store(endpoint=endpoint, credentials=("access", "secret", None))}
     try:
         with pytest.raises(pushdown.RefusedError) as listed:
             pushdown.list("s3://photos/", **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import http.client
 import http.server
 import itertools
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 import pushdown
+from pushdown import IO, Store
 from samples import PIPELINE, Sample, samples, samples_of
 from stores import ACCESS, SECRET, start_gateway
 
@@ -83,7 +85,7 @@ def test_a_storm_of_503_loses_nothing(
         threading.Thread(target=storm.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{storm.server_address[1]}"
         retry = pushdown.Retry(attempts=20, base_seconds=0.01, cap_seconds=0.05)
-        settings = {**options, "endpoint": address, "mode": mode, "retry": retry}
+        settings = {**options, "store": Store(endpoint=address, retry=retry), "mode": mode}
         with pushdown.Reader(source, PIPELINE, **settings) as reader:
             assert samples(reader) == expected
             assert reader.stats.retries > 0
@@ -98,7 +100,7 @@ def test_a_storm_that_does_not_end_is_an_error(options: dict[str, Any], endpoint
         address = f"http://127.0.0.1:{storm.server_address[1]}"
         retry = pushdown.Retry(attempts=3, base_seconds=0.01, cap_seconds=0.05)
         with pytest.raises(pushdown.UnavailableError, match="SlowDown"):
-            pushdown.Reader("s3://photos/train/", PIPELINE, **{**options, "endpoint": address, "retry": retry})
+            pushdown.Reader("s3://photos/train/", PIPELINE, **{**options, "store": Store(endpoint=address, retry=retry)})
         storm.shutdown()
 
 
@@ -110,7 +112,8 @@ def test_a_gateway_that_restarts_loses_nothing(
     try:
         endpoint = f"http://{addresses['listen']}"
         retry = pushdown.Retry(attempts=50, base_seconds=0.02, cap_seconds=0.2)
-        settings_of_reader = {**options, "endpoint": endpoint, "retry": retry, "prefetch": 1, "requests": 1}
+        store, io = Store(endpoint=endpoint, retry=retry), IO(prefetch=1, requests=1)
+        settings_of_reader = {**options, "store": store, "io": io}
         with pushdown.Reader(source, PIPELINE, **settings_of_reader) as reader:
             batches = iter(reader)
             read = samples_of(next(batches))
@@ -150,7 +153,9 @@ def test_credentials_that_expire_are_renewed(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    with pushdown.Reader(source, PIPELINE, **options, profile="short", requests=1, prefetch=1) as reader:
+    store = dataclasses.replace(options["store"], profile="short")
+    settings = {**options, "store": store, "io": IO(requests=1, prefetch=1)}
+    with pushdown.Reader(source, PIPELINE, **settings) as reader:
         read: list[Sample] = []
         for batch in reader:
             read += samples_of(batch)
@@ -171,8 +176,8 @@ def requests_of(world: Any) -> dict[str, float]:
 
 
 def test_a_resume_sends_no_more_requests_than_a_fresh_start(options: dict[str, Any], source: str, world: Any) -> None:
-    objects = pushdown.list(source, endpoint=options["endpoint"])
-    settings = {**options, "mode": "pushdown", "requests": 1, "prefetch": 1}
+    objects = pushdown.list(source, store=options["store"])
+    settings = {**options, "mode": "pushdown", "io": IO(requests=1, prefetch=1)}
 
     def sent(state: dict[str, Any] | None) -> tuple[dict[str, float], dict[str, Any]]:
         before = requests_of(world)

@@ -9,6 +9,7 @@ import pytest
 
 import pushdown
 import samples
+from pushdown import Sampling, Store
 
 HIDDEN = ["exif/.DS_Store", "Thumbs.db", "exif/desktop.ini", "._cat.jpg", "empty/"]
 BUCKET = "hidden"
@@ -32,27 +33,29 @@ def photos(world: Any) -> list[str]:
 def test_hidden_objects_are_left_out_and_counted(
     photos: list[str], options: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    url, endpoint = f"s3://{BUCKET}/", options["endpoint"]
+    url, endpoint = f"s3://{BUCKET}/", options["store"].endpoint
     with caplog.at_level(logging.WARNING, "pushdown"):
-        assert pushdown.list(url, endpoint=endpoint).keys() == photos
+        assert pushdown.list(url, store=Store(endpoint=endpoint)).keys() == photos
     lines = [record.getMessage() for record in caplog.records]
     assert lines == [f"{url}: left out 5 hidden objects, such as `._cat.jpg`: `include_hidden` keeps them"]
     everything = sorted([*photos, *HIDDEN])
-    assert pushdown.list(url, endpoint=endpoint, include_hidden=True).keys() == everything
-    with pushdown.Reader(url, samples.PIPELINE, **{**options, "tail": "short"}) as reader:
+    assert pushdown.list(url, store=Store(endpoint=endpoint), include_hidden=True).keys() == everything
+    with pushdown.Reader(url, samples.PIPELINE, **{**options, "sampling": Sampling(tail="short")}) as reader:
         assert reader.classes == ["exif"]
         assert sorted(key for batch in reader for key in batch.keys) == photos
-    settings = {**options, "labels": None, "tail": "short", "on_error": "report"}
-    with pushdown.Reader(url, samples.PIPELINE, **settings, include_hidden=True) as reader:
+    sampling = Sampling(tail="short", include_hidden=True)
+    settings = {**options, "labels": None, "sampling": sampling, "on_error": "report"}
+    with pushdown.Reader(url, samples.PIPELINE, **settings) as reader:
         assert sum(len(batch.errors) for batch in reader) == len(HIDDEN)
 
 
 def test_a_state_of_all_objects_loads_where_they_are_kept(photos: list[str], options: dict[str, Any]) -> None:
     url, settings = f"s3://{BUCKET}/", {**options, "labels": None}
-    state = pushdown.Reader(url, samples.PIPELINE, **settings, include_hidden=True).state_dict()
+    everything = {**settings, "sampling": Sampling(include_hidden=True)}
+    state = pushdown.Reader(url, samples.PIPELINE, **everything).state_dict()
     with pytest.raises(pushdown.StateError, match="include_hidden"):
         pushdown.Reader(url, samples.PIPELINE, **settings).load_state_dict(state)
-    pushdown.Reader(url, samples.PIPELINE, **settings, include_hidden=True).load_state_dict(state)
+    pushdown.Reader(url, samples.PIPELINE, **everything).load_state_dict(state)
 
 
 def test_the_endpoint_of_s3_takes_precedence(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,4 +65,4 @@ def test_the_endpoint_of_s3_takes_precedence(world: Any, monkeypatch: pytest.Mon
     monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
     with pytest.raises(pushdown.ConfigError, match="no endpoint is set"):
         pushdown.list("s3://photos/train/")
-    assert len(pushdown.list("s3://photos/train/", endpoint=world.endpoint)) > 0
+    assert len(pushdown.list("s3://photos/train/", store=Store(endpoint=world.endpoint))) > 0

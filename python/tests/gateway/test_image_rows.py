@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pushdown
+from pushdown import Plan, Sampling, Store
 
 PHOTOS = pathlib.Path(__file__).resolve().parents[3] / "testkit/fixtures/photos"
 INNER = "decode | resize(24, 20) | to_float | normalize(imagenet)"
@@ -46,7 +47,7 @@ def images(world: Any) -> list[bytes]:
 
 @pytest.fixture
 def settings(endpoint: str) -> dict[str, Any]:
-    return {"endpoint": endpoint, "batch_size": 4, "seed": 7}
+    return {"store": Store(endpoint=endpoint), "batch_size": 4, "seed": 7}
 
 
 def values(batches: Any) -> dict[int, tuple[bytes, object]]:
@@ -63,9 +64,11 @@ def values(batches: Any) -> dict[int, tuple[bytes, object]]:
 
 @pytest.mark.parametrize("mode", ["auto", "pushdown", "plain"])
 def test_rows_equal_loose_objects(images: list[bytes], settings: dict[str, Any], mode: Any) -> None:
-    with pushdown.Reader("s3://columns/loose/", INNER, mode="plain", tail="short", **settings) as reader:
+    sampling = Sampling(tail="short")
+    with pushdown.Reader("s3://columns/loose/", INNER, mode="plain", sampling=sampling, **settings) as reader:
         loose = {index: pixels for index, (pixels, _) in values(reader).items()}
-    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, labels="label", mode=mode, tail="short", **settings) as rows:
+    settings |= {"labels": "label", "mode": mode, "sampling": sampling}
+    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, **settings) as rows:
         found = values(rows)
         assert (len(rows), rows.samples) == (6, len(images))
     assert {index: pixels for index, (pixels, _) in found.items()} == loose
@@ -86,9 +89,10 @@ def test_a_batch_is_like_that_of_objects(images: list[bytes], settings: dict[str
 
 def test_random_steps_draw_by_row_and_resume_in_another_world(images: list[bytes], settings: dict[str, Any]) -> None:
     def reader(**options: Any) -> pushdown.RowReader:
-        return pushdown.RowReader("s3://columns/data/train-?.parquet", RANDOM, **{**settings, "tail": "short", **options})
+        of_all = {**settings, "sampling": Sampling(tail="short"), **options}
+        return pushdown.RowReader("s3://columns/data/train-?.parquet", RANDOM, **of_all)
 
-    with reader(split="full") as rows:
+    with reader(plan=Plan(split="full")) as rows:
         whole = values(rows)
         assert rows.epoch == 1
         later = values(rows)
@@ -97,12 +101,13 @@ def test_random_steps_draw_by_row_and_resume_in_another_world(images: list[bytes
     read: dict[int, tuple[bytes, object]] = {}
     states = []
     for rank in range(2):
-        with reader(rank=rank, world=2, batch_size=3) as rows:
+        with reader(sampling=Sampling(tail="short", rank=rank, world=2), batch_size=3) as rows:
             read |= values([next(iter(rows))])
             states.append(json.loads(json.dumps(rows.state_dict())))
     assert states[0] == states[1]
     for rank in range(3):
-        with pickle.loads(pickle.dumps(reader(rank=rank, world=3, split=0))) as rows:
+        sampling = Sampling(tail="short", rank=rank, world=3)
+        with pickle.loads(pickle.dumps(reader(sampling=sampling, plan=Plan(split=0)))) as rows:
             rows.load_state_dict(states[0])
             rest = values(rows)
             assert not set(rest) & set(read)

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pushdown
+from pushdown import Store
 
 BUCKET = "labelled"
 
@@ -35,7 +36,8 @@ def labelled(world: Any) -> str:
 
 
 def labels_of(source: Any, endpoint: str, labels: Any) -> dict[str, Any]:
-    with pushdown.Reader(source, "decode | resize(8, 8)", endpoint=endpoint, batch_size=3, seed=1, labels=labels) as reader:
+    store = Store(endpoint=endpoint)
+    with pushdown.Reader(source, "decode | resize(8, 8)", store=store, batch_size=3, seed=1, labels=labels) as reader:
         found: dict[str, Any] = {}
         for batch in reader:
             values = batch.y if isinstance(batch.y, list) else np.asarray(batch.y).tolist()
@@ -63,7 +65,7 @@ def test_a_manifest_is_source_order_and_labels(
     endpoint: str, labelled: str, name: str, labels: list[Any]
 ) -> None:
     manifest = pushdown.Manifest(f"{labelled}{name}", key="path", label="label")
-    with pushdown.Reader(manifest, "decode | resize(8, 8)", endpoint=endpoint, batch_size=3) as reader:
+    with pushdown.Reader(manifest, "decode | resize(8, 8)", store=Store(endpoint=endpoint), batch_size=3) as reader:
         keys = [key for batch in reader for key in batch.keys]
     assert keys == [f"set/{n}.jpg" for n in range(8)][::-1], "without a seed in the order of the manifest"
     found = labels_of(manifest, endpoint, None)

@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import pushdown
+from pushdown import Sampling
 from samples import PIPELINE, Sample, samples, samples_of
 
 
 @pytest.fixture(scope="module")
 def expected(options: dict[str, Any], source: str) -> list[Sample]:
-    with pushdown.Reader(source, PIPELINE, **{**options, "tail": "short"}) as reader:
+    with pushdown.Reader(source, PIPELINE, **{**options, "sampling": Sampling(tail="short")}) as reader:
         return samples(reader)
 
 
@@ -32,10 +33,11 @@ def world_order(readers: list[list[pushdown.Batch]]) -> list[Sample]:
 def test_any_world_reads_the_same_samples(
     options: dict[str, Any], source: str, expected: list[Sample], ranks: int, batch_size: int
 ) -> None:
-    options = {**options, "batch_size": batch_size, "world": ranks, "tail": "short"}
+    options = {**options, "batch_size": batch_size}
     read = []
     for rank in range(ranks):
-        with pushdown.Reader(source, PIPELINE, **options, rank=rank) as reader:
+        sampling = Sampling(rank=rank, world=ranks, tail="short")
+        with pushdown.Reader(source, PIPELINE, **options, sampling=sampling) as reader:
             read.append(list(reader))
     assert world_order(read) == expected
 
@@ -47,7 +49,8 @@ def test_ranks_have_equally_many_batches(
 ) -> None:
     lengths, read = set(), []
     for rank in range(ranks):
-        with pushdown.Reader(source, PIPELINE, **options, world=ranks, rank=rank, tail=tail) as reader:
+        sampling = Sampling(rank=rank, world=ranks, tail=tail)
+        with pushdown.Reader(source, PIPELINE, **options, sampling=sampling) as reader:
             batches = list(reader)
             assert len(batches) == len(reader)
             lengths.add(len(batches))
@@ -61,12 +64,12 @@ def test_ranks_have_equally_many_batches(
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
-def test_workers_take_turns(options: dict[str, Any], source: str, expected: list[Sample], workers: int) -> None:
-    options = {**options, "tail": "short"}
+def test_workers_share_the_batches(options: dict[str, Any], source: str, expected: list[Sample], workers: int) -> None:
+    options = {**options, "sampling": Sampling(tail="short")}
     batches: dict[int, pushdown.Batch] = {}
-    for turn in range(workers):
+    for worker in range(workers):
         with pushdown.Reader(source, PIPELINE, **options) as reader:
-            batches |= {batch.number: batch for batch in reader.iterate(every=workers, turn=turn)}
+            batches |= {batch.number: batch for batch in reader.iterate(pushdown.Worker(worker, workers))}
     assert samples(batches[number] for number in sorted(batches)) == expected
 
 
@@ -83,7 +86,8 @@ def test_a_run_resumes_in_any_world(
         stop = draw.randint(1, 3)
         states = []
         for rank in range(world):
-            settings = {**options, "batch_size": batch_size, "tail": "short", "world": world, "rank": rank}
+            sampling = Sampling(tail="short", rank=rank, world=world)
+            settings = {**options, "batch_size": batch_size, "sampling": sampling}
             with pushdown.Reader(source, PIPELINE, **settings) as reader:
                 if state is not None:
                     reader.load_state_dict(json.loads(json.dumps(state)))
@@ -115,20 +119,20 @@ def test_the_next_epoch_has_another_order(options: dict[str, Any], source: str, 
     assert {sample.pixels for sample in second} != {sample.pixels for sample in first}
 
 
-def read_all(reader: pushdown.Reader, turn: int) -> list[Sample]:
+def read_all(reader: pushdown.Reader, worker: int) -> list[Sample]:
     with reader:
-        return [sample for batch in reader.iterate(every=2, turn=turn) for sample in samples_of(batch)]
+        return [sample for batch in reader.iterate(pushdown.Worker(worker, 2)) for sample in samples_of(batch)]
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
 def test_readers_work_in_other_processes(
     options: dict[str, Any], source: str, expected: list[Sample], method: str
 ) -> None:
-    reader = pushdown.Reader(source, PIPELINE, **{**options, "tail": "short"})
+    reader = pushdown.Reader(source, PIPELINE, **{**options, "sampling": Sampling(tail="short")})
     assert len(pickle.dumps(reader)) < 4096
     assert b"pushdowntestsecret" not in pickle.dumps(reader)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
-        parts = [processes.submit(read_all, reader, turn) for turn in range(2)]
+        parts = [processes.submit(read_all, reader, worker) for worker in range(2)]
         found = sorted(sample for part in parts for sample in part.result(timeout=60))
     assert found == expected
 

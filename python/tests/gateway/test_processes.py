@@ -59,7 +59,7 @@ def test_an_iterator_that_was_live_at_a_fork_raises_in_the_child(endpoint: str, 
     done = run(
         """
         import os, sys, pushdown
-        reader = pushdown.Reader(sys.argv[2], "decode | resize(32, 32)", endpoint=sys.argv[1], batch_size=4)
+        reader = pushdown.Reader(sys.argv[2], "decode | resize(32, 32)", store=pushdown.Store(endpoint=sys.argv[1]), batch_size=4)
         batches = iter(reader)
         next(batches)
         child = os.fork()
@@ -87,7 +87,7 @@ def test_a_hundred_forks_while_reading(endpoint: str, source: str) -> None:
     done = run(
         """
         import os, signal, sys, pushdown
-        reader = pushdown.Reader(sys.argv[2], "decode | resize(32, 32)", endpoint=sys.argv[1], batch_size=4)
+        reader = pushdown.Reader(sys.argv[2], "decode | resize(32, 32)", store=pushdown.Store(endpoint=sys.argv[1]), batch_size=4)
         batches = iter(reader)
         next(batches)
         for number in range(100):
@@ -158,7 +158,7 @@ def test_ctrl_c_ends_a_wait(silent_socket: socket.socket, silent_server: str, wh
         # Only the signal ends the wait.
         timeouts = pushdown.Timeouts(first_byte_seconds=3600.0)
         try:
-            list(pushdown.Reader(source, "decode", endpoint=sys.argv[1], mode="pushdown", timeouts=timeouts))
+            list(pushdown.Reader(source, "decode", store=pushdown.Store(endpoint=sys.argv[1], timeouts=timeouts), mode="pushdown"))
         except KeyboardInterrupt:
             print("interrupted")
     """
@@ -172,7 +172,7 @@ def test_ctrl_c_ends_many_reads_at_once(silent_socket: socket.socket, silent_ser
         urls = [f"s3://b/{n}" for n in range(8)]
         timeouts = pushdown.Timeouts(first_byte_seconds=3600.0)
         try:
-            pushdown.get_many(urls, endpoint=sys.argv[1], timeouts=timeouts)
+            pushdown.get_many(urls, store=pushdown.Store(endpoint=sys.argv[1], timeouts=timeouts))
         except KeyboardInterrupt:
             print("interrupted")
     """
@@ -193,7 +193,7 @@ def test_an_iterator_with_functions_ends_when_it_is_left(options: dict[str, Any]
 
 
 def test_a_close_in_another_thread_ends_a_wait(silent_server: str) -> None:
-    reader = pushdown.Reader(["s3://b/a.jpg"], "decode", endpoint=silent_server, mode="pushdown")
+    reader = pushdown.Reader(["s3://b/a.jpg"], "decode", store=pushdown.Store(endpoint=silent_server), mode="pushdown")
     batches = iter(reader)
     threading.Timer(0.3, reader.close).start()
     with pytest.raises(pushdown.ClosedError):

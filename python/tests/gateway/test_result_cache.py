@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import pushdown
+from pushdown import Plan, Store
 from stores import start_gateway
 
 # So many steps that a hit is cheaper than computing also where tests run slowly, and values that are smaller than each object.
@@ -17,7 +18,12 @@ def test_stats_name_the_hits_of_both_caches(options: dict[str, Any], source: str
     with contextlib.ExitStack() as running:
         gateway, addresses = start_gateway(tmp_path / "gateway", upstream=world.upstream, cache_memory="64MiB")
         running.callback(gateway.stop)
-        settings = {**options, "endpoint": f"http://{addresses['listen']}", "mode": "pushdown", "split": "full"}
+        settings = {
+            **options,
+            "store": Store(endpoint=f"http://{addresses['listen']}"),
+            "mode": "pushdown",
+            "plan": Plan(split="full"),
+        }
 
         def read(epochs: int, **more: Any) -> list[pushdown.Stats]:
             stats = []

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pushdown
+from pushdown import Plan, Sampling, Store
 
 PHOTO = (pathlib.Path(__file__).resolve().parents[3] / "testkit/fixtures/photos/png_grey.png").read_bytes()
 ROWS = 4
@@ -41,7 +42,9 @@ def put(world: Any, *tables: pa.Table, **options: Any) -> str:
 def labels(url: str, endpoint: str, **options: Any) -> list[Any]:
     """The labels in the order of the rows. All batches have a tensor of int64, or all have a list."""
     found = []
-    with pushdown.RowReader(url, "decode | resize(4, 4)", endpoint=endpoint, labels="label", tail="short", **options) as rows:
+    sampling = Sampling(tail="short")
+    store = Store(endpoint=endpoint)
+    with pushdown.RowReader(url, "decode | resize(4, 4)", store=store, labels="label", sampling=sampling, **options) as rows:
         for batch in rows:
             assert np.asarray(batch.valid).all()
             assert isinstance(batch.y, list) or (batch.y is not None and batch.y.dtype == "i64")
@@ -146,7 +149,12 @@ DIFFERENT = {
 def test_files_may_differ_in_what_is_not_read(world: Any, endpoint: str, name: str, is_first: bool) -> None:
     tables = [DIFFERENT[name], rows()] if is_first else [rows(), DIFFERENT[name]]
     url = put(world, *tables)
-    for options in ({"mode": "plain"}, {"mode": "pushdown", "split": "full"}, {"mode": "pushdown", "split": 1}, {"mode": "auto"}):
+    for options in (
+        {"mode": "plain"},
+        {"mode": "pushdown", "plan": Plan(split="full")},
+        {"mode": "pushdown", "plan": Plan(split=1)},
+        {"mode": "auto"},
+    ):
         found = labels(url, endpoint, batch_size=3, seed=5, **options)
         assert sorted(found) == sorted([*range(ROWS)] * 2), options
     in_order = labels(url, endpoint, batch_size=3)
@@ -178,7 +186,7 @@ def test_categories_of_several_files(world: Any, endpoint: str) -> None:
     url, expected = put(world, *tables), list(itertools.chain(*words))
     assert labels(url, endpoint, batch_size=400) == expected
     assert labels(put(world, *tables, strings), endpoint, batch_size=400) == [*expected, "a", "b", "c", "d"]
-    with pushdown.TableReader(url, "select(columns=[label])", endpoint=endpoint, batch_size=400) as reader:
+    with pushdown.TableReader(url, "select(columns=[label])", store=Store(endpoint=endpoint), batch_size=400) as reader:
         assert [value for batch in reader for value in pa.table(batch.table)["label"].to_pylist()] == expected
 
 
@@ -196,12 +204,15 @@ def test_tables_are_read_as_pyarrow_reads_them(world: Any, endpoint: str, tmp_pa
     second = pa.table({"tag": pa.array([["b", None], None], pa.large_list(pa.large_string())), "at": pa.array([None, TIME], pa.timestamp("us")), "id": [2**40, 4]})
     url = put(world, first, second)
     expected = pa.concat_tables([first, second.select(["id", "at", "tag"])], promote_options="permissive")
-    with pushdown.TableReader(url, "select", endpoint=endpoint, batch_size=3, tail="short") as reader:
+    sampling = Sampling(tail="short")
+    with pushdown.TableReader(url, "select", store=Store(endpoint=endpoint), batch_size=3, sampling=sampling) as reader:
         tables = [pa.table(batch.table) for batch in reader]
     assert pa.concat_tables(tables).to_pylist() == expected.to_pylist()
     assert tables[0].schema.names == ["id", "at", "tag"]
     third = put(world, first, second, second.append_column("more", pa.array([1, 2])))
     with pytest.raises(pushdown.Error, match=r"`rows/2.parquet` differ from those of `rows/0.parquet`: found an extra column `more`"):
-        list(pushdown.TableReader(third, "select", endpoint=endpoint))
-    with pushdown.TableReader(third, "select(columns=[id], where='id < 10')", endpoint=endpoint, tail="short") as reader:
+        list(pushdown.TableReader(third, "select", store=Store(endpoint=endpoint)))
+    sampling = Sampling(tail="short")
+    store = Store(endpoint=endpoint)
+    with pushdown.TableReader(third, "select(columns=[id], where='id < 10')", store=store, sampling=sampling) as reader:
         assert [value for batch in reader for value in np.asarray(batch["id"]).tolist()] == [1, 2, 4, 4]

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import pushdown
+from pushdown import Sampling, Store
 from samples import PIPELINE
 from shards import CLASSES, FOLDER, files_of, put_compressed, put_shards, tar_of
 
@@ -59,25 +60,26 @@ def pattern(world: Any, files: dict[str, bytes]) -> str:
 @pytest.fixture(scope="module")
 def settings(endpoint: str) -> dict[str, Any]:
     return {
-        "endpoint": endpoint,
+        "store": Store(endpoint=endpoint),
         "batch_size": 4,
         "labels": pushdown.Column("cls"),
         "seed": 7,
-        "buffer": BUFFER,
+        "sampling": Sampling(buffer=BUFFER),
     }
 
 
 @pytest.fixture(scope="module")
 def index(endpoint: str, pattern: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("index") / "train.parquet"
-    pushdown.index(pattern, path=path, endpoint=endpoint)
+    pushdown.index(pattern, path=path, store=Store(endpoint=endpoint))
     return path
 
 
 def read_indexed(
     settings: dict[str, Any], pattern: str, index: Path, pipeline: str, epochs: int
 ) -> list[list[Sample]]:
-    options = {**settings, "index": index, "order": "shards", "tail": "short"}
+    sampling = Sampling(order="shards", buffer=BUFFER, tail="short")
+    options = {**settings, "index": index, "sampling": sampling}
     with pushdown.Reader(pattern, pipeline, **options) as reader:
         return [samples(reader) for _ in range(epochs)]
 
@@ -162,7 +164,7 @@ def bad(world: Any, files: dict[str, bytes]) -> str:
 
 
 def test_errors_name_member_or_shard(endpoint: str, bad: str) -> None:
-    options: dict[str, Any] = {"endpoint": endpoint, "batch_size": 2, "labels": pushdown.Column("cls")}
+    options: dict[str, Any] = {"store": Store(endpoint=endpoint), "batch_size": 2, "labels": pushdown.Column("cls")}
     with pushdown.ShardReader(bad, RESIZED, **options, on_error="report") as reader:
         batches = list(reader)
         assert (reader.stats.samples, reader.stats.errors) == (2, 3)
@@ -191,7 +193,7 @@ def test_a_reader_goes_on_exactly_with_its_own_state(
 ) -> None:
     """Functions run ahead of the consumer; the state does not."""
     pipeline = pushdown.Pipeline(PIPELINE)
-    options = {**settings, "rank": 1, "world": 2}
+    options = {**settings, "sampling": Sampling(buffer=BUFFER, rank=1, world=2)}
     with pushdown.ShardReader(pattern, pipeline, **options) as reader:
         whole = samples(reader)
     first = pushdown.ShardReader(pattern, pipeline.then(np.asarray) if has_functions else pipeline, **options)
@@ -222,7 +224,8 @@ def test_a_run_resumes_in_any_world(
         world, batch_size = draw.choice([1, 2, 3]), draw.choice([1, 3, 5])
         saved = []
         for rank in range(world):
-            options = {**settings, "batch_size": batch_size, "world": world, "rank": rank}
+            sampling = Sampling(buffer=BUFFER, rank=rank, world=world)
+            options = {**settings, "batch_size": batch_size, "sampling": sampling}
             with pushdown.ShardReader(pattern, PIPELINE, **options) as reader:
                 if states:
                     reader.load_state_dict(states)
@@ -246,7 +249,8 @@ def test_states_of_others_are_refused(settings: dict[str, Any], pattern: str) ->
     ):
         with pytest.raises(pushdown.StateError, match=found):
             other.load_state_dict(state)
-    reader.load_state_dict(pushdown.ShardReader(pattern, PIPELINE, **settings, rank=0, world=2).state_dict())
+    first_of_two = {**settings, "sampling": Sampling(buffer=BUFFER, rank=0, world=2)}
+    reader.load_state_dict(pushdown.ShardReader(pattern, PIPELINE, **first_of_two).state_dict())
     with pytest.raises(pushdown.ConfigError, match="the state of rank 1 of 2 is missing"):
         iter(reader)
 
@@ -255,16 +259,16 @@ def test_what_does_not_apply_is_refused(settings: dict[str, Any], pattern: str) 
     with pytest.raises(TypeError, match=r"no len\(\)"):
         len(pushdown.ShardReader(pattern, RESIZED, **settings))
     with pytest.raises(pushdown.ConfigError, match=r"by pushdown\.ShardReader"):
-        pushdown.Reader(pattern, RESIZED, order="shards", endpoint=settings["endpoint"])
+        pushdown.Reader(pattern, RESIZED, sampling=Sampling(order="shards"), store=settings["store"])
     with pytest.raises(pushdown.ConfigError, match="the directory of a zip is at its end"):
         pushdown.ShardReader(f"s3://{BUCKET}/train-0.zip", RESIZED, **settings)
     with pytest.raises(pushdown.ConfigError, match="named twice"):
         pushdown.ShardReader([f"s3://{BUCKET}/0.tar"] * 2, RESIZED, **settings)
 
 
-def read_turn(reader: pushdown.ShardReader, turn: int) -> list[Sample]:
+def read_all(reader: pushdown.ShardReader, worker: int) -> list[Sample]:
     with reader:
-        return samples(reader.iterate(every=2, turn=turn))
+        return samples(reader.iterate(pushdown.Worker(worker, 2)))
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
@@ -273,7 +277,7 @@ def test_readers_work_in_other_processes(
 ) -> None:
     reader = pushdown.ShardReader(pattern, PIPELINE, **settings)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
-        parts = [processes.submit(read_turn, reader, turn) for turn in range(2)]
+        parts = [processes.submit(read_all, reader, worker) for worker in range(2)]
         read = [sample for part in parts for sample in part.result(timeout=60)]
     unordered = [sorted(row._replace(position=0) for row in rows) for rows in (read, expected)]
     assert unordered[0] == unordered[1]

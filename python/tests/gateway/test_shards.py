@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pushdown
+from pushdown import Sampling, Store
 from samples import PIPELINE, Sample, samples, samples_of
 from shards import CLASSES, FOLDER, files_of, put_shards, tar_of
 
@@ -41,7 +43,7 @@ def pattern(world: Any, files: dict[str, bytes]) -> str:
 @pytest.fixture(scope="module")
 def index(endpoint: str, pattern: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("index") / "train.parquet"
-    pushdown.index(pattern, path=path, endpoint=endpoint)
+    pushdown.index(pattern, path=path, store=Store(endpoint=endpoint))
     return path
 
 
@@ -49,12 +51,12 @@ def index(endpoint: str, pattern: str, tmp_path_factory: pytest.TempPathFactory)
 def settings(endpoint: str, index: Path) -> dict[str, Any]:
     labels = pushdown.Column("cls")
     return {
-        "endpoint": endpoint,
+        "store": Store(endpoint=endpoint),
         "index": index,
         "batch_size": 4,
         "labels": labels,
         "seed": 7,
-        "tail": "short",
+        "sampling": Sampling(tail="short"),
     }
 
 
@@ -62,7 +64,7 @@ def settings(endpoint: str, index: Path) -> dict[str, Any]:
 def loose(endpoint: str, files: dict[str, bytes]) -> dict[str, bytes]:
     """The pixels of the loose objects, by the name of the member."""
     keys = [f"s3://{BUCKET}/loose/{name}" for name in files if name.endswith((".jpg", ".png"))]
-    with pushdown.Reader(keys, RESIZED, endpoint=endpoint, batch_size=4) as reader:
+    with pushdown.Reader(keys, RESIZED, store=Store(endpoint=endpoint), batch_size=4) as reader:
         return {
             key.removeprefix("loose/"): pixels.tobytes()
             for batch in reader
@@ -76,10 +78,10 @@ def test_members_have_the_values_of_loose_objects(
     world: Any, files: dict[str, bytes], loose: dict[str, bytes], format: str, mode: Any
 ) -> None:
     pattern = put_shards(world.s3, BUCKET, f"{format}-{mode}-", files, format, SHARDS)
-    index = pushdown.index(pattern, endpoint=world.endpoint)
+    index = pushdown.index(pattern, store=Store(endpoint=world.endpoint))
     assert len(index) == len(files)
     with pushdown.Reader(
-        index, RESIZED, endpoint=world.endpoint, batch_size=4, seed=7, tail="short", mode=mode
+        index, RESIZED, store=Store(endpoint=world.endpoint), batch_size=4, seed=7, sampling=Sampling(tail="short"), mode=mode
     ) as reader:
         found = {
             member: pixels.tobytes()
@@ -100,11 +102,11 @@ def test_get_reads_one_member(
     lookups: list[dict[str, Any]] = [{}, {"index": index}]
     for endpoint in (world.endpoint, world.upstream):
         for lookup in lookups:
-            settings = {"member": name, "endpoint": endpoint, **lookup}
+            settings = {"member": name, "store": Store(endpoint=endpoint), **lookup}
             assert np.asarray(pushdown.get(url, RESIZED, **settings)).tobytes() == loose[name]
             assert pushdown.get(url, **settings) == files[name]
         with pytest.raises(pushdown.ConfigError, match=r"found no member `no\.jpg`"):
-            pushdown.get(url, member="no.jpg", endpoint=endpoint)
+            pushdown.get(url, member="no.jpg", store=Store(endpoint=endpoint))
 
 
 def test_columns_are_the_members_of_a_base_name(
@@ -134,8 +136,8 @@ def test_one_dict_has_the_pipeline_and_the_columns(
         members |= {f"a.b/{number}.seg.png": str(number).encode(), f"a.b/{number}.JPG": content}
     world.put(BUCKET, "dots-0.tar", tar_of(members, "gnu"))
     columns: dict[str, Any] = {"jpg": RESIZED, "seg.png": "int"}
-    index = pushdown.index(f"s3://{BUCKET}/dots-0.tar", endpoint=endpoint)
-    with pushdown.Reader(index, columns=columns, endpoint=endpoint, batch_size=len(jpegs)) as reader:
+    index = pushdown.index(f"s3://{BUCKET}/dots-0.tar", store=Store(endpoint=endpoint))
+    with pushdown.Reader(index, columns=columns, store=Store(endpoint=endpoint), batch_size=len(jpegs)) as reader:
         (batch,) = reader
     assert np.asarray(batch.columns["seg.png"]).tolist() == list(range(len(jpegs)))
     assert np.asarray(batch.x).shape == (len(jpegs), 3, 32, 32)
@@ -173,8 +175,8 @@ def test_a_bad_label_and_a_bad_photo_are_errors_by_name(
         "3.cls": b"3",
     }
     world.put(BUCKET, "bad-0.tar", tar_of(members, "ustar"))
-    index = pushdown.index(f"s3://{BUCKET}/bad-0.tar", endpoint=endpoint)
-    options: dict[str, Any] = {"endpoint": endpoint, "batch_size": 3, "labels": pushdown.Column("cls")}
+    index = pushdown.index(f"s3://{BUCKET}/bad-0.tar", store=Store(endpoint=endpoint))
+    options: dict[str, Any] = {"store": Store(endpoint=endpoint), "batch_size": 3, "labels": pushdown.Column("cls")}
     with pushdown.Reader(index, RESIZED, **options, on_error="report") as reader:
         (batch,) = reader
         assert (reader.stats.samples, reader.stats.errors) == (1, 2)
@@ -197,13 +199,13 @@ def test_a_replaced_shard_is_an_error_of_its_samples(
     world: Any, endpoint: str, files: dict[str, bytes], mode: Any
 ) -> None:
     pattern = put_shards(world.s3, BUCKET, f"replaced-{mode}-", files, "ustar", 2)
-    index = pushdown.index(pattern, endpoint=endpoint)
+    index = pushdown.index(pattern, store=Store(endpoint=endpoint))
     world.put(BUCKET, f"replaced-{mode}-001.tar", tar_of(files, "ustar"))
     options: dict[str, Any] = {
-        "endpoint": endpoint,
+        "store": Store(endpoint=endpoint),
         "batch_size": 4,
         "seed": 7,
-        "tail": "short",
+        "sampling": Sampling(tail="short"),
         "mode": mode,
     }
     with pushdown.Reader(index, RESIZED, **options, on_error="report") as reader:
@@ -216,7 +218,7 @@ def test_a_replaced_shard_is_an_error_of_its_samples(
 
 @pytest.fixture(scope="module", params=["global", "shards"])
 def ordered(request: pytest.FixtureRequest, settings: dict[str, Any]) -> dict[str, Any]:
-    return {**settings, "order": request.param, "buffer": 6}
+    return {**settings, "sampling": Sampling(tail="short", order=request.param, buffer=6)}
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +241,8 @@ def test_any_world_reads_the_same_samples(
 ) -> None:
     read = []
     for rank in range(ranks):
-        with pushdown.Reader(pattern, PIPELINE, **ordered, rank=rank, world=ranks) as reader:
+        sampling = dataclasses.replace(ordered["sampling"], rank=rank, world=ranks)
+        with pushdown.Reader(pattern, PIPELINE, **{**ordered, "sampling": sampling}) as reader:
             read += samples(reader)
     assert sorted(read) == expected
 
@@ -255,7 +258,8 @@ def test_a_run_resumes_in_any_world(
         world, batch_size, stop = draw.choice([1, 2, 3]), draw.choice([1, 3, 5]), draw.randint(1, 3)
         states = []
         for rank in range(world):
-            options = {**ordered, "batch_size": batch_size, "world": world, "rank": rank}
+            sampling = dataclasses.replace(ordered["sampling"], rank=rank, world=world)
+            options = {**ordered, "batch_size": batch_size, "sampling": sampling}
             with pushdown.Reader(pattern, PIPELINE, **options) as reader:
                 if state is not None:
                     reader.load_state_dict(json.loads(json.dumps(state)))
@@ -270,7 +274,8 @@ def test_a_run_resumes_in_any_world(
 
 def test_the_order_of_shards_reads_one_shard_after_the_other(settings: dict[str, Any], pattern: str) -> None:
     orders = []
-    with pushdown.Reader(pattern, RESIZED, **settings, order="shards", buffer=1) as reader:
+    sampling = Sampling(tail="short", order="shards", buffer=1)
+    with pushdown.Reader(pattern, RESIZED, **{**settings, "sampling": sampling}) as reader:
         for _ in range(8):
             keys = [key for batch in reader for key in batch.keys]
             orders.append(list(dict.fromkeys(keys)))
@@ -278,9 +283,9 @@ def test_the_order_of_shards_reads_one_shard_after_the_other(settings: dict[str,
     assert len({tuple(order) for order in orders}) > 1, "each epoch shuffles the shards"
 
 
-def read_all(reader: pushdown.Reader, turn: int) -> list[Sample]:
+def read_all(reader: pushdown.Reader, worker: int) -> list[Sample]:
     with reader:
-        return [sample for batch in reader.iterate(every=2, turn=turn) for sample in samples_of(batch)]
+        return [sample for batch in reader.iterate(pushdown.Worker(worker, 2)) for sample in samples_of(batch)]
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
@@ -289,7 +294,7 @@ def test_readers_of_shards_work_in_other_processes(
 ) -> None:
     reader = pushdown.Reader(pattern, PIPELINE, **ordered)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
-        parts = [processes.submit(read_all, reader, turn) for turn in range(2)]
+        parts = [processes.submit(read_all, reader, worker) for worker in range(2)]
         assert sorted(sample for part in parts for sample in part.result(timeout=60)) == expected
 
 
@@ -301,22 +306,22 @@ def test_an_index_is_a_table(
     sizes = dict(zip(table["member"].to_pylist(), table["size"].to_pylist(), strict=True))
     assert sizes == {name: len(content) for name, content in files.items()}
     assert len(pq.read_table(index)) == len(files), "the file is one, too"
-    samples = pushdown.list(pattern, index=loaded, columns=["cls"], endpoint=endpoint)
+    samples = pushdown.list(pattern, index=loaded, columns=["cls"], store=Store(endpoint=endpoint))
     samples.save(tmp_path / "samples.arrow")
     again = pushdown.Objects.load(tmp_path / "samples.arrow")
     assert (again.digest, again.columns, len(again)) == (samples.digest, ["cls"], len(files) // 3)
-    assert pushdown.list(pattern, columns=["cls"], endpoint=endpoint).digest == samples.digest
-    everything = pushdown.index(f"s3://{BUCKET}/sets/", endpoint=endpoint).select(pattern)
+    assert pushdown.list(pattern, columns=["cls"], store=Store(endpoint=endpoint)).digest == samples.digest
+    everything = pushdown.index(f"s3://{BUCKET}/sets/", store=Store(endpoint=endpoint)).select(pattern)
     assert everything.members.digest == loaded.members.digest
 
 
 def test_shards_are_refused_by_name(world: Any, endpoint: str, pattern: str) -> None:
     with pytest.raises(pushdown.ConfigError, match="run `pushdown index 's3://shards/sets/train-"):
-        pushdown.Reader(pattern, RESIZED, endpoint=endpoint)
+        pushdown.Reader(pattern, RESIZED, store=Store(endpoint=endpoint))
     with pytest.raises(pushdown.Error, match=r"none\.tar"):
-        pushdown.index(f"s3://{BUCKET}/none.tar", endpoint=endpoint)
+        pushdown.index(f"s3://{BUCKET}/none.tar", store=Store(endpoint=endpoint))
     world.put(BUCKET, "broken.tar", b"no tar" * 1000)
     with pytest.raises(pushdown.Error, match=r"broken\.tar"):
-        pushdown.index(f"s3://{BUCKET}/broken.tar", endpoint=endpoint)
+        pushdown.index(f"s3://{BUCKET}/broken.tar", store=Store(endpoint=endpoint))
     with pytest.raises(pushdown.ConfigError, match=r"expected a key that ends in \.tar or \.zip"):
-        pushdown.index(f"s3://{BUCKET}/loose.txt", endpoint=endpoint)
+        pushdown.index(f"s3://{BUCKET}/loose.txt", store=Store(endpoint=endpoint))

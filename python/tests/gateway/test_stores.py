@@ -47,7 +47,7 @@ def test_another_store_gives_the_same_samples(
         gateway, addresses = start_gateway(tmp_path / "gateway", upstream=f"http://{address}")
         running.callback(gateway.stop)
         for mode in ("pushdown", "plain", "auto"):
-            settings = {**options, "endpoint": f"http://{addresses['listen']}", "mode": mode}
+            settings = {**options, "store": pushdown.Store(endpoint=f"http://{addresses['listen']}"), "mode": mode}
             with pushdown.Reader(source, PIPELINE, **settings) as reader:
                 assert samples(reader) == expected
                 assert reader.objects.digest == digest, "the order of a data set does not depend on the store"

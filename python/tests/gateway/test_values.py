@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import pushdown
+from pushdown import Store
 
 PHOTOS = pathlib.Path(__file__).resolve().parents[3] / "testkit/fixtures/photos"
 
@@ -79,7 +80,7 @@ def test_bfloat16_is_exact(options: dict[str, Any], source: str) -> None:
 
 def test_pixels_equal_those_of_pillow(options: dict[str, Any], source: str, endpoint: str) -> None:
     name = "jpeg_444.jpg"
-    value = pushdown.get(f"{source}other/{name}", "decode", endpoint=endpoint)
+    value = pushdown.get(f"{source}other/{name}", "decode", store=Store(endpoint=endpoint))
     with Image.open(PHOTOS / name) as photo:
         assert np.array_equal(np.asarray(value), np.asarray(photo.convert("RGB")))
 

@@ -52,8 +52,9 @@ class Batches(IterableDataset):
 
     def __iter__(self):
         worker = torch.utils.data.get_worker_info()
-        every, turn = (1, 0) if worker is None else (worker.num_workers, worker.id)
-        return self.reader.iterate(every=every, turn=turn)
+        if worker is None:
+            return iter(self.reader)
+        return self.reader.iterate(pushdown.Worker(worker.id, worker.num_workers))
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])

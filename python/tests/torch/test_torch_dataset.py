@@ -159,6 +159,7 @@ def test_the_state_of_another_number_of_workers_is_refused(dataset):
 def test_workers_without_functions_cause_one_warning(source, options, pipeline, count):
     script = f"""
         import pushdown, pushdown.torch as pt
+        from pushdown import Store
         from torch.utils.data import DataLoader
         PIPELINE = {PIPELINE!r}
         dataset = pt.Dataset({source!r}, {pipeline}, **{options!r})

@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import pushdown
 import pushdown.torch as pt
+from pushdown import Plan, Store
 from torch_samples import PIPELINE, samples
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -36,7 +37,7 @@ def images(world):
 
 
 def test_a_loader_reads_images_and_labels(images, endpoint):
-    with pt.Loader(images, PIPELINE, endpoint=endpoint, batch_size=4, labels="label", seed=7) as loader:
+    with pt.Loader(images, PIPELINE, store=Store(endpoint=endpoint), batch_size=4, labels="label", seed=7) as loader:
         assert len(loader) == 5 and loader.samples == 20
         found = samples(loader)
         assert sorted(sample.label for sample in found) == list(range(20))
@@ -49,7 +50,7 @@ def test_a_loader_reads_images_and_labels(images, endpoint):
 
 
 def test_a_loader_resumes_rows(images, endpoint):
-    options = {"endpoint": endpoint, "batch_size": 4, "labels": "label", "seed": 7}
+    options = {"store": Store(endpoint=endpoint), "batch_size": 4, "labels": "label", "seed": 7}
     with pt.Loader(images, PIPELINE, **options) as loader:
         whole = samples(loader)
     with pt.Loader(images, PIPELINE, **options) as loader:
@@ -62,7 +63,7 @@ def test_a_loader_resumes_rows(images, endpoint):
 
 
 def test_a_loader_starts_again_after_a_look(images, endpoint):
-    with pt.Loader(images, PIPELINE, endpoint=endpoint, batch_size=4, labels="label", seed=7) as loader:
+    with pt.Loader(images, PIPELINE, store=Store(endpoint=endpoint), batch_size=4, labels="label", seed=7) as loader:
         whole = samples(loader)
         loader.set_epoch(0)
         batches = iter(loader)
@@ -76,5 +77,10 @@ def test_a_loader_starts_again_after_a_look(images, endpoint):
 
 
 def test_options_of_objects_are_refused(images, endpoint):
-    with pytest.raises(pushdown.ConfigError, match="invalid option epochs, value_cache"):
-        pt.Loader(images, PIPELINE, endpoint=endpoint, epochs=3, value_cache="/tmp/x")
+    store = Store(endpoint=endpoint)
+    for options, refused in (
+        ({"plan": Plan(epochs=3)}, "epochs=3 does not apply to rows of Parquet objects"),
+        ({"value_cache": "/tmp/x"}, r"value_cache=.* does not apply to rows of Parquet objects: expected none"),
+    ):
+        with pytest.raises(pushdown.ConfigError, match=refused):
+            pt.Loader(images, PIPELINE, store=store, **options)

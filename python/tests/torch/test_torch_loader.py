@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 import pushdown
 import pushdown.torch as pt
+from pushdown import Sampling
 from pushdown.torch._convert import to_torch
 from pushdown.torch._pinned import _warn_without_cuda, stack
 from torch_samples import PIPELINE, samples, samples_of
@@ -114,7 +115,7 @@ def test_a_state_resumes_in_another_world(source, options, ranks, batch_size):
     assert len(saved) < 300
     rest = []
     for rank in range(ranks):
-        arguments = {**options, "batch_size": batch_size, "rank": rank, "world": ranks}
+        arguments = {**options, "batch_size": batch_size, "sampling": Sampling(rank=rank, world=ranks)}
         with pt.Loader(source, PIPELINE, **arguments) as loader:
             loader.load_state_dict(json.loads(saved))
             rest += samples(loader)
@@ -126,7 +127,7 @@ def test_a_state_resumes_in_another_world(source, options, ranks, batch_size):
 def test_the_state_counts_what_the_consumer_got_on_every_rank(source, options):
     states = []
     for rank in range(2):
-        with pt.Loader(source, PIPELINE, rank=rank, world=2, **options) as loader:
+        with pt.Loader(source, PIPELINE, sampling=Sampling(rank=rank, world=2), **options) as loader:
             next(iter(loader))
             states.append(loader.state_dict())
     assert states[0] == states[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import itertools
 import json
 import multiprocessing
@@ -16,6 +17,7 @@ from torch.utils.data import DataLoader
 
 import pushdown
 import pushdown.torch as pt
+from pushdown import Sampling, Store
 from shards import files_of, put_compressed, put_shards
 from torch_samples import ABOUT_WORKERS, PIPELINE, samples
 
@@ -100,7 +102,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def whole(source, options):
     """Arguments of a data set that leaves out no sample, and its samples in epochs 0 and 1."""
-    options = {**options, "tail": "short"}
+    options = {**options, "sampling": Sampling(tail="short")}
     with pt.Loader(source, PIPELINE, **options) as loader:
         return options, [samples(loader), samples(loader)]
 
@@ -287,17 +289,17 @@ def shards(world):
 @pytest.mark.parametrize("is_indexed", [True, False], ids=["indexed", "whole"])
 def test_shards_have_every_sample_after_a_look(world, shards, tmp_path, look, is_indexed):
     options = {
-        "endpoint": world.endpoint,
+        "store": Store(endpoint=world.endpoint),
         "batch_size": 4,
         "labels": pushdown.Column("cls"),
         "seed": 7,
-        "order": "shards",
-        "buffer": 6,
+        "sampling": Sampling(order="shards", buffer=6),
     }
     plain, compressed = shards
     if is_indexed:
-        pushdown.index(plain, path=tmp_path / "index.parquet", endpoint=world.endpoint)
-        options |= {"index": tmp_path / "index.parquet", "tail": "short"}
+        pushdown.index(plain, path=tmp_path / "index.parquet", store=Store(endpoint=world.endpoint))
+        sampling = dataclasses.replace(options["sampling"], tail="short")
+        options |= {"index": tmp_path / "index.parquet", "sampling": sampling}
     dataset = pt.Dataset(plain if is_indexed else compressed, PIPELINE, **options)
     expected = collections.Counter(sample.key for sample in samples(dataset))
     dataset.set_epoch(0)
@@ -311,8 +313,8 @@ def test_shards_have_every_sample_after_a_look(world, shards, tmp_path, look, is
 
 def test_a_loader_of_whole_shards_starts_again_after_a_look(world, shards):
     _, compressed = shards
-    options = {"endpoint": world.endpoint, "labels": pushdown.Column("cls"), "batch_size": 4, "seed": 7}
-    with pt.Loader(compressed, PIPELINE, order="shards", buffer=6, **options) as loader:
+    options = {"store": Store(endpoint=world.endpoint), "labels": pushdown.Column("cls"), "batch_size": 4, "seed": 7}
+    with pt.Loader(compressed, PIPELINE, sampling=Sampling(order="shards", buffer=6), **options) as loader:
         expected = samples(loader)
         loader.set_epoch(0)
         next(iter(loader))

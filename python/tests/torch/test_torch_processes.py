@@ -41,6 +41,7 @@ def test_ctrl_c_ends_a_loop_at_once(source, options):
     pytest.importorskip("torch", reason="torch is not installed")
     script = f"""
         import os, signal, pushdown.torch as pt
+        from pushdown import Store
         # A shell starts jobs in the background with SIGINT ignored.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         with pt.Loader({source!r}, "decode | resize(256, 256) | to_float", **{options!r}) as loader:

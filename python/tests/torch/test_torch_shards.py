@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import pickle
@@ -14,6 +15,7 @@ from torch.utils.data import DataLoader, SequentialSampler
 
 import pushdown
 import pushdown.torch as pt
+from pushdown import Sampling, Store
 from shards import CLASSES, files_of, put_compressed, put_shards
 from torch_samples import ABOUT_WORKERS, PIPELINE, samples, samples_of
 
@@ -31,8 +33,8 @@ def shards(world):
 @pytest.fixture(scope="module")
 def shard_options(world, shards, tmp_path_factory):
     path = tmp_path_factory.mktemp("index") / "train.parquet"
-    pushdown.index(shards, path=path, endpoint=world.endpoint)
-    return {"endpoint": world.endpoint, "index": path, "batch_size": 4, "labels": LABELS[0], "seed": 7}
+    pushdown.index(shards, path=path, store=Store(endpoint=world.endpoint))
+    return {"store": Store(endpoint=world.endpoint), "index": path, "batch_size": 4, "labels": LABELS[0], "seed": 7}
 
 
 @pytest.mark.parametrize("labels", LABELS, ids=["cls", "json"])
@@ -66,7 +68,7 @@ def test_labels_by_folder_are_the_same(shards, shard_options):
 
 @pytest.mark.parametrize("order", ["global", "shards"])
 def test_a_state_resumes_in_another_world(shards, shard_options, order):
-    options = {**shard_options, "order": order, "buffer": 6}
+    options = {**shard_options, "sampling": Sampling(order=order, buffer=6)}
     with pt.Loader(shards, PIPELINE, **options) as loader:
         whole = samples(loader)
         loader.set_epoch(0)
@@ -75,7 +77,8 @@ def test_a_state_resumes_in_another_world(shards, shard_options, order):
     assert len(saved) < 300
     rest = []
     for rank in range(2):
-        with pt.Loader(shards, PIPELINE, **{**options, "batch_size": 3, "rank": rank, "world": 2}) as loader:
+        sampling = dataclasses.replace(options["sampling"], rank=rank, world=2)
+        with pt.Loader(shards, PIPELINE, **{**options, "batch_size": 3, "sampling": sampling}) as loader:
             loader.load_state_dict(json.loads(saved))
             rest += samples(loader)
     resumed = seen + sorted(rest)
@@ -107,12 +110,11 @@ def test_a_map_data_set_has_samples_by_index(shards, shard_options):
 def whole_options(world):
     """Of shards without an index."""
     return {
-        "endpoint": world.endpoint,
+        "store": Store(endpoint=world.endpoint),
         "batch_size": 4,
         "labels": LABELS[0],
         "seed": 7,
-        "order": "shards",
-        "buffer": 6,
+        "sampling": Sampling(order="shards", buffer=6),
     }
 
 
@@ -121,7 +123,8 @@ def without_places(read):
 
 
 def test_a_loader_without_an_index_reads_the_same(shards, shard_options, whole_options):
-    with pt.Loader(shards, PIPELINE, **shard_options, order="shards", buffer=6, tail="short") as loader:
+    sampling = Sampling(order="shards", buffer=6, tail="short")
+    with pt.Loader(shards, PIPELINE, **shard_options, sampling=sampling) as loader:
         indexed = [sample._replace(index=0) for sample in samples(loader)]
     with pt.Loader(shards, PIPELINE, **whole_options, columns={"json": "json"}) as loader:
         batches = list(loader)
@@ -138,7 +141,8 @@ def test_a_loader_without_an_index_resumes_in_another_world(shards, whole_option
         whole = samples(loader)
     seen, states = [], []
     for rank in range(2):
-        with pt.Loader(shards, PIPELINE, **whole_options, rank=rank, world=2) as loader:
+        sampling = dataclasses.replace(whole_options["sampling"], rank=rank, world=2)
+        with pt.Loader(shards, PIPELINE, **{**whole_options, "sampling": sampling}) as loader:
             seen += samples(itertools.islice(loader, 1))
             states.append(json.loads(json.dumps(loader.state_dict())))
     with pt.Loader(shards, PIPELINE, **whole_options) as loader:
@@ -181,8 +185,13 @@ def test_a_stateful_data_loader_resumes_shards_without_an_index(shards, whole_op
 
 
 def test_options_that_need_an_index_are_refused(shards, whole_options):
-    with pytest.raises(pushdown.ConfigError, match="invalid option tail, mode: it applies to readers with"):
-        pt.Loader(shards, PIPELINE, **whole_options, tail="even", mode="plain")
+    sampling = dataclasses.replace(whole_options["sampling"], tail="even")
+    for options, refused in (
+        ({"sampling": sampling}, 'tail="even" does not apply to shards without an index: expected "short"'),
+        ({"mode": "pushdown"}, 'mode="pushdown" does not apply to shards without an index: expected "auto" or "plain"'),
+    ):
+        with pytest.raises(pushdown.ConfigError, match=refused):
+            pt.Loader(shards, PIPELINE, **{**whole_options, **options})
     with pytest.raises(pushdown.ConfigError, match=r"expected a pushdown\.Column"):
         pt.Dataset(shards, PIPELINE, **{**whole_options, "labels": "dir"})
     with pytest.raises(pushdown.ConfigError, match=r"by pushdown\.ShardReader"):

@@ -1,4 +1,4 @@
-"""Tests of the Python layer: a double takes the place of the native readers, also where the native module is built."""
+"""Tests of the Python layer: a double takes the place of the native readers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,20 +19,13 @@ import shard_reader_double
 import store_double
 
 NAMES = {
-    **dict.fromkeys(("Batch", "NativeError", "Objects", "Reader", "Tensor"), reader_double),
+    **dict.fromkeys(("Batch", "ErrorPolicy", "Objects", "Reader", "Tensor"), reader_double),
     **dict.fromkeys(("Store", "Table", "TableBatch", "TableReader", "__version__"), store_double),
     **dict.fromkeys(("ShardReader", "ShardsRead"), shard_reader_double),
     **dict.fromkeys(("ShardIndex", "expand_braces", "is_shard"), shard_double),
     **dict.fromkeys(("check_json", "escape", "parse_pipeline", "run_command", "steps_json"), store_double),
 }
 DOUBLES = {name: getattr(double, name) for name, double in NAMES.items()}
-
-try:
-    importlib.import_module("pushdown._native")
-except ImportError:
-    module = ModuleType("pushdown._native")
-    vars(module).update(DOUBLES)
-    sys.modules["pushdown._native"] = module
 
 
 @pytest.fixture(autouse=True)

@@ -1,25 +1,14 @@
-"""A small double of the native module, for tests that also run where it is not built."""
+"""A small double of the native module, for tests of pipelines, manifests and labels alone."""
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from array import array
 from collections.abc import Sequence
-from types import ModuleType
 
 import pytest
 
-try:
-    native = importlib.import_module("pushdown._native")
-    IS_BUILT = hasattr(native, "__file__")
-except ImportError:
-    IS_BUILT = False
-    native = ModuleType("pushdown._native")
-    native.__getattr__ = lambda name: type(name, (Exception,), {})  # type: ignore[method-assign]
-    native.NativeError = type("NativeError", (Exception,), {})  # type: ignore[attr-defined]
-    sys.modules["pushdown._native"] = native
+from pushdown import _native as native
 
 
 class Tensor(array):  # type: ignore[type-arg]

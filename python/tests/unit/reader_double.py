@@ -1,4 +1,4 @@
-"""An in-memory double of the native readers, for tests of the Python layer alone.
+"""An in-memory double of the native readers, for tests of the Python layer alone. What needs no endpoint is native: shares and error policies.
 
 It deals out samples as the native reader does, without threads or network. A sample's value is its index in the data set, twice.
 Keys that contain `bad` fail. `reset` empties it. The contents of members of shards are in `shards`.
@@ -15,6 +15,10 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from pushdown import _native
+
+# The native ones, whose names stand for the doubles during a test.
+_Batch, _ErrorPolicy = _native.Batch, _native.ErrorPolicy
 _CODES = {"bool": "B", "u8": "B", "i8": "b", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
 
 buckets: dict[str, list[str]] = {}
@@ -33,8 +37,7 @@ def reset() -> None:
     opened.clear()
 
 
-class NativeError(Exception):
-    pass
+NativeError = _native.NativeError
 
 
 class Tensor(array):  # type: ignore[type-arg]
@@ -186,12 +189,13 @@ class Batch:
         pairs = zip(self.keys, self.members, strict=True)
         return [key if member is None else f"{key} member {member}" for key, member in pairs]
 
-    def column(self, index: int) -> list[bytes | None]:
+    def column(self, index: int) -> list[tuple[int, bytes | None]]:
         name = self._objects.columns[index]
         members = [self._objects.column_member(index, name) for _, index, _ in self._rows]
         return [
-            None if member is None or row in self._errors else shards[key][member]
+            (row, None if member is None else shards[key][member])
             for row, (key, member) in enumerate(zip(self.keys, members, strict=True))
+            if row not in self._errors
         ]
 
     @property
@@ -208,8 +212,12 @@ class Batch:
         return Tensor("bool", [len(self)], bytes(valid))
 
     @property
-    def errors(self) -> list[tuple[int, str, str]]:
-        return [(row, *error) for row, error in sorted(self._errors.items())]
+    def errors(self) -> list[tuple[str, str, str, int, int, str | None]]:
+        keys, members, position = self.keys, self.members, self.position
+        return [
+            (keys[row], code, message, position[row], row, members[row])
+            for row, (code, message) in sorted(self._errors.items())
+        ]
 
     def with_errors(self, errors: Sequence[tuple[int, str, str]]) -> Batch:
         added = {row: (code, message) for row, code, message in errors}
@@ -219,18 +227,40 @@ class Batch:
         kept = [values for row, values in enumerate(self._rows) if row not in self._errors]
         return Batch(self.number, self._objects, kept)
 
+    def to_native(self) -> _native.Batch:
+        """A native batch with the same rows and errors, and with empty values."""
+        rows = zip(self.position, self.index, self.keys, self.members, self._rows, strict=True)
+        parts = [
+            (position, index, key, member, padding, 0, [])
+            for position, index, key, member, (_, _, padding) in rows
+        ]
+        errors = [(row, code, message) for row, (code, message) in sorted(self._errors.items())]
+        return _Batch(self.number, parts, [b""] * len(self), errors)
+
     def values(self) -> list[Tensor | None]:
         values = [Tensor("f32", [2], array("f", [index, index])) for _, index, _ in self._rows]
         return [None if row in self._errors else value for row, value in enumerate(values)]
 
     def stacked_shape(self) -> tuple[str, tuple[int, ...]] | None:
-        return None if len(self.errors) == len(self) else ("f32", (len(self), 2))
+        return None if len(self._errors) == len(self) else ("f32", (len(self), 2))
 
     def stack(self) -> Tensor | None:
         if self.stacked_shape() is None:
             return None
         data = b"".join(bytes(8) if value is None else value.tobytes() for value in self.values())
         return Tensor("f32", [len(self), 2], data)
+
+
+class ErrorPolicy:
+    """The native policy, which decides about native batches with the same rows."""
+
+    def __init__(self, on_error: str, max_errors: Any, samples: int | None) -> None:
+        self._native = _ErrorPolicy(on_error, max_errors, samples)
+
+    def apply(self, batch: Batch, errors: Sequence[tuple[int, str, str]]) -> tuple[Batch, list[int]]:
+        marked = batch.with_errors(errors)
+        _, left_out = self._native.apply(marked.to_native(), [])
+        return (marked.without_errors() if left_out else marked), left_out
 
 
 class Live:

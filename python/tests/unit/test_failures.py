@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pushdown import Pipeline, Reader
+from pushdown import IO, Pipeline, Plan, Reader, Sampling
 from pushdown.errors import ConfigError, SampleError
 from readers import URL, numbers, reader
 
@@ -57,22 +57,54 @@ def test_skip_never_drops_a_whole_batch() -> None:
         list(reader(on_error="skip", batch_size=1))
 
 
+@pytest.mark.parametrize("bound", [True, "3", -1, -0.5, float("nan")])
+def test_a_bound_of_errors_is_a_number(bound: Any) -> None:
+    with pytest.raises(ConfigError) as raised:
+        reader(on_error="skip", max_errors=bound)
+    assert str(raised.value) == f"invalid max_errors: expected a number of at least 0, found {bound!r}"
+
+
+@pytest.mark.usefixtures("bad")
+def test_a_bound_may_be_larger_than_any_number_of_samples() -> None:
+    assert len(list(reader(on_error="skip", max_errors=1 << 70))) == 5
+
+
+@pytest.mark.usefixtures("bad")
+@pytest.mark.parametrize("on_error", ["report", "skip"])
+def test_errors_cross_from_the_native_batch_once(
+    native: Any, monkeypatch: pytest.MonkeyPatch, on_error: str
+) -> None:
+    errors, crossings = native.Batch.errors, []
+
+    def count(batch: Any) -> Any:
+        crossings.append(batch.number)
+        return errors.fget(batch)
+
+    monkeypatch.setattr(native.Batch, "errors", property(count))
+    batches = list(reader(on_error=on_error))
+    assert crossings == [batch.number for batch in batches]
+
+
 def test_settings_are_checked_when_they_are_given() -> None:
     for options in (
-        {"tail": "odd"},
         {"batch_size": 0},
         {"on_error": "ignore"},
         {"max_errors": 0.5},
         {"on_error": "skip", "max_errors": 1.5},
-        {"prefetch": "many"},
-        {"split": "-1"},
-        {"rank": 1},
-        {"rank": 3, "world": 3},
+        {"sampling": Sampling(rank=1)},
+        {"sampling": Sampling(rank=3, world=3)},
         {"epoch": -1},
         {"labels": {"train/cat/00.jpg": 1}},
     ):
         with pytest.raises(ConfigError):
             reader(**options)
+    for make in (
+        lambda: Sampling(tail="odd"),  # type: ignore[arg-type]
+        lambda: IO(prefetch="many"),
+        lambda: Plan(split="-1"),
+    ):
+        with pytest.raises(ConfigError):
+            make()
     with pytest.raises(ConfigError, match="no objects under s3://photos/none"):
         Reader("s3://photos/none", "decode")
 

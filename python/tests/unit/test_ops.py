@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import native_double
 from pushdown import ops as P
 from pushdown._text import value_text
 from pushdown.errors import ConfigError
@@ -131,7 +130,6 @@ def test_a_text_in_the_table_cannot_end_its_docstring() -> None:
     assert scope["odd"].__doc__.startswith('Odd \\ and """.')
 
 
-@pytest.mark.skipif(not native_double.IS_BUILT, reason="the native module is not built")
 @pytest.mark.parametrize(
     "text", [text for _, text in TEXTS if not text.startswith(("model", "normalize(model"))]
 )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import pushdown
-from pushdown import Pipeline, Reader, TableReader, _shared
+from pushdown import Pipeline, Reader, Sampling, TableReader, _shared
 from pushdown.errors import ConfigError, Error, PipelineError, RefusedError, StateError
 from pushdown.manifest import Manifest
 
@@ -150,7 +150,7 @@ def test_arrays_that_functions_return_are_stacked(function: Any, expected: Any) 
 
 
 def test_a_table_reader_counts_rows_per_rank() -> None:
-    data = TableReader("s3://photos/train/", "select", batch_size=30, rank=0, world=2)
+    data = TableReader("s3://photos/train/", "select", batch_size=30, sampling=Sampling(rank=0, world=2))
     assert len(data) == 4
     batches = iter(data)
     batch = next(batches)
@@ -161,7 +161,7 @@ def test_a_table_reader_counts_rows_per_rank() -> None:
     state = json.loads(json.dumps(data.state_dict()))
     assert (state["epoch"], state["rows_read"]) == (0, [[2, 30]])
     batches.close()
-    other = TableReader("s3://photos/train/", "select", batch_size=50, rank=0, world=1)
+    other = TableReader("s3://photos/train/", "select", batch_size=50, sampling=Sampling(rank=0, world=1))
     other.load_state_dict(state)
     left = iter(other)
     rows = next(left)["row"]
@@ -188,8 +188,8 @@ def test_a_table_reader_counts_rows_per_rank() -> None:
 
 
 def test_a_table_reader_refuses_what_rows_do_not_have() -> None:
-    with pytest.raises(ConfigError, match="found 'pad'"):
-        TableReader("s3://photos/train/", "select", tail="pad")
+    with pytest.raises(ConfigError, match='tail="pad" does not apply to rows of a table: expected "short", "even" or "drop"'):
+        TableReader("s3://photos/train/", "select", sampling=Sampling(tail="pad"))
     with pytest.raises(ConfigError, match="found `then`"):
         TableReader("s3://photos/train/", Pipeline("select").then(len))
 
@@ -198,9 +198,10 @@ def test_hidden_objects_are_listed_if_they_are_asked_for(native: Any) -> None:
     native.buckets["desktop"] = [".DS_Store", "a/", "a/1.jpg"]
     url = "s3://desktop/"
     for include_hidden, keys in ((False, ["a/1.jpg"]), (True, [".DS_Store", "a/", "a/1.jpg"])):
-        options: dict[str, Any] = {"include_hidden": include_hidden}
-        assert pushdown.list(url, **options).keys() == keys
-        assert Reader(url, "decode", **options).objects.keys() == keys
-        assert TableReader(url, "select", **options).objects.keys() == keys
-        assert str(pushdown.explain(url, "decode", **options)) == f"{len(keys)} objects"
+        sampling = Sampling(include_hidden=include_hidden)
+        assert pushdown.list(url, include_hidden=include_hidden).keys() == keys
+        assert Reader(url, "decode", sampling=sampling).objects.keys() == keys
+        assert TableReader(url, "select", sampling=sampling).objects.keys() == keys
+        explained = pushdown.explain(url, "decode", include_hidden=include_hidden)
+        assert str(explained) == f"{len(keys)} objects"
     assert Reader(url, "decode").objects.keys() == ["a/1.jpg"]

@@ -59,8 +59,8 @@ def test_a_reader_of_many_files_pickles_small() -> None:
 
 def test_arguments_that_do_not_apply_to_rows_are_refused() -> None:
     for arguments, message in (
-        ({"tail": "pad"}, "expected short, even or drop"),
-        ({"labels": {"a": 1}}, "expected the name of a column, found dict"),
+        ({"sampling": pushdown.Sampling(tail="pad")}, 'tail="pad" does not apply .*: expected "short", "even" or "drop"'),
+        ({"labels": {"a": 1}}, r"labels=\{'a': 1\} does not apply to rows of Parquet objects: expected the name of a column"),
         ({"max_errors": 3}, "invalid max_errors"),
     ):
         with pytest.raises(pushdown.ConfigError, match=message):

@@ -1,4 +1,4 @@
-"""The reader: order, epochs, turns, labels, functions, closing."""
+"""The reader: order, epochs, workers, labels, functions, closing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pushdown import Pipeline, Reader, Sidecar, _rank
+from pushdown import Pipeline, Plan, Reader, Sampling, Sidecar, Worker, _rank
 from pushdown.errors import ClosedError
 from readers import URL, indices, numbers, reader
 
@@ -29,7 +29,7 @@ def test_batches_have_values_labels_and_places() -> None:
 
 
 def test_the_length_is_that_of_a_whole_epoch_and_starts_nothing(native: Any) -> None:
-    data = reader(rank=1, world=3)
+    data = reader(sampling=Sampling(rank=1, world=3))
     assert (len(data), data.samples, data.tail_counts) == (2, 6, (2, 0))
     assert native.opened == []
 
@@ -54,7 +54,7 @@ def test_each_complete_pass_goes_to_the_next_epoch(native: Any) -> None:
 
 
 def test_the_epochs_left_are_those_after_the_current_one(native: Any) -> None:
-    data = reader(epoch=4, epochs=3)
+    data = reader(epoch=4, plan=Plan(epochs=3))
     for _ in range(4):
         indices(data)
     assert [spec["epochs"] for spec in native.opened] == [3, 2, 1, 1]
@@ -83,16 +83,18 @@ def test_an_abandoned_iterator_leaves_nothing_open(native: Any) -> None:
     assert native.live == []
 
 
-def test_turns_share_the_batches_of_a_rank() -> None:
+def test_workers_share_the_batches_of_a_rank() -> None:
     whole = [numbers(batch.index) for batch in reader()]
-    turns = [[numbers(batch.index) for batch in reader().iterate(every=2, turn=turn)] for turn in range(2)]
-    assert turns == [whole[0::2], whole[1::2]]
+    workers = [
+        [numbers(batch.index) for batch in reader().iterate(Worker(index, 2))] for index in range(2)
+    ]
+    assert workers == [whole[0::2], whole[1::2]]
     data = reader()
-    batches = data.iterate(every=2, turn=0)
+    batches = data.iterate(Worker(0, 2))
     next(batches)
     assert data.state_dict()["position"] == 0
     batches.close()
-    assert [numbers(batch.index) for batch in reader().iterate(every=2, turn=1, start_batch=2)] == whole[3::2]
+    assert [numbers(batch.index) for batch in reader().iterate(Worker(1, 2), start_batch=2)] == whole[3::2]
 
 
 def test_functions_run_in_threads_and_keep_the_order() -> None:
@@ -159,7 +161,7 @@ def test_the_rank_is_looked_up_at_each_iter_and_travels_from_torch(
 
 def test_a_tail_that_drops_samples_says_how_many(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("INFO", "pushdown"):
-        iter(reader(world=3, rank=0))
+        iter(reader(sampling=Sampling(world=3, rank=0)))
     assert [record.message for record in caplog.records] == ['epoch 0: tail="even" drops 2 of 20 samples']
 
 

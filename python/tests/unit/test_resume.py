@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import store_double
-from pushdown import Reader, TableReader
+from pushdown import Reader, Sampling, Store, TableReader
 from pushdown.errors import CredentialsError, StateError
 from readers import URL, indices, numbers, reader
 
@@ -35,7 +35,7 @@ def test_a_pass_that_was_left_early_starts_again_where_it_began() -> None:
 
 
 def test_the_state_counts_the_batches_of_the_consumer() -> None:
-    data = reader(world=2, rank=0)
+    data = reader(sampling=Sampling(world=2, rank=0))
     assert data.state_dict()["position"] == 0
     batches = iter(data)
     assert data.state_dict()["position"] == 0
@@ -50,7 +50,7 @@ def test_the_state_counts_the_batches_of_the_consumer() -> None:
 @pytest.mark.parametrize("batches", [0, 1, 2])
 def test_a_state_loads_in_any_world_and_loses_nothing(world: int, batch_size: int, batches: int) -> None:
     whole = indices(reader())
-    before = reader(world=2, rank=1, tail="short")
+    before = reader(sampling=Sampling(world=2, rank=1, tail="short"))
     consumed = iter(before)
     for _ in range(batches):
         next(consumed)
@@ -58,7 +58,7 @@ def test_a_state_loads_in_any_world_and_loses_nothing(world: int, batch_size: in
     consumed.close()
     left: dict[int, int] = {}
     for rank in range(world):
-        after = reader(world=world, rank=rank, batch_size=batch_size, tail="short")
+        after = reader(sampling=Sampling(world=world, rank=rank, tail="short"), batch_size=batch_size)
         after.load_state_dict(state)
         left |= {
             p: i
@@ -70,14 +70,14 @@ def test_a_state_loads_in_any_world_and_loses_nothing(world: int, batch_size: in
 
 @pytest.mark.parametrize("tail", ["even", "drop", "pad"])
 def test_all_ranks_have_the_same_state_after_each_batch(tail: Any) -> None:
-    readers = [reader(world=3, rank=rank, tail=tail, batch_size=2) for rank in range(3)]
+    readers = [reader(sampling=Sampling(world=3, rank=rank, tail=tail), batch_size=2) for rank in range(3)]
     for _ in zip(*readers, strict=True):
         assert len({json.dumps(data.state_dict()) for data in readers}) == 1
     assert {data.state_dict()["epoch"] for data in readers} == {1}
 
 
 def test_a_state_at_the_end_of_an_epoch_goes_on_with_the_next_one() -> None:
-    data = reader(world=3, rank=0)
+    data = reader(sampling=Sampling(world=3, rank=0))
     batches = iter(data)
     for _ in range(len(data)):
         next(batches)
@@ -106,7 +106,7 @@ def test_a_state_of_other_data_is_refused_and_names_both() -> None:
 def test_a_reader_pickles_in_4_kb_without_credentials(monkeypatch: pytest.MonkeyPatch, native: Any) -> None:
     native.buckets["photos"] = [f"train/{number:04}" for number in range(1000)]
     labels = {key: number for number, key in enumerate(native.buckets["photos"])}
-    data = reader(labels=labels, credentials=("access", "secret", None))
+    data = reader(labels=labels, store=Store(credentials=("access", "secret", None)))
     batches = iter(data)
     next(batches)
     pickled = pickle.dumps(data)
@@ -129,7 +129,7 @@ def test_a_reader_pickles_in_4_kb_without_credentials(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("kind", ["Reader", "TableReader"])
 def test_the_next_epoch_begins_with_what_the_planner_knows(native: Any, kind: str) -> None:
-    data: Any = reader() if kind == "Reader" else TableReader("s3://photos/train/", "select", rank=0, world=1)
+    data: Any = reader() if kind == "Reader" else TableReader("s3://photos/train/", "select", sampling=Sampling(rank=0, world=1))
     made: list[Any] = []
     of_kind = native.Reader if kind == "Reader" else store_double.TableReader
     original = of_kind.__init__

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 import pushdown
-from pushdown import Retry, Timeouts
+from pushdown import Retry, Sampling, Store, Timeouts
+from pushdown._checks import size_bytes, split_text
+from pushdown._native import Share
 from pushdown._rank import Rank, detect_rank
-from pushdown._share import Share
-from pushdown._spec import ReaderSpec, StoreSpec, size_bytes, split_text
+from pushdown._settings import SourceKind
+from pushdown._spec import ReaderSpec
 from pushdown._url import parse_url, parse_urls
 from pushdown.errors import ConfigError
+from pushdown.options import Options
 
 
 def test_keys_are_used_as_written() -> None:
@@ -36,8 +39,14 @@ def test_a_list_of_urls_is_in_one_bucket() -> None:
 
 
 def test_a_spec_is_json_of_the_members_that_are_set() -> None:
-    store = StoreSpec("http://gateway:9000", timeouts=Timeouts(connect_seconds=1.0), retry=Retry(attempts=3))
-    spec = json.loads(ReaderSpec(store=store, pipeline="decode", seed=7, rows_read=((2, 128),)).to_json())
+    timeouts, retry = Timeouts(connect_seconds=1.0), Retry(attempts=3)
+    store = Store(
+        endpoint="http://gateway:9000", credentials=("key", "hidden", None), timeouts=timeouts, retry=retry
+    )
+    options = Options.of({"store": store, "seed": 7}, SourceKind.TABLE)
+    written = ReaderSpec(options=options, pipeline="decode", epoch=0, rows_read=((2, 128),)).to_json()
+    assert "hidden" not in written
+    spec = json.loads(written)
     assert spec["store"] == {
         "endpoint": "http://gateway:9000",
         "timeouts": {"connect_seconds": 1.0, "first_byte_seconds": 60.0, "idle_seconds": 60.0},
@@ -118,23 +127,33 @@ def test_torch_decides_before_the_environment_once_it_is_initialised(monkeypatch
     assert detect_rank(inherited=Rank(4, 5)) == Rank(1, 3)
 
 
+def share(
+    total: int, rank: int, world: int, batch_size: int, tail: Any, limit: int | None = None, **begin: Any
+) -> Share:
+    """What a reader with these settings reads of an epoch."""
+    options = Options(batch_size=batch_size, sampling=Sampling(tail=tail, limit=limit))
+    spec = ReaderSpec(options=options, pipeline="decode", epoch=0, rank=rank, world=world, **begin)
+    return Share(spec.to_json(), total)
+
+
 @pytest.mark.parametrize("tail", ["short", "even", "drop", "pad"])
 def test_shares_add_up_and_positions_grow_to_the_total(tail: str) -> None:
     for total in (1, 7, 24, 25):
-        shares = [Share(total, rank, 3, 2, tail, start=1) for rank in range(3)]
+        shares = [share(total, rank, 3, 2, tail, start_position=1) for rank in range(3)]
         dropped, repeated = shares[0].tail_counts
-        assert sum(share.samples for share in shares) == total - 1 - dropped + repeated
-        positions = [shares[0].position(batches) for batches in range(1, shares[0].batches + 1)]
+        assert sum(each.samples for each in shares) == total - 1 - dropped + repeated
+        positions = [shares[0].position_after(batches) for batches in range(1, shares[0].batches + 1)]
         assert positions == sorted(set(positions))
         assert positions[-1:] in ([], [total])
 
 
 def test_a_limit_ends_the_epoch_earlier() -> None:
-    share = Share(100, 0, 2, 4, "even", limit=10)
-    assert (share.samples, share.batches, share.position(2), share.position(3)) == (10, 3, 16, 100)
+    limited = share(100, 0, 2, 4, "even", limit=10)
+    positions = [limited.position_after(batches) for batches in (2, 3)]
+    assert (limited.samples, limited.batches, positions) == (10, 3, [16, 100])
 
 
 def test_an_unknown_argument_of_a_call_is_named() -> None:
     arguments: Any = {"endpiont": "http://gateway:9000"}
-    with pytest.raises(TypeError, match="unexpected argument endpiont: expected one of endpoint, region"):
+    with pytest.raises(TypeError, match=r"unexpected argument endpiont: expected one of store$"):
         pushdown.get("s3://photos/a.jpg", **arguments)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pushdown
-from pushdown import Column, Reader, ShardReader
+from pushdown import Column, Reader, Sampling, ShardReader, Worker
 from pushdown.errors import ConfigError, SampleError, StateError
 from readers import numbers
 
@@ -39,7 +39,7 @@ ALL = [10 * shard + n for shard in range(5) for n in range(shard + 1)]
 
 
 def test_a_reader_has_batches_with_columns_and_labels(native: Any) -> None:
-    data = reader(columns={"cls": "text"}, seed=7, buffer=20)
+    data = reader(columns={"cls": "text"}, seed=7, sampling=Sampling(buffer=20))
     batches = list(data)
     assert labels(batches) == ALL
     assert [text for batch in batches for text in batch.columns["cls"]] == [f"{n}\n" for n in ALL]
@@ -81,15 +81,15 @@ def test_nobody_knows_the_number_of_samples() -> None:
     with pytest.raises(ConfigError, match="in batches only"):
         data.take([0])
     for other in ("dir", [1], len):
-        with pytest.raises(ConfigError, match=r"expected a pushdown\.Column.* need an index"):
+        with pytest.raises(ConfigError, match=r"labels=.* does not apply to shards without an index: expected a pushdown\.Column; .* need an index"):
             reader(labels=other)
 
 
 def test_an_indexed_reader_names_the_other_one() -> None:
     with pytest.raises(ConfigError, match=r"pass index=.* by pushdown\.ShardReader"):
-        Reader(PATTERN, "decode", order="shards", labels=Column("cls"))
-    with pytest.raises(ConfigError, match=r'expected "global" .* by pushdown\.ShardReader'):
-        Reader(["s3://photos/train-0.tar"], "decode", order="shards")
+        Reader(PATTERN, "decode", sampling=Sampling(order="shards"), labels=Column("cls"))
+    with pytest.raises(ConfigError, match=r'order="shards" does not apply to whole objects: expected "global"; .* by pushdown\.ShardReader'):
+        Reader(["s3://photos/train-0.tar"], "decode", sampling=Sampling(order="shards"))
 
 
 def test_skip_leaves_out_a_batch_without_values(native: Any) -> None:
@@ -165,7 +165,7 @@ def test_functions_do_not_run_ahead_of_the_state() -> None:
 def test_states_of_all_readers_go_on_in_another_world(stops: tuple[int, int], world: int) -> None:
     seen, states = [], []
     for rank, stop in enumerate(stops):
-        with reader(rank=rank, world=2) as data:
+        with reader(sampling=Sampling(rank=rank, world=2)) as data:
             batches = iter(data)
             # A reader that asks for one batch more sees the end of the epoch.
             seen += labels(batch for _, batch in zip(range(stop), batches, strict=False))
@@ -174,12 +174,12 @@ def test_states_of_all_readers_go_on_in_another_world(stops: tuple[int, int], wo
     assert is_over == (stops == (9, 9))
     rest = []
     for rank in range(world):
-        with reader(rank=rank, world=world, batch_size=3) as data:
+        with reader(sampling=Sampling(rank=rank, world=world), batch_size=3) as data:
             data.load_state_dict(states)
             assert data.epoch == int(is_over)
             rest += labels(data)
     assert sorted(rest if is_over else seen + rest) == ALL
-    with reader(rank=1, world=2) as data:
+    with reader(sampling=Sampling(rank=1, world=2)) as data:
         data.load_state_dict(states[1])
         alone = labels(data)
         data.load_state_dict(states)
@@ -205,19 +205,19 @@ def test_states_that_do_not_fit_are_refused(native: Any) -> None:
     ):
         with pytest.raises(StateError, match=found):
             data.load_state_dict(states)  # type: ignore[arg-type]
-    one = reader(rank=0, world=2, seed=7)
-    one.load_state_dict(reader(rank=1, world=2, seed=7).state_dict())
+    one = reader(sampling=Sampling(rank=0, world=2), seed=7)
+    one.load_state_dict(reader(sampling=Sampling(rank=1, world=2), seed=7).state_dict())
     with pytest.raises(ConfigError, match="a state of 2 readers is missing"):
         iter(one)
-    ahead = {**reader(rank=1, world=2, seed=7).state_dict(), "epoch": 2}
-    data.load_state_dict([reader(rank=0, world=2, seed=7).state_dict(), ahead])
+    ahead = {**reader(sampling=Sampling(rank=1, world=2), seed=7).state_dict(), "epoch": 2}
+    data.load_state_dict([reader(sampling=Sampling(rank=0, world=2), seed=7).state_dict(), ahead])
     with pytest.raises(StateError, match="states of the epoch 0, found 2"):
         iter(data)
 
 
-def test_readers_that_take_turns_have_states_of_their_own() -> None:
+def test_workers_have_states_of_their_own() -> None:
     readers = [reader() for _ in range(2)]
-    parts = [labels(data.iterate(every=2, turn=turn)) for turn, data in enumerate(readers)]
+    parts = [labels(data.iterate(Worker(index, 2))) for index, data in enumerate(readers)]
     assert sorted(parts[0] + parts[1]) == ALL
     assert parts[0] == [0, 20, 21, 22, 40, 41, 42, 43, 44]
     states = [data.state_dict() for data in readers]

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import pushdown
-from pushdown import Column, Reader, ShardIndex
+from pushdown import Column, Reader, Sampling, ShardIndex
 from pushdown._sample_columns import split_columns
+from pushdown._settings import SourceKind
 from pushdown._spec import ReaderSpec
 from pushdown.errors import ConfigError, RefusedError, SampleError, StateError
+from pushdown.options import Options
 from readers import indices, numbers
 
 PATTERN = "s3://photos/train-{0..2}.tar"
@@ -104,7 +106,7 @@ def test_a_list_of_shards_has_samples_and_columns(path: Path) -> None:
     for source in (PATTERN, "s3://photos/", ["s3://photos/train-{0..1}.tar", "s3://photos/train-2.tar"]):
         assert pushdown.list(source, index=path, columns=["cls"]).digest == by_pattern.digest
     assert len(pushdown.list("s3://photos/train-r")) == 1, "a prefix of objects"
-    with pytest.raises(ConfigError, match="expected none for whole objects, found cls"):
+    with pytest.raises(ConfigError, match=r"columns=\['cls'\] does not apply to whole objects: expected none; samples in shards have columns"):
         pushdown.list("s3://photos/", columns=["cls"])
     with pytest.raises(ConfigError, match="expected a prefix or patterns of shards"):
         pushdown.list(["s3://photos/a.jpg"])
@@ -129,16 +131,16 @@ def test_sources_are_patterns_indexes_and_lists(path: Path) -> None:
     assert Reader(index.samples(), "decode").objects.digest == expected
     with pytest.raises(ConfigError, match="run `pushdown index 's3://photos/train-"):
         Reader(PATTERN, "decode")
-    with pytest.raises(ConfigError, match="expected none if the source is an index"):
+    with pytest.raises(ConfigError, match="does not apply to a source that is an index of shards: expected none"):
         Reader(index, "decode", index=index)
     with pytest.raises(ConfigError, match="expected patterns of shards, since there is an index"):
         Reader(index.samples(), "decode", index=index)
-    with pytest.raises(ConfigError, match="expected none for a list"):
+    with pytest.raises(ConfigError, match='column="jpg" does not apply to a list of samples: expected none'):
         Reader(index.samples(), "decode", column="jpg")
-    with pytest.raises(ConfigError, match="expected none for whole objects, found cls"):
+    with pytest.raises(ConfigError, match=r"columns=\['cls'\] does not apply to whole objects: expected none; samples in shards have columns"):
         Reader("s3://photos/train-r", "decode", columns=["cls"])
-    with pytest.raises(ConfigError, match='expected "global" for whole objects'):
-        Reader("s3://photos/train-r", "decode", order="shards")
+    with pytest.raises(ConfigError, match='order="shards" does not apply to whole objects: expected "global"'):
+        Reader("s3://photos/train-r", "decode", sampling=Sampling(order="shards"))
 
 
 def test_columns_have_kinds(path: Path) -> None:
@@ -299,24 +301,25 @@ def test_a_bad_column_is_an_error_of_its_sample_and_a_missing_one_is_none(native
 
 
 def test_the_order_of_shards_is_part_of_the_spec_and_of_the_state(path: Path, native: Any) -> None:
-    data = reader(path, order="shards", buffer=8, seed=7)
+    data = reader(path, sampling=Sampling(order="shards", buffer=8), seed=7)
     assert sorted(indices(data)) == list(range(12))
     assert native.opened[-1]["order"] == {"shards": {"buffer": 8}}
     state = json.loads(json.dumps(data.state_dict()))
     assert state["order"] == "shards 8"
-    reader(path, order="shards", buffer=8, seed=7).load_state_dict(state)
+    reader(path, sampling=Sampling(order="shards", buffer=8), seed=7).load_state_dict(state)
     with pytest.raises(StateError, match=r"expected the order shards 9, found shards 8: `order` or `buffer`"):
-        reader(path, order="shards", buffer=9, seed=7).load_state_dict(state)
+        reader(path, sampling=Sampling(order="shards", buffer=9), seed=7).load_state_dict(state)
     with pytest.raises(StateError, match="expected the order global, found shards 8"):
         reader(path, seed=7).load_state_dict(state)
     plain = reader(path, seed=7)
     assert "order" not in plain.state_dict()
-    spec = json.loads(ReaderSpec(pipeline="decode").to_json())
+    options = Options.of({}, SourceKind.OBJECTS)
+    spec = json.loads(ReaderSpec(options=options, pipeline="decode", epoch=0).to_json())
     assert (spec["order"], spec.get("buffer")) == ("global", None)
     with pytest.raises(ConfigError, match="invalid buffer"):
-        reader(path, order="shards", buffer=0)
+        reader(path, sampling=Sampling(order="shards", buffer=0))
     with pytest.raises(ConfigError, match="invalid order: expected one of global, shards"):
-        reader(path, order="random")
+        reader(path, sampling=Sampling(order="random"))
 
 
 def test_a_reader_of_shards_pickles_without_its_index(path: Path, native: Any) -> None:

@@ -9,10 +9,11 @@ use std::{
 use pushdown::{Engine, Family, available_engine, wire::Split};
 use tokio::runtime::Handle;
 
-use super::{PushdownReader, PushdownReaderBuilder, State, open::OpenedDataSet};
+use super::{PushdownReader, PushdownReaderBuilder, State, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::Result,
+    error_policy::ErrorPolicy,
     models::preload,
     planning::{Adapter, ProbeRequest, refined, stages_after_models},
     session::{GetPermits, Mode, Session},
@@ -27,7 +28,7 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) or [`ErrorKind::Pipeline`](crate::ErrorKind) for invalid settings;
     /// [`ErrorKind::Refused`](crate::ErrorKind) if the bucket cannot be listed.
     pub async fn build(mut self) -> Result<PushdownReader> {
-        self.check_for_objects()?;
+        self.check_applies(SampleKind::Objects)?;
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
             plan,
@@ -77,7 +78,7 @@ impl PushdownReaderBuilder {
             )
             .map(|adapter| {
                 adapter
-                    .with_epoch_samples(plan.sample_count(planned.len()) / plan.stride.0)
+                    .with_epoch_samples(plan.share(planned.len()).sample_count() / plan.worker.count)
                     .with_traffic(Arc::clone(store.traffic()))
             });
             if let Some(known) = self.observations {
@@ -121,6 +122,7 @@ impl PushdownReaderBuilder {
         let runtime = available_engine(&pipeline.steps()[first_possible_host_step..])
             .runtime()
             .cloned();
+        let samples = plan.share(objects.len()).sample_count();
         let session = Session {
             engine: Engine::new(Family::ALL, runtime),
             is_overloaded: AtomicBool::new(false),
@@ -134,7 +136,7 @@ impl PushdownReaderBuilder {
             mode,
             adapter,
             value_cache,
-            on_error: self.spec.on_error,
+            error_policy: ErrorPolicy::new(self.spec.on_error, None, Some(samples))?,
             seed: self.spec.seed,
             first_epoch: self.spec.epoch,
             epochs: self.spec.epochs,

@@ -52,20 +52,7 @@ impl PushdownReaderBuilder {
                 self.spec.start_position
             )));
         }
-        let plan = ReadPlan {
-            batch_size: self.spec.batch_size,
-            shard,
-            shuffle_seed: self.spec.seed.filter(|_| self.spec.shuffle),
-            order: self.spec.order,
-            epoch: self.spec.epoch,
-            start_position: self.spec.start_position,
-            tail: self.spec.tail,
-            start: self.spec.start_batch,
-            stride: (self.spec.every, self.spec.turn),
-            limit: self.spec.limit,
-            prefetch_bytes: self.spec.prefetch_bytes,
-            requests: self.spec.requests,
-        };
+        let plan = self.plan(shard);
         Ok(OpenedDataSet {
             plan,
             store,

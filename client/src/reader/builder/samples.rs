@@ -6,7 +6,7 @@ use pushdown::{
     wire::check_columns,
 };
 
-use super::PushdownReaderBuilder;
+use super::{PushdownReaderBuilder, applies::does_not_apply};
 use crate::{
     error::{Error, Result},
     objects::Objects,
@@ -14,17 +14,6 @@ use crate::{
 };
 
 impl PushdownReaderBuilder {
-    /// Refuses what applies to readers of rows or shards only.
-    pub(super) fn check_for_objects(&self) -> Result<()> {
-        #[cfg(feature = "tables")]
-        if !self.spec.rows_read.is_empty() {
-            return Err(Error::config(
-                "rows_read applies to readers of rows: resume a reader of objects with start_position",
-            ));
-        }
-        self.check_not_for_shards()
-    }
-
     /// Refuses whole shards as samples, an order of shards without members, and further columns that cannot be requested.
     pub(super) fn check_samples(&self, objects: &Objects, pipeline: &Pipeline) -> Result<()> {
         if objects.has_members() {
@@ -36,8 +25,10 @@ impl PushdownReaderBuilder {
             return check_columns(&columns).map_err(|error| Error::config(error.to_string()));
         }
         if self.spec.order != SampleOrder::Global {
-            return Err(Error::config(
-                "the order of shards requires a list of members, which `pushdown index` makes, or a reader of shards (`build_shards`)",
+            return Err(does_not_apply(
+                "order=shards",
+                "whole objects",
+                "global, a list of members, which `pushdown index` makes, or a reader of shards (`build_shards`)",
             ));
         }
         check_not_shards(objects, pipeline)

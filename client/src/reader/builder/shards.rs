@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use pushdown::shard::{Compression, ShardFormat, shard_kind};
 
-use super::{DataSetKeys, PushdownReaderBuilder, open::OpenedDataSet};
+use super::{DataSetKeys, PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
+    error_policy::ErrorPolicy,
     models::preload,
     objects::Objects,
-    order::{SampleOrder, Shard, Tail},
+    order::{SampleOrder, Shard},
+    reader::{Rank, Worker},
     shard_reader::{ShardReader, ShardSession, ShardsRead},
-    shards::{ColumnMatcher, ColumnSelection, check_distinct},
+    shards::{ColumnMatcher, check_distinct},
     stats::Counters,
 };
 
@@ -26,7 +28,7 @@ impl PushdownReaderBuilder {
     /// All steps run on this host, whatever [`mode`](Self::mode), [`split`](Self::split) and [`max_expand`](Self::max_expand) are.
     /// [`requests`](Self::requests) is the number of shards that are read at a time; a quarter of
     /// [`prefetch_bytes`](Self::prefetch_bytes) is for their samples. [`start_position`](Self::start_position),
-    /// [`start_at`](Self::start_at), [`value_cache`](Self::value_cache) and all tails but [`Tail::Short`] are refused:
+    /// [`start_at`](Self::start_at), [`value_cache`](Self::value_cache) and all tails but [`Tail::Short`](crate::Tail::Short) are refused:
     /// [`shards_read`](Self::shards_read) resumes in any world.
     ///
     /// # Errors
@@ -53,7 +55,7 @@ impl PushdownReaderBuilder {
             columns: Arc::new(columns),
             limits: self.limits,
             seed: self.spec.seed,
-            on_error: self.spec.on_error,
+            error_policy: ErrorPolicy::new(self.spec.on_error, None, None)?,
             cpu,
             counters: Counters::default(),
         };
@@ -75,64 +77,24 @@ impl PushdownReaderBuilder {
     fn resumed_shards(&self, rank: Shard, shards: usize) -> Result<ShardsRead> {
         let spec = &self.spec;
         let buffer = self.check_for_shards()?;
-        // Without a seed nothing is shuffled.
-        let is_shuffled = spec.seed.is_some() && spec.shuffle;
-        let buffer = if is_shuffled { buffer } else { 1 };
-        let (rank, stride) = ((rank.rank(), rank.world()), (spec.every, spec.turn));
-        ShardsRead::resume(&spec.shards_read, rank, stride, buffer, shards)
+        let rank = Rank {
+            index: rank.rank(),
+            world: rank.world(),
+        };
+        let worker = Worker {
+            index: spec.worker,
+            count: spec.workers,
+        };
+        ShardsRead::resume(&spec.shards_read, rank, worker, buffer, shards)
     }
 
     /// Refuses what does not apply to readers of shards. Returns the number of samples in the buffer.
     fn check_for_shards(&self) -> Result<usize> {
-        let spec = &self.spec;
-        #[cfg(feature = "tables")]
-        let has_rows_read = !spec.rows_read.is_empty();
-        #[cfg(not(feature = "tables"))]
-        let has_rows_read = false;
-        for (is_set, name) in [
-            (spec.start_position != 0, "start_position"),
-            (spec.start_batch != 0, "start_at"),
-            (has_rows_read, "rows_read"),
-        ] {
-            if is_set {
-                return Err(Error::config(format!(
-                    "{name} does not apply to readers of shards: resume them with shards_read"
-                )));
-            }
-        }
-        if spec.value_cache.is_some() {
-            return Err(Error::config(
-                "value_cache does not apply to readers of shards: each epoch streams all shards",
-            ));
-        }
-        if spec.tail != Tail::Short {
-            return Err(Error::config(
-                "invalid tail of a reader of shards: expected short, since the number of samples is unknown without an index",
-            ));
-        }
-        match spec.order {
-            SampleOrder::Shards { buffer } => Ok(buffer),
-            SampleOrder::Global if spec.seed.is_none() || !spec.shuffle => Ok(1),
-            SampleOrder::Global => Err(Error::config(
-                "a shuffle of all samples of shards requires their index: make one with `pushdown index` and read its list, or read the \
-                 shards in an order of shards",
-            )),
-        }
-    }
-
-    /// Refuses what applies to readers of shards only.
-    pub(super) fn check_not_for_shards(&self) -> Result<()> {
-        if !self.spec.shards_read.is_empty() {
-            return Err(Error::config(
-                "shards_read applies to readers of shards: resume a reader of objects with start_position, one of rows with rows_read",
-            ));
-        }
-        if self.spec.columns != ColumnSelection::default() {
-            return Err(Error::config(
-                "columns apply to readers of shards: those of an index are selected by `ShardIndex::samples`",
-            ));
-        }
-        Ok(())
+        self.check_applies(SampleKind::Shards)?;
+        Ok(match self.spec.order {
+            SampleOrder::Shards { buffer } if self.is_shuffled() => buffer,
+            SampleOrder::Shards { .. } | SampleOrder::Global => 1,
+        })
     }
 }
 
@@ -183,7 +145,7 @@ fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mode, PushdownReader};
+    use crate::{ColumnSelection, Mode, PushdownReader, Tail};
 
     fn builder() -> PushdownReaderBuilder {
         let builder = PushdownReader::builder().bucket("b").pipeline("decode").seed(7);
@@ -201,10 +163,19 @@ mod tests {
         assert_eq!(global.clone().shuffle(false).check_for_shards().unwrap(), 1);
         assert!(refused(&global).contains("`pushdown index`"));
         for (builder, expected) in [
-            (builder().start_position(1), "start_position does not apply"),
-            (builder().start_at(1), "start_at does not apply"),
-            (builder().value_cache("folder"), "value_cache does not apply"),
-            (builder().tail(Tail::Even), "expected short"),
+            (
+                builder().start_position(1),
+                "start_position=1 does not apply to shards without an index: expected 0",
+            ),
+            (builder().start_at(1), "start_at=1 does not apply to shards"),
+            (
+                builder().value_cache("folder"),
+                "value_cache does not apply to shards",
+            ),
+            (
+                builder().tail(Tail::Even),
+                "tail=even does not apply to shards without an index: expected short",
+            ),
         ] {
             assert!(refused(&builder).contains(expected), "{expected}");
         }
@@ -214,9 +185,12 @@ mod tests {
         };
         let builder = builder().columns(columns);
         assert_eq!(builder.check_for_shards().unwrap(), 9);
-        let refused = builder.check_not_for_shards().unwrap_err().to_string();
+        let refused = builder
+            .check_applies(SampleKind::Objects)
+            .unwrap_err()
+            .to_string();
         assert!(
-            refused.contains("columns apply to readers of shards"),
+            refused.contains("columns does not apply to objects: expected none"),
             "{refused}"
         );
     }
@@ -224,7 +198,7 @@ mod tests {
     #[test]
     fn the_first_state_needs_no_endpoint() {
         let shards = Objects::from_keys("b", ["0.tar", "1.tar"]);
-        let rank = |rank| builder().shard((rank, 2));
+        let rank = |index| builder().rank(Rank { index, world: 2 });
         let states = [0, 1].map(|number| rank(number).initial_shards_read(&shards).unwrap());
         let own = rank(1).shards_read(vec![states[1].clone()]);
         assert_eq!(own.initial_shards_read(&shards).unwrap(), states[1]);

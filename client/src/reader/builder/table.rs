@@ -2,11 +2,10 @@
 
 use pushdown::available_engine;
 
-use super::{PushdownReaderBuilder, open::OpenedDataSet};
+use super::{PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
-    order::{SampleOrder, Tail},
     session::Mode,
     stats::Counters,
     table::{RowObservations, RowsRead, TableReader, TableSettings, TableSource},
@@ -31,16 +30,16 @@ impl PushdownReaderBuilder {
     ///
     /// [`value_cache`](Self::value_cache), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a
     /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
-    /// stream. [`start_position`](Self::start_position) and [`every`](Self::every) are refused, since ranks keep contiguous
-    /// stretches of rows: [`rows_read`](Self::rows_read) resumes in any world. So is [`Tail::Pad`], since no row of a batch is
-    /// padding, and an [`order`](Self::order) of shards. Rows that the other policies drop are the last ones of stretches.
+    /// stream. [`start_position`](Self::start_position) and [`worker`](Self::worker) are refused, since ranks keep contiguous
+    /// stretches of rows: [`rows_read`](Self::rows_read) resumes in any world. So is [`Tail::Pad`](crate::Tail::Pad), since no row of
+    /// a batch is padding, and an [`order`](Self::order) of shards. Rows that the other policies drop are the last ones of stretches.
     ///
     /// # Errors
     /// As [`build`](Self::build); [`ErrorKind::Config`](crate::ErrorKind) for these settings, an invalid
     /// [`rows_read`](Self::rows_read), or a pipeline that does not map each row to one row;
     /// [`ErrorKind::Sample`](crate::ErrorKind) for an object that is not Parquet, or whose columns differ from the first object's.
     pub async fn build_table(mut self) -> Result<TableReader> {
-        self.check_for_rows()?;
+        self.check_applies(SampleKind::Rows)?;
         let rows_read = RowsRead::merge(&self.spec.rows_read)?;
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
@@ -85,31 +84,5 @@ impl PushdownReaderBuilder {
             observations: self.row_observations,
         };
         TableReader::open(source, settings).await
-    }
-
-    /// Refuses what applies to readers of objects only.
-    fn check_for_rows(&self) -> Result<()> {
-        self.check_not_for_shards()?;
-        if self.spec.start_position != 0 {
-            return Err(Error::config(
-                "start_position applies to readers of objects: resume a reader of rows with rows_read",
-            ));
-        }
-        if self.spec.every != 1 {
-            return Err(Error::config(
-                "every applies to readers of objects: divide a reader of rows by ranks",
-            ));
-        }
-        if self.spec.order != SampleOrder::Global {
-            return Err(Error::config(
-                "order applies to readers of objects: a reader of rows shuffles row groups, and the rows of each",
-            ));
-        }
-        if self.spec.tail == Tail::Pad {
-            return Err(Error::config(
-                "invalid tail of a reader of rows: expected short, even or drop, found pad",
-            ));
-        }
-        Ok(())
     }
 }

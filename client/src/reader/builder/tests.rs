@@ -1,4 +1,5 @@
 use super::*;
+use crate::{Mode, Tail};
 
 fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
     let builder = PushdownReader::builder()
@@ -21,10 +22,10 @@ fn invalid_settings_are_refused_before_anything_is_read() {
             fault(|builder| builder.batch_size(0)),
             fault(|builder| builder.requests(0)),
             fault(|builder| builder.max_expand(f64::NAN)),
-            fault(|builder| builder.shard((2, 2))),
+            fault(|builder| builder.rank(Rank { index: 2, world: 2 })),
             fault(|builder| builder.batch_size(usize::MAX)),
-            fault(|builder| builder.every((2, 2))),
-            fault(|builder| builder.every((0, 0))),
+            fault(|builder| builder.worker(Worker { index: 2, count: 2 })),
+            fault(|builder| builder.worker(Worker { index: 0, count: 0 })),
             random.to_string(),
             PushdownReader::builder().check().unwrap_err().to_string(),
         ]
@@ -43,8 +44,8 @@ fn settings_survive_serialization_without_credentials() {
         .mode(Mode::Auto)
         .split(Split::At(1))
         .tail(Tail::Pad)
-        .shard((1, 2))
-        .every((3, 2))
+        .rank(Rank { index: 1, world: 2 })
+        .worker(Worker { index: 2, count: 3 })
         .timeouts(Timeouts {
             idle: std::time::Duration::from_millis(1500),
             ..Timeouts::default()
@@ -52,6 +53,11 @@ fn settings_survive_serialization_without_credentials() {
         .value_cache("cache");
     let text = serde_json::to_string(builder.spec()).unwrap();
     assert!(!text.contains("AKIA") && !text.contains("secret"), "{text}");
+    // As earlier versions have written them.
+    assert!(
+        text.contains(r#""every":3"#) && text.contains(r#""turn":2"#),
+        "{text}"
+    );
     let spec: ReaderSpec = serde_json::from_str(&text).unwrap();
     assert_eq!(&spec, builder.spec());
     assert_eq!(PushdownReaderBuilder::from(spec).spec(), builder.spec());

@@ -23,8 +23,9 @@ pub(super) struct ShardSamples {
 impl ShardSamples {
     /// The samples of this reader's batches.
     pub(super) fn new(objects: &Objects, order: Arc<EpochOrder>, plan: &ReadPlan) -> Self {
-        let (batch_size, count) = (plan.batch_size, plan.limited(order.len()));
-        let numbers = plan.batches(count).flat_map(|batch| {
+        let (batch_size, count) = (plan.batch_size, order.len());
+        let batches = plan.reader_share(objects.len()).batch_numbers();
+        let numbers = batches.flat_map(|batch| {
             let first = batch * batch_size;
             first..count.min(first + batch_size)
         });
@@ -77,6 +78,7 @@ mod tests {
     use crate::{
         objects::{MemberRef, Object},
         order::{SampleOrder, Shard, Tail},
+        reader::Worker,
     };
 
     /// Members of three shards, by turns.
@@ -93,7 +95,7 @@ mod tests {
         Objects::from_objects("b", objects)
     }
 
-    fn plan(shard: (usize, usize), stride: (usize, usize)) -> ReadPlan {
+    fn plan(shard: (usize, usize), worker: Worker) -> ReadPlan {
         ReadPlan {
             batch_size: 4,
             shard: Shard::new(shard.0, shard.1).unwrap(),
@@ -103,7 +105,7 @@ mod tests {
             start_position: 7,
             tail: Tail::Pad,
             start: 1,
-            stride,
+            worker,
             limit: Some(30),
             prefetch_bytes: 0,
             requests: 1,
@@ -113,19 +115,20 @@ mod tests {
     #[test]
     fn each_sample_of_a_reader_is_in_the_list_of_its_shard() {
         let objects = objects(50);
-        for (shard, stride) in [
-            ((0, 1), (1, 0)),
-            ((1, 2), (1, 0)),
-            ((0, 1), (3, 1)),
-            ((2, 3), (2, 1)),
-        ] {
-            let plan = plan(shard, stride);
+        for (shard, index, count) in [((0, 1), 0, 1), ((1, 2), 0, 1), ((0, 1), 1, 3), ((2, 3), 1, 2)] {
+            let plan = plan(shard, Worker { index, count });
             let shards = (0..objects.len()).map(|index| objects.shard_number(index));
-            let order = EpochOrder::by_shards(shards, 9, plan.share(), plan.shuffle_seed, plan.epoch);
+            let order = EpochOrder::by_shards(
+                shards,
+                9,
+                plan.share(objects.len()),
+                plan.shuffle_seed,
+                plan.epoch,
+            );
             let order = Arc::new(order);
-            let count = plan.limited(order.len());
+            let count = order.len();
             let mut expected = vec![Vec::new(); 3];
-            for batch in plan.batches(count) {
+            for batch in plan.reader_share(objects.len()).batch_numbers() {
                 for number in batch * 4..count.min(batch * 4 + 4) {
                     let sample = order.sample(number);
                     if !sample.is_padding {

@@ -139,7 +139,7 @@ fn a_shard_that_is_replaced_while_it_is_read_ends_with_an_error() {
         }
         break_off(exchange, object, object.len() - 1500, "e")
     });
-    let (rows, _) = read(builder.on_error(OnError::SkipAndReport));
+    let (rows, _) = read(builder.on_error(OnError::Report));
     assert_eq!(codes(&rows), ["ShardReplaced"]);
     assert_eq!(rows.len(), 5, "four samples, and a row for the last one");
 }
@@ -160,7 +160,7 @@ fn a_missing_or_truncated_shard_is_one_row() {
     };
     for compression in COMPRESSIONS {
         let (origin, builder) = scripted(shards, compression, script);
-        let (rows, stats) = read(builder.clone().on_error(OnError::SkipAndReport));
+        let (rows, stats) = read(builder.clone().on_error(OnError::Report));
         let mut failed = codes(&rows);
         failed.sort_unstable();
         assert_eq!(failed, ["InvalidShard", "NoSuchKey"], "{compression:?}");
@@ -292,7 +292,7 @@ fn members_over_the_limit_are_rows_and_no_memory() {
         ..pushdown::Limits::default()
     };
     let builder = by_shards(world.reader(PIPELINE)).limits(limits);
-    let (rows, stats) = read(builder.on_error(OnError::SkipAndReport));
+    let (rows, stats) = read(builder.on_error(OnError::Report));
     assert_eq!((codes(&rows), stats.samples), (vec!["EntityTooLarge"], 2));
     let failed = rows.iter().find(|row| row.value.is_err()).unwrap();
     assert_eq!(failed.member.as_deref(), Some("0/001.jpg"));

@@ -2,7 +2,7 @@
 
 use futures::StreamExt as _;
 use pushdown::shard::Compression;
-use pushdown_client::{ErrorKind, OnError, PushdownReaderBuilder, Row, ShardsRead};
+use pushdown_client::{ErrorKind, OnError, PushdownReaderBuilder, Rank, Row, ShardsRead, Worker};
 
 use super::{
     BUFFER, COMPRESSIONS, PIPELINE, World, all_names, assert_same, by_shards, read, run, shards,
@@ -34,7 +34,7 @@ fn reader(world: &World) -> PushdownReaderBuilder {
 fn a_reader_goes_on_after_every_batch() {
     for compression in COMPRESSIONS {
         let world = world(&shards(), compression);
-        let rank = || reader(&world).shard((1, 2));
+        let rank = || reader(&world).rank(Rank { index: 1, world: 2 });
         let (whole, _) = read(rank());
         for batches in 0..=whole.len().div_ceil(4) {
             let (first, state) = read_some(rank(), batches);
@@ -84,13 +84,24 @@ fn other_worlds_read_each_sample_once() {
         let mut rows = Vec::new();
         let mut states = Vec::new();
         for (rank, batches) in first.into_iter().enumerate() {
-            let (read, state) = read_some(reader(&world).shard((rank, 2)), batches);
+            let (read, state) = read_some(
+                reader(&world).rank(Rank {
+                    index: rank,
+                    world: 2,
+                }),
+                batches,
+            );
             rows.extend(read);
             states.push(state);
         }
         let mut next = Vec::new();
-        for (turn, batches) in second.into_iter().enumerate() {
-            let builder = reader(&world).every((3, turn)).batch_size(3);
+        for (worker, batches) in second.into_iter().enumerate() {
+            let builder = reader(&world)
+                .worker(Worker {
+                    index: worker,
+                    count: 3,
+                })
+                .batch_size(3);
             let (read, state) = read_some(builder.shards_read(states.clone()), batches);
             rows.extend(read);
             next.push(state);
@@ -129,25 +140,31 @@ fn a_state_is_of_one_epoch() {
 fn states_of_other_shards_are_refused() {
     let shards = shards();
     let world = world(&shards, Compression::None);
-    let (_, state) = read_some(reader(&world).shard((0, 2)), 1);
+    let (_, state) = read_some(reader(&world).rank(Rank { index: 0, world: 2 }), 1);
     let refused = |builder: PushdownReaderBuilder| {
         let error = run(builder.build_shards()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         error.to_string()
     };
-    let missing = refused(reader(&world).shard((0, 3)).shards_read(vec![state.clone()]));
+    let missing = refused(
+        reader(&world)
+            .rank(Rank { index: 0, world: 3 })
+            .shards_read(vec![state.clone()]),
+    );
     assert!(
         missing.contains("the state of rank 1 of 2 is missing"),
         "{missing}"
     );
-    let fewer = reader(&world).keys(["train-000000.tar"]).shard((0, 2));
+    let fewer = reader(&world)
+        .keys(["train-000000.tar"])
+        .rank(Rank { index: 0, world: 2 });
     let fewer = refused(fewer.shards_read(vec![state.clone()]));
     assert!(fewer.contains("is it a state of the same data set?"), "{fewer}");
     let objects = run(reader(&world).shards_read(vec![state]).build()).unwrap_err();
     assert!(
         objects
             .to_string()
-            .contains("shards_read applies to readers of shards")
+            .contains("shards_read does not apply to objects: expected none")
     );
 }
 
@@ -156,7 +173,7 @@ fn states_of_other_shards_are_refused() {
 fn a_shard_that_was_replaced_meanwhile_is_an_error_by_name() {
     let shards = shards();
     let world = world(&shards, Compression::None);
-    let builder = || reader(&world).on_error(OnError::SkipAndReport);
+    let builder = || reader(&world).on_error(OnError::Report);
     let (first, state) = read_some(builder(), 1);
     let key = first[0].key.to_string();
     let mut other = shards

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::shard::Compression;
-use pushdown_client::{Batch, ColumnSelection, ErrorKind, Mode, OnError, Row, SampleOrder};
+use pushdown_client::{Batch, ColumnSelection, ErrorKind, Mode, OnError, Rank, Row, SampleOrder, Worker};
 use pushdown_testkit::recording_relay;
 
 use super::{
@@ -69,12 +69,22 @@ fn compressed_shards_have_the_same_samples() {
 fn readers_share_the_shards() {
     let shards = shards();
     let world = world(&shards, Compression::None);
-    for (ranks, every) in [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2)] {
+    for (ranks, workers) in [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2)] {
         let mut names = Vec::new();
         let mut keys = BTreeSet::new();
-        for (rank, turn) in (0..ranks).flat_map(|rank| (0..every).map(move |turn| (rank, turn))) {
+        for (rank, worker) in (0..ranks).flat_map(|rank| (0..workers).map(move |worker| (rank, worker))) {
             let builder = by_shards(world.reader(PIPELINE));
-            let (rows, _) = read(builder.shard((rank, ranks)).every((every, turn)));
+            let (rows, _) = read(
+                builder
+                    .rank(Rank {
+                        index: rank,
+                        world: ranks,
+                    })
+                    .worker(Worker {
+                        index: worker,
+                        count: workers,
+                    }),
+            );
             let own: BTreeSet<_> = rows.iter().map(|row| Arc::clone(&row.key)).collect();
             assert!(
                 own.into_iter().all(|key| keys.insert(key)),
@@ -83,7 +93,7 @@ fn readers_share_the_shards() {
             names.extend(sorted_names(&rows));
         }
         names.sort_unstable();
-        assert_eq!(names, all_names(&shards), "{ranks} ranks of {every} readers");
+        assert_eq!(names, all_names(&shards), "{ranks} ranks of {workers} workers");
     }
 }
 
@@ -146,7 +156,7 @@ fn a_bad_member_is_a_row_by_name() {
     let shards = pack(&photos, 3);
     let world = world(&shards, Compression::Zstd);
     let builder = || by_shards(world.reader(PIPELINE)).batch_size(6);
-    let (rows, stats) = read(builder().on_error(OnError::SkipAndReport));
+    let (rows, stats) = read(builder().on_error(OnError::Report));
     assert_eq!((stats.samples, stats.errors), (5, 1));
     let failed = rows.iter().find(|row| row.value.is_err()).unwrap();
     assert_eq!(failed.name().to_string(), "train-000001.tar.zst member 1/001.jpg");
@@ -200,7 +210,10 @@ fn a_further_column_that_no_sample_has_is_an_error_that_lists_extensions() {
         assert!(reader.next().await.is_none());
     });
     // What others read may have it.
-    for builder in [builder(&["txt"]).shard((1, 2)), builder(&["txt"]).limit(3)] {
+    for builder in [
+        builder(&["txt"]).rank(Rank { index: 1, world: 2 }),
+        builder(&["txt"]).limit(3),
+    ] {
         let (rows, _) = read(builder);
         assert!(!rows.is_empty() && rows.iter().all(|row| row.columns == [None]));
     }

@@ -30,7 +30,7 @@ fn scripted(
 ) -> (ScriptedOrigin, PushdownReaderBuilder) {
     let (origin, builder) = members_faults::scripted(shards, answer);
     let builder = builder.order(SampleOrder::Shards { buffer: BUFFER }).seed(11);
-    (origin, builder.on_error(OnError::SkipAndReport))
+    (origin, builder.on_error(OnError::Report))
 }
 
 /// Sends half of the requested range, and closes the connection.
@@ -94,7 +94,7 @@ fn the_members_of_a_replaced_shard_are_errors_by_name() {
     other[last] ^= 1;
     shards.world.put(&shards.shards[1].key, &other);
     let builder = by_shards(&shards.world.endpoint()).objects(objects);
-    let (rows, stats) = read(builder.on_error(OnError::SkipAndReport));
+    let (rows, stats) = read(builder.on_error(OnError::Report));
     assert_eq!(failed(&rows), [(&*shards.shards[1].key, "ShardReplaced"); GROUPS]);
     assert_eq!((stats.errors, stats.retries), (GROUPS as u64, 0));
 }

@@ -15,10 +15,10 @@ def epochs(task: Task, _decoding: str) -> tuple[str, Epoch]:
     loader = pt.Loader(
         task.url,
         PIPELINE,
-        endpoint=task.endpoint,
+        store=pushdown.Store(endpoint=task.endpoint),
         mode="plain",
         batch_size=task.batch_size,
-        tail="short",
+        sampling=pushdown.Sampling(tail="short"),
         labels="dir",
         seed=7,
     )

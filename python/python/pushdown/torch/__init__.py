@@ -1,7 +1,7 @@
 """Read a bucket into PyTorch.
 
 `Loader` is a whole data loader: its threads read, decode and stack, without worker processes. `Dataset` and
-`MapDataset` are for the stock `torch.utils.data.DataLoader`. All three take the arguments of
+`MapDataset` are for the stock `torch.utils.data.DataLoader`. All three take the options of
 `pushdown.Reader`.
 
     import pushdown.torch as pt
@@ -25,8 +25,8 @@ except ModuleNotFoundError as error:
         name="torch",
     ) from error
 
+from ..options import ReaderOptions
 from ._convert import TorchBatch
-from ._options import ReaderOptions
 from ._worker import DatasetIterator
 from .dataset import Dataset
 from .loader import Loader, LoaderIterator

@@ -1,4 +1,4 @@
-"""The iterators of a data set: without workers, or in one of the workers that take turns."""
+"""The iterators of a data set: without workers, or in one of several workers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from .._rank import Worker
 from ..errors import ConfigError
 from ..reader import Reader
 from ..shard_reader import ShardReader
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
 
 
 class DatasetIterator(Iterator[TorchBatch], ABC):
-    """The batches of one of `workers` workers that take turns, with a state for `StatefulDataLoader`."""
+    """The batches of one worker, with a state for `StatefulDataLoader`."""
 
-    def __init__(self, workers: int, turn: int) -> None:
-        self._workers = workers
-        self._turn = turn
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
         self._delivered = 0
         self._batches: ReaderIterator | None = None
 
@@ -61,10 +61,10 @@ class DatasetIterator(Iterator[TorchBatch], ABC):
 
 
 class IndexedIterator(DatasetIterator):
-    """Of objects, and of members with an index: workers take turns at the batches of a rank."""
+    """Of objects, and of members with an index: workers share the batches of a rank."""
 
-    def __init__(self, reader: Reader, workers: int, turn: int, *, is_worker: bool) -> None:
-        super().__init__(workers, turn)
+    def __init__(self, reader: Reader, worker: Worker, *, is_worker: bool) -> None:
+        super().__init__(worker)
         self._reader = reader
         self._is_worker = is_worker
         self._start = reader.state_dict() if is_worker else {}
@@ -76,8 +76,8 @@ class IndexedIterator(DatasetIterator):
 
     def _open(self) -> ReaderIterator:
         # Batches are numbered over all workers.
-        start_batch = self._delivered * self._workers
-        return self._reader.iterate(every=self._workers, turn=self._turn, start_batch=start_batch)
+        start_batch = self._delivered * self._worker.count
+        return self._reader.iterate(self._worker, start_batch=start_batch)
 
     def state_dict(self) -> dict[str, Any]:
         """Without workers: where the consumer is in the epoch.
@@ -89,14 +89,14 @@ class IndexedIterator(DatasetIterator):
             # Without a batch yet, it is where this iterator begins: another one may have read since it was made.
             reader = self._reader if self._delivered else self._reader._unread()
             return reader.state_dict()
-        return {**self._start, "batches": self._delivered, "workers": self._workers}
+        return {**self._start, "batches": self._delivered, "workers": self._worker.count}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         start = dict(state_dict)
-        delivered, workers = start.pop("batches", 0), start.pop("workers", self._workers)
-        if workers != self._workers:
+        delivered, workers = start.pop("batches", 0), start.pop("workers", self._worker.count)
+        if workers != self._worker.count:
             raise ConfigError(
-                f"cannot load the state of a worker: expected a state of {self._workers} workers, "
+                f"cannot load the state of a worker: expected a state of {self._worker.count} workers, "
                 f"found one of {workers}; use num_workers={workers}, or resume with a state of "
                 "`pushdown.torch.Loader`, which has no workers"
             )
@@ -112,8 +112,8 @@ class IndexedIterator(DatasetIterator):
 class ShardIterator(DatasetIterator):
     """Of shards without an index: each worker has shards and a state of its own."""
 
-    def __init__(self, reader: ShardReader, workers: int, turn: int, *, is_worker: bool) -> None:
-        super().__init__(workers, turn)
+    def __init__(self, reader: ShardReader, worker: Worker, *, is_worker: bool) -> None:
+        super().__init__(worker)
         self._reader = reader
         self._is_worker = is_worker
         self._epoch = reader.epoch
@@ -123,12 +123,12 @@ class ShardIterator(DatasetIterator):
         return self._epoch
 
     def _open(self) -> ReaderIterator:
-        return self._reader.iterate(every=self._workers, turn=self._turn)
+        return self._reader.iterate(self._worker)
 
     def state_dict(self) -> dict[str, Any]:
         """The state of the reader in this process. In a worker it stays in the epoch of the iteration, also at its end."""
         if self._batches is None and self._is_worker:
-            # The reader learns its turn when it begins.
+            # The reader learns which worker it is when it begins.
             self._batches = self._open()
         # Without workers and without a batch, another iterator may have read since this one was made.
         reader = self._reader if self._is_worker or self._delivered else self._reader._unread()
@@ -147,11 +147,9 @@ class ShardIterator(DatasetIterator):
         return self.state_dict()
 
 
-def worker_iterator(
-    reader: Reader | ShardReader, workers: int | None = None, turn: int = 0
-) -> DatasetIterator:
-    """The iterator of one of `workers` workers, or without workers."""
-    is_worker = workers is not None
+def worker_iterator(reader: Reader | ShardReader, worker: Worker | None = None) -> DatasetIterator:
+    """The iterator of one worker, or without workers."""
+    is_worker = worker is not None
     if isinstance(reader, ShardReader):
-        return ShardIterator(reader, workers or 1, turn, is_worker=is_worker)
-    return IndexedIterator(reader, workers or 1, turn, is_worker=is_worker)
+        return ShardIterator(reader, worker or Worker(), is_worker=is_worker)
+    return IndexedIterator(reader, worker or Worker(), is_worker=is_worker)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from torch.utils.data import IterableDataset, get_worker_info
 
+from .._rank import Worker
+from .._settings import SourceKind, shows_options
+from ..options import Options
 from ._convert import TorchBatch
 from ._reader import open_sample_reader
 from ._worker import DatasetIterator, worker_iterator
@@ -18,16 +21,16 @@ if TYPE_CHECKING:
 
     from .._source import Source
     from ..objects import Objects
+    from ..options import ReaderOptions
     from ..pipeline import PipelineLike
-    from ._options import ReaderOptions
 
 
 class Dataset(IterableDataset[TorchBatch]):
     """Yields whole batches: `DataLoader(Dataset(...), batch_size=None, num_workers=k)`.
 
-    `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`. Worker w of k reads batches w,
+    `source`, `pipeline` and the options are those of `pushdown.Reader`. Worker w of k reads batches w,
     w + k, .., so that the `DataLoader` delivers the same batches in the same order for every k. Tar shards with
-    `order="shards"` and without an `index` are dealt out to workers as a whole, and so the order depends on k;
+    `sampling=pushdown.Sampling(order="shards")` and without an `index` are dealt out to workers as a whole, and so the order depends on k;
     `len()` raises `TypeError` for them. Workers pay off only for slow Python functions in the pipeline
     (`Pipeline.then`): all other steps run in threads, with `num_workers=0` as well.
 
@@ -39,6 +42,7 @@ class Dataset(IterableDataset[TorchBatch]):
     listing the objects.
     """
 
+    @shows_options(Options, SourceKind.OBJECTS)
     def __init__(
         self, source: Source, pipeline: PipelineLike | None = None, **options: Unpack[ReaderOptions]
     ) -> None:
@@ -62,7 +66,7 @@ class Dataset(IterableDataset[TorchBatch]):
             self._reader.set_epoch(self._live.epoch + 1)
         if worker.id == 0 and self._reader.epoch == self._first_epoch and not self._has_functions:
             _warn_about_workers()
-        self._live = worker_iterator(self._reader, worker.num_workers, worker.id)
+        self._live = worker_iterator(self._reader, Worker(worker.id, worker.num_workers))
         return self._live
 
     def __len__(self) -> int:

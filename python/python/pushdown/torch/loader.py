@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from .._settings import shows_options
+from ..options import Options
 from ._convert import TorchBatch, to_torch
 from ._pinned import can_pin, to_pinned
 from ._reader import open_reader
@@ -16,12 +18,12 @@ if TYPE_CHECKING:
     from .._source import Source
     from ..batch import Batch
     from ..objects import Objects
+    from ..options import ReaderOptions
     from ..parquet import Parquet
     from ..pipeline import PipelineLike
     from ..reader import ReaderIterator
     from ..rows import RowIterator
     from ..stats import Stats
-    from ._options import ReaderOptions
 
 
 class Loader:
@@ -30,10 +32,10 @@ class Loader:
         shards = "s3://photos/train-{000000..000999}.tar"
         pt.Loader(shards, pipeline, index="train.parquet", labels=pushdown.Column("cls"), batch_size=256, seed=7)
 
-    `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`. A source `pushdown.Parquet`, or
+    `source`, `pipeline` and the options are those of `pushdown.Reader`. A source `pushdown.Parquet`, or
     a URL that ends in `.parquet`, such as `s3://photos/data/train-*.parquet`, is read by a
     `pushdown.RowReader`: each row is a sample, and `labels` names a column. URLs of tar shards with
-    `order="shards"` and without an `index` are read by a `pushdown.ShardReader`. Values are owned by their
+    `sampling=pushdown.Sampling(order="shards")` and without an `index` are read by a `pushdown.ShardReader`. Values are owned by their
     tensors, writable, and never copied after they were stacked. `pin_memory`: stack them into pinned memory,
     for copies to a GPU that do not block (`batch.to("cuda", non_blocking=True)`); without CUDA it warns once
     and has no effect.
@@ -44,6 +46,7 @@ class Loader:
     listing the objects.
     """
 
+    @shows_options(Options)
     def __init__(
         self,
         source: Source | Parquet,

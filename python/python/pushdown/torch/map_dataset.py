@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from torch.utils.data import Dataset, default_collate
 
+from .._settings import SourceKind, shows_options
+from ..options import Options
 from ..reader import Reader
 from ._convert import TorchBatch, to_torch
 
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
     from .._source import Source
     from ..objects import Objects
+    from ..options import ReaderOptions
     from ..pipeline import PipelineLike
-    from ._options import ReaderOptions
 
 
 class Samples(Sequence[tuple[Any, Any]]):
@@ -45,13 +47,14 @@ class Samples(Sequence[tuple[Any, Any]]):
 class MapDataset(Dataset[tuple[Any, Any]]):
     """Samples (x, y) by index: `DataLoader(MapDataset(...), batch_size=64, collate_fn=collate, sampler=...)`.
 
-    `source`, `pipeline` and `options` are the arguments of `pushdown.Reader`; the sampler decides about
+    `source`, `pipeline` and the options are those of `pushdown.Reader`; the sampler decides about
     order, rank and batch size. A batch of indices is one request. Without `labels`, y is the key of the
     object, or the name of the member of a shard. `collate` passes on the batch as it was stacked; without
     it, `DataLoader` stacks the samples once more. Random steps draw by key and epoch: call `set_epoch` before
     each epoch. Raises `ConfigError`, `PipelineError` and errors of listing the objects.
     """
 
+    @shows_options(Options, SourceKind.OBJECTS)
     def __init__(
         self, source: Source, pipeline: PipelineLike | None = None, **options: Unpack[ReaderOptions]
     ) -> None:

@@ -8,10 +8,10 @@ from . import _native
 from ._fork import Handle
 from .errors import native_errors
 
-__all__ = ["Taker"]
+__all__ = ["SampleLookup"]
 
 
-class Taker:
+class SampleLookup:
     """Takes samples by index. Its native reader is made at the first use, after `close`, and after a fork."""
 
     __slots__ = ("_epoch", "_handle", "_open")

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderValue;
 use pushdown::{Kind, Limits, Sample};
 
-use super::{Entry, Prefixes, SourceHead, Tier, ValueKey, shares::SetId};
+use super::{Entry, Prefixes, SourceHead, Tier, ValueKey, quotas::SetId};
 use crate::{compute::Tenant, origin::ObjectId};
 
 /// A value that may be cached, for a request that the store has not authorized yet.

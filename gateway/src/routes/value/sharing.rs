@@ -227,7 +227,7 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// Counts the request, which the store has authorized, for the share of its data set.
+    /// Counts the request, which the store has authorized, for the quota of its data set.
     pub(super) fn observe(&self, object: &BytesKind) {
         if self.services.cache.is_on()
             && let Some(stage) = self.job.stage_for(Some(object))

@@ -1,4 +1,4 @@
-//! The share of a set in both tiers of the cache.
+//! The quota of a set in both tiers of the cache.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(super) struct TierBytes {
 ///
 /// The objects with the lowest hashes are in memory, those with the next ones on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Share {
+pub(super) struct Quota {
     bytes: TierBytes,
     memory: Threshold,
     total: Threshold,
@@ -28,7 +28,7 @@ pub(super) struct Share {
     pub(super) is_full: bool,
 }
 
-impl Share {
+impl Quota {
     pub(super) const fn bytes(&self) -> TierBytes {
         self.bytes
     }
@@ -72,7 +72,7 @@ impl Share {
     }
 
     /// Lowers the thresholds, if the values of the set have more bytes than known before.
-    pub(super) fn fit(&mut self, all_bytes: f64) {
+    pub(super) fn lower_thresholds(&mut self, all_bytes: f64) {
         let (memory, total) = self.bytes.thresholds(all_bytes);
         self.memory = self.memory.min(memory);
         self.total = self.total.min(total);
@@ -161,31 +161,31 @@ mod tests {
 
     #[test]
     fn the_lowest_hashes_are_in_memory() {
-        let mut share = Share::default();
+        let mut quota = Quota::default();
         let bytes = TierBytes {
             memory: 25.0,
             disk: 25.0,
         };
-        share.set(bytes, 100.0, &mut DistinctCount::default());
+        quota.set(bytes, 100.0, &mut DistinctCount::default());
         let tiers =
-            [0, 1 << 61, 1 << 62, 1 << 62 | 1 << 61, 1 << 63, u64::MAX].map(|hash| share.placement(hash));
+            [0, 1 << 61, 1 << 62, 1 << 62 | 1 << 61, 1 << 63, u64::MAX].map(|hash| quota.placement(hash));
         let (memory, disk) = (Some(Tier::Memory), Some(Tier::Disk));
         assert_eq!(tiers, [memory, memory, disk, disk, None, None]);
     }
 
     #[test]
     fn thresholds_only_fall_until_the_bytes_are_replaced() {
-        let (mut share, mut objects) = (Share::default(), DistinctCount::default());
+        let (mut quota, mut objects) = (Quota::default(), DistinctCount::default());
         let bytes = TierBytes {
             memory: 0.0,
             disk: 50.0,
         };
-        share.set(bytes, 25.0, &mut objects);
-        assert_eq!(share.threshold(), Threshold::ALL);
-        share.fit(100.0);
-        share.fit(80.0);
-        assert_eq!(share.threshold(), Threshold::from_ratio(0.5));
-        share.set(bytes, 80.0, &mut objects);
-        assert_eq!(share.threshold(), Threshold::from_ratio(0.625));
+        quota.set(bytes, 25.0, &mut objects);
+        assert_eq!(quota.threshold(), Threshold::ALL);
+        quota.lower_thresholds(100.0);
+        quota.lower_thresholds(80.0);
+        assert_eq!(quota.threshold(), Threshold::from_ratio(0.5));
+        quota.set(bytes, 80.0, &mut objects);
+        assert_eq!(quota.threshold(), Threshold::from_ratio(0.625));
     }
 }

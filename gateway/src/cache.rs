@@ -5,6 +5,7 @@ mod cells;
 mod entry;
 mod flight;
 mod key;
+mod levels;
 mod mean_time;
 mod objects;
 mod open;
@@ -13,7 +14,6 @@ mod remembered;
 mod saved_quotas;
 mod source;
 mod status;
-mod tiers;
 mod value;
 mod writes;
 
@@ -40,16 +40,16 @@ pub use entry::{Entry, MAX_ENTRY_BYTES};
 pub use flight::{Flights, Follower, Leader, LeaderWait, Member, Role, Waiter};
 use key::group_name;
 pub use key::{Prefixes, ValueKey};
+use levels::{Found, Levels};
 use mean_time::HitTimes;
 use objects::KnownObjects;
 pub use open::Config;
-pub use quotas::{Hints, Tier};
+pub use quotas::{CacheLevel, Hints};
 use quotas::{Quotas, SetId};
 use remembered::Remembered;
 use saved_quotas::QuotasFile;
 pub use source::SourceHead;
 pub use status::CacheStatus;
-use tiers::{Found, Tiers};
 use value::Owner;
 pub use value::{Admission, CacheSample, CacheUnit, CachedValue, Candidate, Hit};
 pub use writes::PendingWrite;
@@ -64,7 +64,7 @@ pub struct ResultCache {
 
 #[derive(Debug)]
 struct Inner {
-    tiers: Tiers,
+    levels: Levels,
     objects: KnownObjects,
     cell_flights: CellFlights,
     remembered: Option<Remembered>,
@@ -151,7 +151,7 @@ impl ResultCache {
         (*stages.start()..=last).rev().find_map(|stage| {
             let prefix = sample.prefixes.digest(stage)?;
             let key = inner.key(sample, etag, &prefix);
-            let bytes = match inner.tiers.find(&key)? {
+            let bytes = match inner.levels.find(&key)? {
                 Found::Memory(bytes) => Some(bytes),
                 Found::Disk => None,
             };
@@ -177,13 +177,13 @@ impl ResultCache {
         if !authorization.covers(object, &candidate.etag) {
             return None;
         }
-        let (entry, tier) = inner.tiers.get(&candidate.key).await?;
+        let (entry, level) = inner.levels.get(&candidate.key).await?;
         let (source, cost) = entry
             .source()
             .filter(|(source, _)| source.etag == candidate.etag)?;
         Some(CachedValue {
             stage: candidate.stage,
-            tier,
+            level,
             source: Arc::new(source),
             cost,
             entry,
@@ -193,7 +193,7 @@ impl ResultCache {
     /// Removes a value that cannot be used.
     pub fn discard(&self, candidate: &Candidate) {
         if let Some(inner) = &self.inner {
-            inner.tiers.remove(&candidate.key);
+            inner.levels.remove(&candidate.key);
         }
     }
 
@@ -244,7 +244,7 @@ impl ResultCache {
                 let hit_seconds = inner.hit_times.of(sample.unit).seconds();
                 // It had a place, so computing took longer than a hit.
                 let cost_seconds = hit.cost.map_or(2.0 * hit_seconds, |cost| cost.as_secs_f64());
-                let bytes = inner.tiers.used_bytes(hit.bytes);
+                let bytes = inner.levels.used_bytes(hit.bytes);
                 quotas.observe_value(set, hash, bytes, cost_seconds - hit_seconds);
             }
             let saved = quotas.observe_hit(set, hash);
@@ -260,11 +260,11 @@ impl ResultCache {
         let set = inner.set(sample, stage)?;
         let mut quotas = inner.quotas.lock();
         let hash = sample.object.sample_hash();
-        let bytes = inner.tiers.used_bytes(bytes);
+        let bytes = inner.levels.used_bytes(bytes);
         let saved_seconds = cost.as_secs_f64() - inner.hit_times.of(sample.unit).seconds();
         quotas.observe_value(set, hash, bytes, saved_seconds);
         Some(Admission {
-            tier: quotas.placement(set, hash)?,
+            level: quotas.placement(set, hash)?,
             owner: Owner {
                 set,
                 object_hash: hash,
@@ -289,9 +289,9 @@ impl ResultCache {
             let key = inner.key(sample, &source.etag, &prefix);
             inner
                 .metrics
-                .count_cache_insert(admission.tier.name(), entry.as_bytes().len() as u64);
-            inner.tiers.insert(key, entry, admission.tier, admission.owner);
-            inner.metrics.set_cache_memory_bytes(inner.tiers.memory_bytes());
+                .count_cache_insert(admission.level.name(), entry.as_bytes().len() as u64);
+            inner.levels.insert(key, entry, admission.level, admission.owner);
+            inner.metrics.set_cache_memory_bytes(inner.levels.memory_bytes());
         }
     }
 
@@ -305,7 +305,7 @@ impl ResultCache {
     /// Writes what is still in buffers.
     pub async fn close(&self) {
         if let Some(inner) = &self.inner {
-            inner.tiers.close().await;
+            inner.levels.close().await;
             inner.save_quotas(true).await;
         }
     }

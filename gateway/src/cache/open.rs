@@ -12,19 +12,19 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{
     CellFlights, Inner, ResultCache,
+    levels::{HasPlace, Levels},
     mean_time::HitTimes,
     objects::KnownObjects,
-    quotas::{Quotas, REALLOCATION_INTERVAL, Tier},
+    quotas::{CacheLevel, Quotas, REALLOCATION_INTERVAL},
     remembered::{Remembered, Rules},
     saved_quotas::{QuotasFile, TICK},
-    tiers::{HasPlace, Tiers},
 };
 use crate::{config::Scope, telemetry::Metrics};
 
 /// Configuration of the result cache.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Bytes of values in memory; 0 without this tier.
+    /// Bytes of values in memory; 0 without this level.
     pub memory_bytes: u64,
     /// Folder and bytes of values on a disk.
     pub disk: Option<(PathBuf, u64)>,
@@ -77,13 +77,13 @@ impl Config {
             self.expiry,
         )));
         let has_place = has_place(Arc::clone(&quotas), metrics.clone());
-        let tiers = Tiers::open(self.memory_bytes, disk, self.max_disk_entries, has_place).await?;
+        let levels = Levels::open(self.memory_bytes, disk, self.max_disk_entries, has_place).await?;
         let saved_quotas = disk.map(|(folder, _)| QuotasFile::in_folder(folder));
         let started_at = saved_quotas.as_ref().map_or(Duration::ZERO, |saved| {
             saved.resume(&mut quotas.lock(), SystemTime::now())
         });
         let inner = Arc::new(Inner {
-            tiers,
+            levels,
             objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
             cell_flights: CellFlights::default(),
             remembered: Remembered::new(rules, remembered_bytes),
@@ -123,7 +123,7 @@ fn has_place(quotas: Arc<Mutex<Quotas>>, metrics: Metrics) -> HasPlace {
     Arc::new(move |owner, bytes| {
         let has_place = quotas.lock().placement(owner.set, owner.object_hash).is_some();
         if has_place {
-            metrics.count_cache_insert(Tier::Disk.name(), bytes as u64);
+            metrics.count_cache_insert(CacheLevel::Disk.name(), bytes as u64);
         }
         has_place
     })

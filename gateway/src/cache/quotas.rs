@@ -1,6 +1,6 @@
 //! Decides which values are cached: the quota of each set of objects, and which of its objects have one.
 //!
-//! A set takes what it needs as long as its tier has free space, if a hit is cheaper than computing. When space is short, sets
+//! A set takes what it needs as long as its level has free space, if a hit is cheaper than computing. When space is short, sets
 //! with evidence that their objects are read again come first.
 //!
 //! Pure: the caller says what happens and when. A *set* is all values of a data set at one stage. Each set has an admission
@@ -22,7 +22,7 @@ mod threshold;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use quota::TierBytes;
+use quota::LevelBytes;
 pub(super) use reallocate::REALLOCATION_INTERVAL;
 pub(super) use saved::SavedQuotas;
 use set::Set;
@@ -45,9 +45,9 @@ const FORGOTTEN_SETS: usize = MAX_SETS / 64;
 #[derive(Debug)]
 pub(super) struct Quotas {
     /// Bytes for the quotas of all sets.
-    capacity: TierBytes,
+    capacity: LevelBytes,
     /// Bytes of the quotas of all sets.
-    granted: TierBytes,
+    granted: LevelBytes,
     /// Sets without a request for this time are forgotten.
     expiry: Duration,
     sets: BTreeMap<SetId, Set>,
@@ -58,14 +58,14 @@ pub(super) struct Quotas {
 
 /// Where a value is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tier {
+pub enum CacheLevel {
     /// In memory: the lowest hashes.
     Memory,
     /// On disk: the next ones.
     Disk,
 }
 
-impl Tier {
+impl CacheLevel {
     /// The name in answers and metrics.
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,15 +76,15 @@ impl Tier {
 }
 
 impl Quotas {
-    /// No sets. A size of 0 turns its tier off.
+    /// No sets. A size of 0 turns its level off.
     pub(super) fn new(memory_bytes: u64, disk_bytes: u64, expiry: Duration) -> Self {
-        let bytes = TierBytes {
+        let bytes = LevelBytes {
             memory: float(memory_bytes),
             disk: float(disk_bytes),
         };
         Self {
             capacity: bytes.scaled(USED_RATIO),
-            granted: TierBytes::default(),
+            granted: LevelBytes::default(),
             expiry,
             sets: BTreeMap::new(),
             reallocated_at: None,
@@ -111,7 +111,7 @@ impl Quotas {
 
     /// Records a computed value, cached or not: the bytes that it uses in the cache, and the seconds that a hit would have
     /// saved, so those of fetching and computing less those of a hit. They may be negative. The value is to be cached if
-    /// [`Quotas::placement`] then has a tier for it.
+    /// [`Quotas::placement`] then has a level for it.
     pub(super) fn observe_value(&mut self, id: SetId, object_hash: u64, bytes: u64, saved_seconds: f64) {
         let Some(set) = self.sets.get_mut(&id) else { return };
         set.statistics.observe_value(bytes, saved_seconds);
@@ -130,8 +130,8 @@ impl Quotas {
         saved
     }
 
-    /// The tier for the value of this object; `None` if it is not worth caching.
-    pub(super) fn placement(&self, id: SetId, object_hash: u64) -> Option<Tier> {
+    /// The level for the value of this object; `None` if it is not worth caching.
+    pub(super) fn placement(&self, id: SetId, object_hash: u64) -> Option<CacheLevel> {
         self.sets.get(&id)?.quota.placement(object_hash)
     }
 
@@ -219,7 +219,7 @@ impl Quotas {
     /// knows whether they are used again.
     fn forget_oldest_sets(&mut self, now: Duration) {
         let age = |(id, set): (&SetId, &Set)| {
-            let has_quota = set.quota.bytes() != TierBytes::default();
+            let has_quota = set.quota.bytes() != LevelBytes::default();
             let is_reused = has_quota && set.statistics.is_reused(now);
             (has_quota, is_reused, set.statistics.last_request(), *id)
         };

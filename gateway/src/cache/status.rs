@@ -23,7 +23,7 @@ impl ResultCache {
         let mut sets = inner.quotas.lock().snapshot(inner.now());
         sets.truncate(MAX_STATUS_SETS);
         Some(CacheStatus {
-            memory_bytes: inner.tiers.memory_bytes(),
+            memory_bytes: inner.levels.memory_bytes(),
             sets,
         })
     }

@@ -1,15 +1,15 @@
-//! The quota of a set in both tiers of the cache.
+//! The quota of a set in both levels of the cache.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Tier, distinct::DistinctCount, threshold::Threshold};
+use super::{CacheLevel, distinct::DistinctCount, threshold::Threshold};
 
 /// Relative differences of bytes up to this are rounding errors.
 pub(super) const ROUNDING_RATIO: f64 = 1e-9;
 
 /// Bytes in memory and on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct TierBytes {
+pub(super) struct LevelBytes {
     pub(super) memory: f64,
     pub(super) disk: f64,
 }
@@ -19,7 +19,7 @@ pub(super) struct TierBytes {
 /// The objects with the lowest hashes are in memory, those with the next ones on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(super) struct Quota {
-    bytes: TierBytes,
+    bytes: LevelBytes,
     memory: Threshold,
     total: Threshold,
     /// It has grown since the last reallocation, although not all values fit.
@@ -29,39 +29,39 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    pub(super) const fn bytes(&self) -> TierBytes {
+    pub(super) const fn bytes(&self) -> LevelBytes {
         self.bytes
     }
 
-    /// The threshold of both tiers together.
+    /// The threshold of both levels together.
     pub(super) const fn threshold(&self) -> Threshold {
         self.total
     }
 
     /// The bytes that the admitted values use, if all values of the set have `all_bytes`.
-    pub(super) fn used_bytes(&self, all_bytes: f64) -> TierBytes {
+    pub(super) fn used_bytes(&self, all_bytes: f64) -> LevelBytes {
         let memory = self.memory.ratio() * all_bytes;
-        TierBytes {
+        LevelBytes {
             memory,
             disk: self.total.ratio() * all_bytes - memory,
         }
     }
 
-    /// The tier of an object.
-    pub(super) fn placement(&self, object_hash: u64) -> Option<Tier> {
+    /// The level of an object.
+    pub(super) fn placement(&self, object_hash: u64) -> Option<CacheLevel> {
         if self.is_full {
             None
         } else if self.memory.admits(object_hash) {
-            Some(Tier::Memory)
+            Some(CacheLevel::Memory)
         } else if self.total.admits(object_hash) {
-            Some(Tier::Disk)
+            Some(CacheLevel::Disk)
         } else {
             None
         }
     }
 
     /// Replaces the bytes. Objects that become admitted are not cached yet.
-    pub(super) fn set(&mut self, bytes: TierBytes, all_bytes: f64, objects: &mut DistinctCount) {
+    pub(super) fn set(&mut self, bytes: LevelBytes, all_bytes: f64, objects: &mut DistinctCount) {
         let (memory, total) = bytes.thresholds(all_bytes);
         if total > self.total {
             objects.unmark_above(self.total);
@@ -84,12 +84,12 @@ impl Quota {
     }
 }
 
-impl TierBytes {
+impl LevelBytes {
     pub(super) fn total(self) -> f64 {
         self.memory + self.disk
     }
 
-    /// The product, in each tier.
+    /// The product, in each level.
     pub(super) fn times(self, other: Self) -> Self {
         Self {
             memory: self.memory * other.memory,
@@ -113,7 +113,7 @@ impl TierBytes {
         }
     }
 
-    /// The part of `other` that this has room for, in each tier: at most 1.
+    /// The part of `other` that this has room for, in each level: at most 1.
     pub(super) fn ratio_of(self, other: Self) -> Self {
         let ratio = |room: f64, needed: f64| if needed > room { room / needed } else { 1.0 };
         Self {
@@ -136,7 +136,7 @@ impl TierBytes {
         }
     }
 
-    /// The difference, at least 0 in each tier.
+    /// The difference, at least 0 in each level.
     pub(super) fn minus(self, other: Self) -> Self {
         Self {
             memory: (self.memory - other.memory).max(0.0),
@@ -144,7 +144,7 @@ impl TierBytes {
         }
     }
 
-    /// The thresholds of memory, and of both tiers, for values of `all_bytes`. Both are rounded down, so that neither tier has
+    /// The thresholds of memory, and of both levels, for values of `all_bytes`. Both are rounded down, so that neither level has
     /// more than its bytes.
     fn thresholds(self, all_bytes: f64) -> (Threshold, Threshold) {
         let memory = Threshold::from_ratio(self.memory / all_bytes);
@@ -162,21 +162,21 @@ mod tests {
     #[test]
     fn the_lowest_hashes_are_in_memory() {
         let mut quota = Quota::default();
-        let bytes = TierBytes {
+        let bytes = LevelBytes {
             memory: 25.0,
             disk: 25.0,
         };
         quota.set(bytes, 100.0, &mut DistinctCount::default());
-        let tiers =
+        let levels =
             [0, 1 << 61, 1 << 62, 1 << 62 | 1 << 61, 1 << 63, u64::MAX].map(|hash| quota.placement(hash));
-        let (memory, disk) = (Some(Tier::Memory), Some(Tier::Disk));
-        assert_eq!(tiers, [memory, memory, disk, disk, None, None]);
+        let (memory, disk) = (Some(CacheLevel::Memory), Some(CacheLevel::Disk));
+        assert_eq!(levels, [memory, memory, disk, disk, None, None]);
     }
 
     #[test]
     fn thresholds_only_fall_until_the_bytes_are_replaced() {
         let (mut quota, mut objects) = (Quota::default(), DistinctCount::default());
-        let bytes = TierBytes {
+        let bytes = LevelBytes {
             memory: 0.0,
             disk: 50.0,
         };

@@ -6,7 +6,7 @@ use super::{
     Quotas,
     allocate::{Demand, allocate},
     movement::{Movement, move_quotas},
-    quota::TierBytes,
+    quota::LevelBytes,
     set::Set,
 };
 use crate::compute::Tenant;
@@ -27,7 +27,7 @@ impl Quotas {
 
         let statistics = self.sets.values().map(|set| &set.statistics);
         let is_reused: Vec<bool> = statistics.map(|statistics| statistics.is_reused(now)).collect();
-        let used: Vec<TierBytes> = self.sets.values().map(Set::used_bytes).collect();
+        let used: Vec<LevelBytes> = self.sets.values().map(Set::used_bytes).collect();
         let mut demands = self.demands(&is_reused, now);
         let held: Vec<f64> = used.iter().map(|used| used.total()).collect();
         let total = allocate_in_order(self.capacity.total(), &demands, &held, &is_reused);
@@ -56,9 +56,9 @@ impl Quotas {
             &movements(&used, &disk, disk_of),
         );
 
-        self.granted = TierBytes::default();
+        self.granted = LevelBytes::default();
         for (set, (memory, disk)) in self.sets.values_mut().zip(memory.into_iter().zip(disk)) {
-            set.reallocate(TierBytes { memory, disk });
+            set.reallocate(LevelBytes { memory, disk });
             self.granted = self.granted.plus(set.quota.bytes());
         }
     }
@@ -130,19 +130,19 @@ fn allocate_in_order(capacity_bytes: f64, demands: &[Demand], held: &[f64], is_r
     bytes
 }
 
-/// The movement of each quota in one tier.
-fn movements(used: &[TierBytes], targets: &[f64], tier: fn(&TierBytes) -> f64) -> Vec<Movement> {
-    let movement = |(used, target): (&TierBytes, &f64)| Movement {
-        current_bytes: tier(used),
+/// The movement of each quota in one level.
+fn movements(used: &[LevelBytes], targets: &[f64], level: fn(&LevelBytes) -> f64) -> Vec<Movement> {
+    let movement = |(used, target): (&LevelBytes, &f64)| Movement {
+        current_bytes: level(used),
         target_bytes: *target,
     };
     used.iter().zip(targets).map(movement).collect()
 }
 
-const fn memory_of(bytes: &TierBytes) -> f64 {
+const fn memory_of(bytes: &LevelBytes) -> f64 {
     bytes.memory
 }
 
-const fn disk_of(bytes: &TierBytes) -> f64 {
+const fn disk_of(bytes: &LevelBytes) -> f64 {
     bytes.disk
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     MAX_SETS, Quotas,
-    quota::TierBytes,
+    quota::LevelBytes,
     set::{Set, SetId},
 };
 
@@ -75,7 +75,7 @@ impl Quotas {
         self.sets = saved.sets;
         let granted = |sets: &BTreeMap<SetId, Set>| {
             let bytes = sets.values().map(|set| set.quota.bytes());
-            bytes.fold(TierBytes::default(), TierBytes::plus)
+            bytes.fold(LevelBytes::default(), LevelBytes::plus)
         };
         let ratio = self.capacity.ratio_of(granted(&self.sets));
         for set in self.sets.values_mut() {

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    quota::{Quota, ROUNDING_RATIO, TierBytes},
+    quota::{LevelBytes, Quota, ROUNDING_RATIO},
     statistics::SetStatistics,
     threshold::Threshold,
 };
@@ -72,7 +72,7 @@ impl Set {
 
     /// Lets the quota grow by the bytes that it lacks, if as many are free, and by at least `more_bytes`, which are. If they are
     /// not, it grows once, by a part of what is free. Lowers the thresholds if the set has more bytes than its quota.
-    pub(super) fn resize_quota(&mut self, free: TierBytes, more_bytes: f64) {
+    pub(super) fn resize_quota(&mut self, free: LevelBytes, more_bytes: f64) {
         let missing_bytes = self.missing_bytes();
         let Self { statistics, quota } = self;
         let Some(all_bytes) = statistics.all_bytes() else {
@@ -101,10 +101,10 @@ impl Set {
     }
 
     /// Gives up at most `bytes` of the quota. Returns those that are free now.
-    pub(super) fn give_up(&mut self, bytes: f64) -> TierBytes {
+    pub(super) fn give_up(&mut self, bytes: f64) -> LevelBytes {
         let before = self.quota.bytes();
         let ratio = (1.0 - bytes / before.total()).clamp(0.0, 1.0);
-        self.shrink_to(TierBytes {
+        self.shrink_to(LevelBytes {
             memory: ratio,
             disk: ratio,
         });
@@ -112,7 +112,7 @@ impl Set {
     }
 
     /// Lowers the quota to a ratio of each of its parts.
-    pub(super) fn shrink_to(&mut self, ratio: TierBytes) {
+    pub(super) fn shrink_to(&mut self, ratio: LevelBytes) {
         let Self { statistics, quota } = self;
         match statistics.all_bytes() {
             Some(all_bytes) => quota.set(quota.bytes().times(ratio), all_bytes, &mut statistics.objects),
@@ -126,7 +126,7 @@ impl Set {
         self.statistics.objects.unmark_below(in_memory);
     }
 
-    pub(super) fn reallocate(&mut self, bytes: TierBytes) {
+    pub(super) fn reallocate(&mut self, bytes: LevelBytes) {
         let Self { statistics, quota } = self;
         if let Some(all_bytes) = statistics.all_bytes() {
             quota.set(bytes, all_bytes, &mut statistics.objects);
@@ -148,7 +148,7 @@ impl Set {
     }
 
     /// The bytes of the values that are admitted.
-    pub(super) fn used_bytes(&self) -> TierBytes {
+    pub(super) fn used_bytes(&self) -> LevelBytes {
         self.quota.used_bytes(self.statistics.all_bytes().unwrap_or(0.0))
     }
 

@@ -49,7 +49,7 @@ impl SetStatus {
         }
     }
 
-    /// The bytes that it may use in both tiers.
+    /// The bytes that it may use in both levels.
     pub(super) fn bytes(&self) -> f64 {
         self.memory_bytes + self.disk_bytes
     }

@@ -87,7 +87,7 @@ pub(super) async fn continue_cached(
         .models
         .mark_used(&job.pipeline.steps()[value.stage..stage]);
     let origin = if value.stage == stage {
-        ValueOrigin::Cached(value.tier)
+        ValueOrigin::Cached(value.level)
     } else {
         ValueOrigin::Prefix(value.stage)
     };

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use pushdown::{Sample, wire::CacheStatus};
 
 use super::shared::SharedValue;
-use crate::{cache::Tier, compute::Permit, routes::http::Timing};
+use crate::{cache::CacheLevel, compute::Permit, routes::http::Timing};
 
 /// The value at its stage, and the memory of its bytes.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(in crate::routes) enum ValueOrigin {
     /// All steps ran for this request.
     Computed,
     /// The result cache.
-    Cached(Tier),
+    Cached(CacheLevel),
     /// A computation that another request began.
     Shared,
     /// A value at this stage in the result cache, and the steps after it.
@@ -77,7 +77,7 @@ impl ValueOrigin {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Computed => "computed",
-            Self::Cached(tier) => tier.name(),
+            Self::Cached(level) => level.name(),
             Self::Shared => "shared",
             Self::Prefix(_) => "prefix",
         }
@@ -89,8 +89,8 @@ impl From<ValueOrigin> for CacheStatus {
     fn from(origin: ValueOrigin) -> Self {
         match origin {
             ValueOrigin::Computed => Self::Computed,
-            ValueOrigin::Cached(Tier::Memory) => Self::Memory,
-            ValueOrigin::Cached(Tier::Disk) => Self::Disk,
+            ValueOrigin::Cached(CacheLevel::Memory) => Self::Memory,
+            ValueOrigin::Cached(CacheLevel::Disk) => Self::Disk,
             ValueOrigin::Shared => Self::Shared,
             ValueOrigin::Prefix(_) => Self::Prefix,
         }

@@ -81,8 +81,8 @@ fn apply(quotas: &mut Quotas, event: &Event, now: Duration) -> Duration {
     now + Duration::from_millis(100)
 }
 
-/// The tiers of all objects of a set, in the order of their hashes.
-fn placements(quotas: &Quotas, set: u8) -> Vec<Option<Tier>> {
+/// The levels of all objects of a set, in the order of their hashes.
+fn placements(quotas: &Quotas, set: u8) -> Vec<Option<CacheLevel>> {
     let mut hashes: Vec<u64> = (0..OBJECTS).map(object_hash).collect();
     hashes.sort_unstable();
     hashes
@@ -91,7 +91,7 @@ fn placements(quotas: &Quotas, set: u8) -> Vec<Option<Tier>> {
         .collect()
 }
 
-fn used(quotas: &Quotas) -> BTreeMap<SetId, TierBytes> {
+fn used(quotas: &Quotas) -> BTreeMap<SetId, LevelBytes> {
     quotas
         .sets
         .iter()
@@ -118,9 +118,9 @@ proptest! {
             now = apply(&mut quotas, &event, now);
         }
         for set in 0..SETS {
-            let order = |tier: &Option<Tier>| match tier {
-                Some(Tier::Memory) => 0,
-                Some(Tier::Disk) => 1,
+            let order = |level: &Option<CacheLevel>| match level {
+                Some(CacheLevel::Memory) => 0,
+                Some(CacheLevel::Disk) => 1,
                 None => 2,
             };
             prop_assert!(placements(&quotas, set).is_sorted_by_key(order));

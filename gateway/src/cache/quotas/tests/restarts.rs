@@ -14,7 +14,8 @@ fn restarted(cache: &Cache, memory_bytes: u64, disk_bytes: u64, pause: Duration)
     later.now = saved.resumed_at(CLOCK + pause);
     assert_eq!(later.now, cache.now + pause);
     later.quotas.resume(saved, later.now);
-    let is_on_disk = |(id, hash): &&(SetId, u64)| cache.quotas.placement(*id, *hash) == Some(Tier::Disk);
+    let is_on_disk =
+        |(id, hash): &&(SetId, u64)| cache.quotas.placement(*id, *hash) == Some(CacheLevel::Disk);
     later.cached = cache.cached.iter().filter(is_on_disk).copied().collect();
     later.reallocated_at(later.now);
     later

@@ -37,7 +37,7 @@ use cell_flights::CellFlights;
 pub use cells::{CellSource, Cells};
 use entry::MAX_VALUE_BYTES;
 pub use entry::{Entry, MAX_ENTRY_BYTES};
-pub use flight::{Flights, Follower, Leader, LeaderWait, Member, Role, Waiter};
+pub use flight::{Flights, Follower, Leader, LeaderWait, PendingResult, Role, Waiter};
 use key::group_name;
 pub use key::{Prefixes, ValueKey};
 use levels::{Found, Levels};

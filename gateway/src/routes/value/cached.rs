@@ -140,7 +140,7 @@ impl CachedSample {
         Ok(AdmittedSample { timing, start })
     }
 
-    /// Computes the value for the members of a flight, with their memory for all steps from the object. If the cached value is
+    /// Computes the value for the waiters of a flight, with their memory for all steps from the object. If the cached value is
     /// gone, the object is read.
     pub(super) async fn compute(
         self,

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use pushdown::{Sample, wire::CacheStatus};
 
-use super::shared::SharedValue;
+use super::flight::FlightValue;
 use crate::{cache::CacheLevel, compute::Permit, routes::http::Timing};
 
 /// The value at its stage, and the memory of its bytes.
@@ -24,7 +24,7 @@ pub(in crate::routes) struct ComputedSample {
 #[derive(Debug)]
 pub(in crate::routes) enum ValueMemory {
     Own(Permit),
-    Shared(SharedValue),
+    Shared(FlightValue),
 }
 
 impl ValueMemory {
@@ -57,7 +57,7 @@ pub(in crate::routes) enum ValueOrigin {
 
 impl ComputedSample {
     /// The same value for another request, or for the one that began the computation. All of them share its bytes.
-    pub(super) fn shared_with(&self, is_own: bool, mut timing: Timing, value: SharedValue) -> Self {
+    pub(super) fn shared_with(&self, is_own: bool, mut timing: Timing, value: FlightValue) -> Self {
         if is_own {
             timing.extend(&self.timing);
         }

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_leaves_the_share_of_unverified_callers_when_it_is_verified() {
+    async fn a_request_leaves_the_budget_of_unverified_callers_when_it_is_verified() {
         let memory = memory(16 << 20);
         let read = async || {
             read_body(

@@ -36,17 +36,17 @@
 //! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline on this host. The result is
 //! the same bit for bit.
 
+mod atomic_write;
 mod batch;
 mod batch_queue;
 mod budget;
 mod cpu;
-mod draft;
 mod engine;
 mod error;
 mod models;
 mod objects;
 mod order;
-mod outage;
+mod outage_log;
 mod planning;
 mod reader;
 mod retry;
@@ -62,8 +62,8 @@ mod table;
 mod transport;
 mod value_cache;
 
+pub use atomic_write::{Draft, remove_drafts};
 pub use batch::{Batch, Row, StackLayout, Stacked};
-pub use draft::{Draft, remove_drafts};
 pub use error::{Error, ErrorKind, Result};
 pub use models::parse_with_model_folder;
 pub use objects::{MemberRef, Object, Objects};

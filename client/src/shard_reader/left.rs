@@ -88,8 +88,8 @@ impl SamplesLeft {
         &self.numbers
     }
 
-    /// The numbers that stand for these samples if none of them can be read: each known one, and one for the others.
-    pub(super) fn known(&self) -> impl Iterator<Item = u32> {
+    /// The numbers under which these samples are reported if none of them can be read: each known one, and one for the others.
+    pub(super) fn failure_numbers(&self) -> impl Iterator<Item = u32> {
         self.numbers.iter().copied().chain(self.from)
     }
 
@@ -207,7 +207,7 @@ mod tests {
             SamplesLeft::new(vec![4, 1], samples(&[2], Some(7))),
             samples(&[1, 2, 4], Some(7))
         );
-        assert!(left.known().eq([2, 5, 8]));
+        assert!(left.failure_numbers().eq([2, 5, 8]));
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl ShardSource {
                 ));
                 (error, left(&self).numbers().to_vec())
             }
-            End::Failed(error) => (error, left(&self).known().collect()),
+            End::Failed(error) => (error, left(&self).failure_numbers().collect()),
         };
         let columns = self.session.columns.further().len();
         for number in numbers {

@@ -14,6 +14,13 @@ pub(super) struct LevelBytes {
     pub(super) disk: f64,
 }
 
+/// The thresholds of values in memory, and of those in memory or on disk.
+#[derive(Debug, Clone, Copy)]
+struct Thresholds {
+    memory: Threshold,
+    total: Threshold,
+}
+
 /// The bytes that a set may use, and the thresholds which make it use no more.
 ///
 /// The objects with the lowest hashes are in memory, those with the next ones on disk.
@@ -62,20 +69,20 @@ impl Quota {
 
     /// Replaces the bytes. Objects that become admitted are not cached yet.
     pub(super) fn set(&mut self, bytes: LevelBytes, all_bytes: f64, objects: &mut DistinctCount) {
-        let (memory, total) = bytes.thresholds(all_bytes);
-        if total > self.total {
+        let thresholds = bytes.thresholds(all_bytes);
+        if thresholds.total > self.total {
             objects.unmark_above(self.total);
         }
         self.bytes = bytes;
-        self.memory = memory;
-        self.total = total;
+        self.memory = thresholds.memory;
+        self.total = thresholds.total;
     }
 
     /// Lowers the thresholds, if the values of the set have more bytes than known before.
     pub(super) fn lower_thresholds(&mut self, all_bytes: f64) {
-        let (memory, total) = self.bytes.thresholds(all_bytes);
-        self.memory = self.memory.min(memory);
-        self.total = self.total.min(total);
+        let thresholds = self.bytes.thresholds(all_bytes);
+        self.memory = self.memory.min(thresholds.memory);
+        self.total = self.total.min(thresholds.total);
     }
 
     /// The threshold of the values in memory.
@@ -144,14 +151,16 @@ impl LevelBytes {
         }
     }
 
-    /// The thresholds of memory, and of both levels, for values of `all_bytes`. Both are rounded down, so that neither level has
+    /// The thresholds for values of `all_bytes`. Both are rounded down, so that neither level has
     /// more than its bytes.
-    fn thresholds(self, all_bytes: f64) -> (Threshold, Threshold) {
+    fn thresholds(self, all_bytes: f64) -> Thresholds {
         let memory = Threshold::from_ratio(self.memory / all_bytes);
-        if self.total() * (1.0 + ROUNDING_RATIO) >= all_bytes {
-            return (memory, Threshold::ALL);
-        }
-        (memory, memory.plus(Threshold::from_ratio(self.disk / all_bytes)))
+        let total = if self.total() * (1.0 + ROUNDING_RATIO) >= all_bytes {
+            Threshold::ALL
+        } else {
+            memory.plus(Threshold::from_ratio(self.disk / all_bytes))
+        };
+        Thresholds { memory, total }
     }
 }
 

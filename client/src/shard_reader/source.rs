@@ -150,7 +150,10 @@ impl ShardSource {
         let room =
             room.map_err(|error| Error::internal("the room of a shard is closed").with_source(error))?;
         let arrived = ArrivedSample {
-            id: SampleId(self.task.shard.position, number),
+            id: SampleId {
+                position: self.task.shard.position,
+                number,
+            },
             etag: self.etag.clone(),
             sample,
             _room: room,

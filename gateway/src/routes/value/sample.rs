@@ -143,7 +143,8 @@ impl OpenedSample {
         }
     }
 
-    /// Publishes the computation of the value to the flight that this request leads, so that later requests can join it. `known` is the version of the object that the gateway read last.
+    /// Publishes the computation of the value to the flight that this request leads, so that later requests can join it.
+    /// `known` is the version of the object that the gateway read last.
     pub(super) fn publish(
         self,
         leader: FlightLeader,

@@ -61,7 +61,7 @@ impl Load {
             status: 200,
             bytes: self.expected_bytes,
         };
-        let send_share = |start: usize, connection: &mut Connection| -> Result<()> {
+        let send_part = |start: usize, connection: &mut Connection| -> Result<()> {
             for index in (start..count as usize).step_by(step) {
                 let response = connection.exchange(&requests[index % requests.len()])?;
                 ensure!(
@@ -75,7 +75,7 @@ impl Load {
         thread::scope(|scope| {
             let connections = self.connections.iter_mut().enumerate();
             let threads: Vec<_> = connections
-                .map(|(start, connection)| scope.spawn(move || send_share(start, connection)))
+                .map(|(start, connection)| scope.spawn(move || send_part(start, connection)))
                 .collect();
             threads
                 .into_iter()

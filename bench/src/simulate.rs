@@ -94,13 +94,18 @@ pub fn run(recorded: &str) -> Result<EpochSeconds> {
     let best = Plan::best(&tiers, &classes, &rules);
     let auto = recorded.auto.as_ref().map(|mixture| {
         let classes = mixture.classes(plain, pushed);
-        let shares = vec![vec![mixture.plain_ratio, 1.0 - mixture.plain_ratio]];
-        let plan = Plan::from_shares(&tiers, &classes, shares, &rules);
+        let fractions = vec![vec![mixture.plain_ratio, 1.0 - mixture.plain_ratio]];
+        let plan = Plan::from_fractions(&tiers, &classes, fractions, &rules);
         epoch_seconds(&classes, &plan)
     });
     Ok(EpochSeconds {
         plain: epoch(&Plan::plain(&tiers, &classes, &rules)),
-        pushed: epoch(&Plan::from_shares(&tiers, &classes, vec![vec![0.0, 1.0]], &rules)),
+        pushed: epoch(&Plan::from_fractions(
+            &tiers,
+            &classes,
+            vec![vec![0.0, 1.0]],
+            &rules,
+        )),
         auto,
         best: epoch(&best),
         bound: match best.load.bound() {
@@ -133,7 +138,7 @@ fn classes(plain: &SampleCost, pushed: &SampleCost) -> [Class; 1] {
         hits: CacheHits::default(),
     };
     [Class {
-        share: 1.0,
+        fraction: 1.0,
         candidates: vec![candidate(0, plain), candidate(1, pushed)],
     }]
 }

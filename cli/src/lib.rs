@@ -148,7 +148,7 @@ async fn writing(command: impl Future<Output = anyhow::Result<Exit>>) -> anyhow:
 fn log(verbose: u8) {
     let default = match verbose {
         // Logs the end of outages and the download of weights, since the user waits for both.
-        0 => "warn,pushdown_client::outage=info,pushdown_client::models=info",
+        0 => "warn,pushdown_client::outage_log=info,pushdown_client::models=info",
         1 => "warn,pushdown=info,pushdown_cli=info,pushdown_client=info",
         _ => "info,pushdown=debug,pushdown_cli=debug,pushdown_client=debug",
     };

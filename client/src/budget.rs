@@ -29,11 +29,11 @@ struct State {
 pub(crate) struct Charge {
     budget: Arc<Budget>,
     number: usize,
-    share: Mutex<Share>,
+    bytes: Mutex<BatchBytes>,
 }
 
 #[derive(Debug)]
-struct Share {
+struct BatchBytes {
     expected_bytes: u64,
     actual_bytes: u64,
 }
@@ -65,7 +65,7 @@ impl Budget {
         Charge {
             budget: Arc::clone(self),
             number,
-            share: Mutex::new(Share {
+            bytes: Mutex::new(BatchBytes {
                 expected_bytes,
                 actual_bytes: 0,
             }),
@@ -89,12 +89,12 @@ impl Budget {
 impl Charge {
     /// The batch holds `added` bytes more and `removed` bytes less.
     pub(crate) fn adjust(&self, added: u64, removed: u64) {
-        self.change(|share| share.actual_bytes = (share.actual_bytes + added).saturating_sub(removed));
+        self.change(|bytes| bytes.actual_bytes = (bytes.actual_bytes + added).saturating_sub(removed));
     }
 
     /// All of the batch has arrived: only its actual size counts from now on.
     pub(crate) fn settle(&self) {
-        self.change(|share| share.expected_bytes = 0);
+        self.change(|bytes| bytes.expected_bytes = 0);
     }
 
     /// Waits until this batch may fetch more: if the budget has room, or the batch is the oldest one.
@@ -111,11 +111,11 @@ impl Charge {
         state.held_bytes > self.budget.limit && state.alive.len() > 1
     }
 
-    fn change(&self, change: impl FnOnce(&mut Share)) {
-        let mut share = self.share.lock();
-        let before = share.expected_bytes.max(share.actual_bytes);
-        change(&mut share);
-        let after = share.expected_bytes.max(share.actual_bytes);
+    fn change(&self, change: impl FnOnce(&mut BatchBytes)) {
+        let mut bytes = self.bytes.lock();
+        let before = bytes.expected_bytes.max(bytes.actual_bytes);
+        change(&mut bytes);
+        let after = bytes.expected_bytes.max(bytes.actual_bytes);
         let mut state = self.budget.state.lock();
         state.held_bytes = (state.held_bytes + after).saturating_sub(before);
         drop(state);
@@ -127,8 +127,8 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.change(|share| {
-            *share = Share {
+        self.change(|bytes| {
+            *bytes = BatchBytes {
                 expected_bytes: 0,
                 actual_bytes: 0,
             }

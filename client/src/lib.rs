@@ -36,18 +36,18 @@
 //! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline on this host. The result is
 //! the same bit for bit.
 
+mod atomic_write;
 mod batch;
 mod batch_queue;
 mod budget;
 mod cpu;
-mod draft;
 mod engine;
 mod error;
 mod error_policy;
 mod models;
 mod objects;
 mod order;
-mod outage;
+mod outage_log;
 mod planning;
 mod reader;
 mod retry;
@@ -63,8 +63,8 @@ mod table;
 mod transport;
 mod value_cache;
 
+pub use atomic_write::{Draft, remove_drafts};
 pub use batch::{Batch, Row, StackLayout, Stacked};
-pub use draft::{Draft, remove_drafts};
 pub use error::{Error, ErrorKind, Result};
 pub use error_policy::{ErrorPolicy, FailedRows, MaxErrors, OnError, SampleFailure};
 pub use models::parse_with_model_folder;

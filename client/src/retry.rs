@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::{
-    outage::{FailingRequest, Outages, RetriesLeft},
+    outage_log::{FailingRequest, Outages, RetriesLeft},
     store::seconds,
 };
 

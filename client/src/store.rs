@@ -40,7 +40,7 @@ pub use value::{Value, ValueRequest, ValueStream};
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    outage::Outages,
+    outage_log::Outages,
     retry::{Backoff, RetryPolicy},
     sign::Presigner,
     stats::Traffic,

@@ -5,15 +5,15 @@ mod cells;
 mod entry;
 mod flight;
 mod key;
+mod levels;
 mod mean_time;
 mod objects;
 mod open;
+mod quotas;
 mod remembered;
-mod saved_shares;
-mod shares;
+mod saved_quotas;
 mod source;
 mod status;
-mod tiers;
 mod value;
 mod writes;
 
@@ -37,19 +37,19 @@ use cell_flights::CellFlights;
 pub use cells::{CellSource, Cells};
 use entry::MAX_VALUE_BYTES;
 pub use entry::{Entry, MAX_ENTRY_BYTES};
-pub use flight::{Flights, Follower, Leader, LeaderWait, Member, Role, Waiter};
+pub use flight::{Flights, Follower, Leader, LeaderWait, PendingResult, Role, Waiter};
 use key::group_name;
 pub use key::{Prefixes, ValueKey};
+use levels::{Found, Levels};
 use mean_time::HitTimes;
 use objects::KnownObjects;
 pub use open::Config;
+pub use quotas::{CacheLevel, Hints};
+use quotas::{Quotas, SetId};
 use remembered::Remembered;
-use saved_shares::SharesFile;
-pub use shares::{Hints, Tier};
-use shares::{SetId, Shares};
+use saved_quotas::QuotasFile;
 pub use source::SourceHead;
 pub use status::CacheStatus;
-use tiers::{Found, Tiers};
 use value::Owner;
 pub use value::{Admission, CacheSample, CacheUnit, CachedValue, Candidate, Hit};
 pub use writes::PendingWrite;
@@ -64,16 +64,16 @@ pub struct ResultCache {
 
 #[derive(Debug)]
 struct Inner {
-    tiers: Tiers,
+    levels: Levels,
     objects: KnownObjects,
     cell_flights: CellFlights,
     remembered: Option<Remembered>,
-    shares: Arc<Mutex<Shares>>,
-    saved_shares: Option<SharesFile>,
+    quotas: Arc<Mutex<Quotas>>,
+    saved_quotas: Option<QuotasFile>,
     scope: Scope,
     /// Of the limits under which values are computed.
     limits: Digest,
-    /// When the gateway was started, and the time of the shares then.
+    /// When the gateway was started, and the time of the quotas then.
     started: Instant,
     started_at: Duration,
     hit_times: HitTimes,
@@ -151,7 +151,7 @@ impl ResultCache {
         (*stages.start()..=last).rev().find_map(|stage| {
             let prefix = sample.prefixes.digest(stage)?;
             let key = inner.key(sample, etag, &prefix);
-            let bytes = match inner.tiers.find(&key)? {
+            let bytes = match inner.levels.find(&key)? {
                 Found::Memory(bytes) => Some(bytes),
                 Found::Disk => None,
             };
@@ -177,13 +177,13 @@ impl ResultCache {
         if !authorization.covers(object, &candidate.etag) {
             return None;
         }
-        let (entry, tier) = inner.tiers.get(&candidate.key).await?;
+        let (entry, level) = inner.levels.get(&candidate.key).await?;
         let (source, cost) = entry
             .source()
             .filter(|(source, _)| source.etag == candidate.etag)?;
         Some(CachedValue {
             stage: candidate.stage,
-            tier,
+            level,
             source: Arc::new(source),
             cost,
             entry,
@@ -193,11 +193,11 @@ impl ResultCache {
     /// Removes a value that cannot be used.
     pub fn discard(&self, candidate: &Candidate) {
         if let Some(inner) = &self.inner {
-            inner.tiers.remove(&candidate.key);
+            inner.levels.remove(&candidate.key);
         }
     }
 
-    /// Counts a request that the store has authorized, for the value at `stage`. It decides about the share of its data set.
+    /// Counts a request that the store has authorized, for the value at `stage`. It decides about the quota of its data set.
     pub fn observe_request(&self, sample: &CacheSample, stage: usize, hints: Option<Hints>) {
         let stage = sample.prefixes.last_deterministic(stage);
         if let Some(inner) = &self.inner
@@ -206,7 +206,7 @@ impl ResultCache {
         {
             let (hash, now) = (sample.object.sample_hash(), inner.now());
             inner
-                .shares
+                .quotas
                 .lock()
                 .observe_request(set, &sample.tenant, hash, hints, now);
         }
@@ -218,15 +218,15 @@ impl ResultCache {
         let Some(set) = inner.set(sample, stage) else {
             return false;
         };
-        let shares = inner.shares.lock();
-        shares.placement(set, sample.object.sample_hash()).is_some() || shares.is_unmeasured(set)
+        let quotas = inner.quotas.lock();
+        quotas.placement(set, sample.object.sample_hash()).is_some() || quotas.is_unmeasured(set)
     }
 
-    /// The share of the objects of this data set whose values at `stage` are cached.
+    /// The part of the objects of this data set whose values at `stage` are cached.
     pub fn cached_ratio(&self, sample: &CacheSample, stage: usize) -> f64 {
         let ratio = |inner: &Arc<Inner>| {
             let set = inner.set(sample, stage)?;
-            Some(inner.shares.lock().cached_ratio(set))
+            Some(inner.quotas.lock().cached_ratio(set))
         };
         self.inner.as_ref().and_then(ratio).unwrap_or_default()
     }
@@ -238,17 +238,17 @@ impl ResultCache {
         {
             inner.hit_times.of(sample.unit).observe(hit.time);
             let hash = sample.object.sample_hash();
-            let mut shares = inner.shares.lock();
+            let mut quotas = inner.quotas.lock();
             // If the values of a set are all of an earlier run, nothing else measures them.
-            if shares.is_hardly_measured(set) {
+            if quotas.is_hardly_measured(set) {
                 let hit_seconds = inner.hit_times.of(sample.unit).seconds();
                 // It had a place, so computing took longer than a hit.
                 let cost_seconds = hit.cost.map_or(2.0 * hit_seconds, |cost| cost.as_secs_f64());
-                let bytes = inner.tiers.used_bytes(hit.bytes);
-                shares.observe_value(set, hash, bytes, cost_seconds - hit_seconds);
+                let bytes = inner.levels.used_bytes(hit.bytes);
+                quotas.observe_value(set, hash, bytes, cost_seconds - hit_seconds);
             }
-            let saved = shares.observe_hit(set, hash);
-            drop(shares);
+            let saved = quotas.observe_hit(set, hash);
+            drop(quotas);
             inner.metrics.count_cache_saved(saved);
         }
     }
@@ -258,13 +258,13 @@ impl ResultCache {
     pub fn admit(&self, sample: &CacheSample, stage: usize, bytes: u64, cost: Duration) -> Option<Admission> {
         let inner = self.inner.as_ref().filter(|_| bytes <= MAX_VALUE_BYTES)?;
         let set = inner.set(sample, stage)?;
-        let mut shares = inner.shares.lock();
+        let mut quotas = inner.quotas.lock();
         let hash = sample.object.sample_hash();
-        let bytes = inner.tiers.used_bytes(bytes);
+        let bytes = inner.levels.used_bytes(bytes);
         let saved_seconds = cost.as_secs_f64() - inner.hit_times.of(sample.unit).seconds();
-        shares.observe_value(set, hash, bytes, saved_seconds);
+        quotas.observe_value(set, hash, bytes, saved_seconds);
         Some(Admission {
-            tier: shares.placement(set, hash)?,
+            level: quotas.placement(set, hash)?,
             owner: Owner {
                 set,
                 object_hash: hash,
@@ -289,9 +289,9 @@ impl ResultCache {
             let key = inner.key(sample, &source.etag, &prefix);
             inner
                 .metrics
-                .count_cache_insert(admission.tier.name(), entry.as_bytes().len() as u64);
-            inner.tiers.insert(key, entry, admission.tier, admission.owner);
-            inner.metrics.set_cache_memory_bytes(inner.tiers.memory_bytes());
+                .count_cache_insert(admission.level.name(), entry.as_bytes().len() as u64);
+            inner.levels.insert(key, entry, admission.level, admission.owner);
+            inner.metrics.set_cache_memory_bytes(inner.levels.memory_bytes());
         }
     }
 
@@ -305,14 +305,14 @@ impl ResultCache {
     /// Writes what is still in buffers.
     pub async fn close(&self) {
         if let Some(inner) = &self.inner {
-            inner.tiers.close().await;
-            inner.save_shares(true).await;
+            inner.levels.close().await;
+            inner.save_quotas(true).await;
         }
     }
 }
 
 impl Inner {
-    /// The time of the shares.
+    /// The time of the quotas.
     fn now(&self) -> Duration {
         self.started_at + self.started.elapsed()
     }

@@ -38,7 +38,7 @@ pub use config::Config;
 pub use frames::{MAX_DRAINED_BYTES, drain, next_bytes, read_to_end};
 pub use headers::{derived_headers, strip_request, strip_response};
 pub use identity::{IdentityRefresher, StoreIdentity};
-pub use joined_reads::{EntryRun, EntryTurn, JoinedReads};
+pub use joined_reads::{EntryRun, EntryTicket, JoinedReads};
 pub use member::ShardMember;
 pub use object::{OriginObject, OriginRequest};
 pub use object_id::ObjectId;

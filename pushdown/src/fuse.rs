@@ -9,7 +9,7 @@ use crate::{
     step::{
         Operator, Scope,
         augment::{RandomCrop, RandomResizedCrop},
-        image::{CenterCrop, Crop, Decode, Geometry, Region, Resize, Window},
+        image::{CenterCrop, Crop, Decode, Geometry, Rectangle, Region, Resize, Window},
         tensor::{Normalize, normalize_pixels},
     },
 };
@@ -181,7 +181,7 @@ impl Transform<'_> {
 }
 
 impl CropStep<'_> {
-    fn rectangle(&self, width: u32, height: u32) -> (i64, i64, u32, u32) {
+    fn rectangle(&self, width: u32, height: u32) -> Rectangle {
         match self {
             Self::Positioned(crop) => crop.rectangle(),
             Self::Center(crop) => crop.rectangle(width, height),

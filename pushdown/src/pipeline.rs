@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 
 use pushdown_core::language::parse_calls;
 pub use pushdown_core::language::{
-    Args, Digest, FromValue, NamedModel, NoModels, Param, Resolver, Side, Value,
+    Args, Digest, FromValue, NamedModel, NoModels, Normalization, Param, Resolver, Side, Value,
 };
 pub use rows::RowStage;
 

@@ -16,7 +16,7 @@ pub use pushdown_model as model;
 pub use pushdown_table as table;
 
 use pushdown_core::{
-    language::{Args, Call, NamedModel, Param, Resolver, Value, excerpt},
+    language::{Args, Call, NamedModel, Normalization, Param, Resolver, Value, excerpt},
     step::{distance, operator},
 };
 
@@ -131,7 +131,7 @@ macro_rules! steps {
             }
 
             /// The normalization that the input of the step has to have, if there is one.
-            pub(crate) fn input_normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+            pub(crate) fn input_normalization(&self) -> Option<Normalization> {
                 match self { $($(#[$feature])? Self::$name(step) => step.input_normalization()),+ }
             }
 

@@ -25,7 +25,7 @@ pub enum RelayAction {
     Forward,
     /// Answers 503 with `Retry-After`, without asking the gateway.
     SlowDown,
-    /// Forwards this share of the body, in percent, and closes the connection.
+    /// Forwards this part of the body, in percent, and closes the connection.
     Truncate(usize),
     /// Replaces the engine in the answer by another one.
     OtherEngine,

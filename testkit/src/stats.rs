@@ -1,14 +1,14 @@
 //! Statistics for comparisons with bounds.
 
-/// Fairness index of Jain (1984): 1 for equal shares, `1 / n` if one of `n` has everything.
+/// Fairness index of Jain (1984): 1 for equal amounts, `1 / n` if one of `n` has everything.
 #[expect(
     clippy::cast_precision_loss,
     reason = "an approximate index, compared with a bound"
 )]
-pub fn jain(shares: &[u64]) -> f64 {
-    let sum: u64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|share| (*share as f64).powi(2)).sum();
-    (sum as f64).powi(2) / (shares.len() as f64 * squares)
+pub fn jain(amounts: &[u64]) -> f64 {
+    let sum: u64 = amounts.iter().sum();
+    let squares: f64 = amounts.iter().map(|amount| (*amount as f64).powi(2)).sum();
+    (sum as f64).powi(2) / (amounts.len() as f64 * squares)
 }
 
 /// `max |a - b| / max |b|`. NaN, which is not within any bound, if an element is NaN or the lengths differ.

@@ -198,7 +198,7 @@ mod tests {
     fn stages_before_the_first_random_step_are_cached() {
         let ratios = |text: &str, cached: Option<f64>, epochs: u32| -> Vec<(f64, f64)> {
             let mut classes = [Class {
-                share: 1.0,
+                fraction: 1.0,
                 candidates: (0..4).map(candidate).collect(),
             }];
             assuming(cached, epochs).add_hits(&mut classes, &Pipeline::parse(text).unwrap());
@@ -253,7 +253,7 @@ mod tests {
         let candidate = candidate(1);
         let faster = |speed: f64, shared: bool| {
             let mut classes = [Class {
-                share: 1.0,
+                fraction: 1.0,
                 candidates: vec![candidate; 2],
             }];
             speed_up(&mut classes, speed, shared);

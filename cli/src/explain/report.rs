@@ -40,8 +40,8 @@ struct StageRow<'a> {
     gateway_seconds: f64,
     host_seconds: f64,
     samples_per_second: f64,
-    /// The share of the samples that the plan splits at this stage.
-    share: f64,
+    /// The fraction of the samples that the plan splits at this stage.
+    fraction: f64,
 }
 
 fn bound(load: &Load) -> &'static str {
@@ -67,11 +67,11 @@ fn name(step: &Step) -> String {
     }
 }
 
-/// The share of all samples by candidate.
-fn shares(plan: &Plan) -> Vec<f64> {
-    let candidates = plan.shares.first().map_or(0, Vec::len);
+/// The fraction of all samples by candidate.
+fn fractions(plan: &Plan) -> Vec<f64> {
+    let candidates = plan.fractions.first().map_or(0, Vec::len);
     (0..candidates)
-        .map(|candidate| plan.shares.iter().map(|shares| shares[candidate]).sum())
+        .map(|candidate| plan.fractions.iter().map(|fractions| fractions[candidate]).sum())
         .collect()
 }
 
@@ -116,7 +116,7 @@ impl Explanation {
 
     fn rows(&self) -> Vec<StageRow<'_>> {
         let pipeline = &self.profile.pipeline;
-        let row = |(index, share): (usize, f64)| {
+        let row = |(index, fraction): (usize, f64)| {
             let single = self.single_split(index);
             let stage = self.classes[0].candidates[index].stage;
             let step = stage.checked_sub(1).map(|step| &pipeline.steps()[step]);
@@ -124,7 +124,7 @@ impl Explanation {
                 let each = self
                     .classes
                     .iter()
-                    .map(|class| class.share * cost(&class.candidates[index]));
+                    .map(|class| class.fraction * cost(&class.candidates[index]));
                 each.sum()
             };
             StageRow {
@@ -135,21 +135,21 @@ impl Explanation {
                 gateway_seconds: mean(Candidate::mean_gateway_seconds),
                 host_seconds: mean(|candidate| candidate.host_seconds),
                 samples_per_second: 1.0 / single.load.seconds(),
-                share,
+                fraction,
             }
         };
-        shares(&self.plan).into_iter().enumerate().map(row).collect()
+        fractions(&self.plan).into_iter().enumerate().map(row).collect()
     }
 
     /// A plan that splits all samples at one candidate, without the cost of weights. Only the chosen plan and plain reading
     /// include the cost of starting.
     fn single_split(&self, index: usize) -> Plan {
-        let shares = self.classes.iter().map(|class| {
-            let mut shares = vec![0.0; class.candidates.len()];
-            shares[index] = class.share;
-            shares
+        let fractions = self.classes.iter().map(|class| {
+            let mut fractions = vec![0.0; class.candidates.len()];
+            fractions[index] = class.fraction;
+            fractions
         });
-        Plan::from_shares(&self.tiers, &self.classes, shares.collect(), &Rules::default())
+        Plan::from_fractions(&self.tiers, &self.classes, fractions.collect(), &Rules::default())
     }
 
     /// Writes the costs of each split and the plan as text.
@@ -179,7 +179,7 @@ impl Explanation {
                 1e3 * row.gateway_seconds,
                 1e3 * row.host_seconds,
                 row.samples_per_second,
-                100.0 * row.share
+                100.0 * row.fraction
             )?;
         }
         let (planned, plain_rate) = (1.0 / plan.load.seconds(), 1.0 / plain.load.seconds());
@@ -199,16 +199,16 @@ impl Explanation {
             )?;
         }
         if self.classes.len() > 1 {
-            for (class, shares) in self.classes.iter().zip(&plan.shares) {
+            for (class, fractions) in self.classes.iter().zip(&plan.fractions) {
                 let splits: Vec<_> = class
                     .candidates
                     .iter()
-                    .zip(shares)
-                    .filter(|(_, share)| **share > 0.005 * class.share)
-                    .map(|(candidate, share)| {
+                    .zip(fractions)
+                    .filter(|(_, fraction)| **fraction > 0.005 * class.fraction)
+                    .map(|(candidate, fraction)| {
                         format!(
                             "{:.0} % at stage {}",
-                            100.0 * share / class.share,
+                            100.0 * fraction / class.fraction,
                             candidate.stage
                         )
                     })
@@ -260,30 +260,30 @@ impl Explanation {
         let described = |plan: &Plan| {
             json!({
                 "samples_per_second": finite(1.0 / plan.load.seconds()), "bytes_per_sample": plan.bytes_per_sample,
-                "bound": bound(&plan.load), "shares": shares(plan),
+                "bound": bound(&plan.load), "shares": fractions(plan),
                 "last_epoch_samples_per_second": last_samples_per_second(plan).and_then(finite),
             })
         };
         let classes: Vec<_> = self
             .classes
             .iter()
-            .zip(&self.plan.shares)
-            .map(|(class, shares)| {
+            .zip(&self.plan.fractions)
+            .map(|(class, fractions)| {
                 let candidates: Vec<_> = class
                     .candidates
                     .iter()
-                    .zip(shares)
-                    .map(|(candidate, share)| {
+                    .zip(fractions)
+                    .map(|(candidate, fraction)| {
                         json!({
                             "stage": candidate.stage, "bytes": candidate.bytes,
                             "gateway_seconds": candidate.gateway_seconds, "host_seconds": candidate.host_seconds,
-                            "weights_bytes": candidate.weights_bytes, "share": share,
+                            "weights_bytes": candidate.weights_bytes, "share": fraction,
                             "cached_ratio": candidate.hits.ratio, "later_cached_ratio": candidate.hits.later_ratio,
                             "hit_seconds": candidate.hits.seconds,
                         })
                     })
                     .collect();
-                json!({ "share": class.share, "candidates": candidates })
+                json!({ "share": class.fraction, "candidates": candidates })
             })
             .collect();
         let stages: Vec<_> = self
@@ -298,7 +298,7 @@ impl Explanation {
                 json!({
                     "stage": row.stage, "after": row.after, "kind": row.kind.name(), "dtype": dtype, "shape": shape,
                     "bytes": row.bytes, "gateway_seconds": row.gateway_seconds, "host_seconds": row.host_seconds,
-                    "samples_per_second": finite(row.samples_per_second), "share": row.share,
+                    "samples_per_second": finite(row.samples_per_second), "share": row.fraction,
                 })
             })
             .collect();

@@ -34,9 +34,12 @@ fn explain_measures_and_plans() {
     let json = |flags: &[&str]| -> serde_json::Value {
         serde_json::from_str(&explain(&[flags, &["--json"]].concat())).unwrap()
     };
-    let shares = |plan: &serde_json::Value| -> Vec<f64> {
-        let shares = plan["shares"].as_array().unwrap();
-        shares.iter().map(|share| share.as_f64().unwrap()).collect()
+    let fractions = |plan: &serde_json::Value| -> Vec<f64> {
+        let fractions = plan["shares"].as_array().unwrap();
+        fractions
+            .iter()
+            .map(|fraction| fraction.as_f64().unwrap())
+            .collect()
     };
     // The output of the model has 2,000 bytes: over a slow link the gateway computes it for all photos that are larger.
     let slow = json(&["--bandwidth", "0.05", "--gateway-cores", "64"]);
@@ -57,7 +60,7 @@ fn explain_measures_and_plans() {
     assert_eq!(last["host_seconds"], 0.0);
     assert!(last["gateway_seconds"].as_f64().unwrap() > 0.0);
     assert!(ways.len() >= 5, "expected splits inside the model: {ways:?}");
-    let planned = shares(&slow["plan"]);
+    let planned = fractions(&slow["plan"]);
     assert!((planned.iter().sum::<f64>() - 1.0).abs() < 1e-6);
     assert!(planned[0] < 0.5, "{planned:?}");
     let rate = |plan: &serde_json::Value| plan["samples_per_second"].as_f64().unwrap();
@@ -92,7 +95,7 @@ fn explain_measures_and_plans() {
     );
     // If the gateway has no cores, everything is read plainly.
     let no_cores = json(&["--gateway-cores", "0"]);
-    assert!((shares(&no_cores["plan"])[0] - 1.0).abs() < 1e-9);
+    assert!((fractions(&no_cores["plan"])[0] - 1.0).abs() < 1e-9);
     let table = explain(&["--trainer", "50"]);
     assert!(table.contains("model until"), "{table}");
     assert!(table.contains("  Image(224x224x3 u8)  "), "{table}");

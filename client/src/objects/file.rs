@@ -23,7 +23,7 @@ use pushdown::wire::RecordBatchReader;
 
 use super::{List, Objects, columns::schema};
 use crate::{
-    draft::{Draft, write_atomically},
+    atomic_write::{Draft, write_atomically},
     error::{Error, Result},
 };
 use checksum::{ChecksumWriter, checksum};

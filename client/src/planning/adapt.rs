@@ -105,7 +105,7 @@ impl Adapter {
         let context = Arc::new(PlanContext::new(pipeline, bounds, max_expand)?);
         let samples: Vec<_> = classes
             .iter()
-            .map(|class| (class.share, class.mean_bytes))
+            .map(|class| (class.fraction, class.mean_bytes))
             .collect();
         let unlisted = UnlistedSizes::default();
         Some(Self {

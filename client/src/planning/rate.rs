@@ -8,7 +8,13 @@ use crate::stats::Traffic;
 
 /// The rate at which requested ranges arrive.
 #[derive(Debug, Default)]
-pub(crate) struct ReadRate(Mutex<(LinkMeter, RateSamples)>);
+pub(crate) struct ReadRate(Mutex<Measurements>);
+
+#[derive(Debug, Default)]
+struct Measurements {
+    meter: LinkMeter,
+    samples: RateSamples,
+}
 
 /// The measurements so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -30,31 +36,36 @@ pub(crate) struct PendingRange<'a> {
 impl ReadRate {
     /// The measurements so far, including ranges in flight.
     pub(crate) fn samples(&self, traffic: &Traffic) -> RateSamples {
-        let mut rate = self.0.lock();
-        let measured = rate.0.measure(Instant::now(), traffic.received_bytes());
-        rate.1.add(measured)
+        self.0.lock().update(traffic)
     }
 
     /// The measurements since the last call, including ranges in flight.
     #[cfg(feature = "tables")]
     pub(crate) fn take_samples(&self, traffic: &Traffic) -> RateSamples {
-        let mut rate = self.0.lock();
-        let measured = rate.0.measure(Instant::now(), traffic.received_bytes());
-        rate.1.add(measured);
-        std::mem::take(&mut rate.1)
+        let mut measurements = self.0.lock();
+        measurements.update(traffic);
+        std::mem::take(&mut measurements.samples)
     }
 
     /// Registers a range read.
     pub(crate) fn begin_read<'a>(&'a self, traffic: &'a Traffic) -> PendingRange<'a> {
         self.0
             .lock()
-            .0
+            .meter
             .on_request(Instant::now(), traffic.received_bytes());
         PendingRange {
             rate: self,
             traffic,
             long: false,
         }
+    }
+}
+
+impl Measurements {
+    /// Measures what is in flight, and returns the measurements so far.
+    fn update(&mut self, traffic: &Traffic) -> RateSamples {
+        let measured = self.meter.measure(Instant::now(), traffic.received_bytes());
+        self.samples.add(measured)
     }
 }
 
@@ -72,20 +83,20 @@ impl RateSamples {
 impl PendingRange<'_> {
     /// The head of the answer has arrived.
     pub(crate) fn on_headers(&mut self, length: Option<u64>) {
-        let mut rate = self.rate.0.lock();
-        self.long = rate
-            .0
+        let mut measurements = self.rate.0.lock();
+        self.long = measurements
+            .meter
             .on_headers(length, Instant::now(), self.traffic.received_bytes());
     }
 }
 
 impl Drop for PendingRange<'_> {
     fn drop(&mut self) {
-        let mut rate = self.rate.0.lock();
-        let measured = rate
-            .0
+        let mut measurements = self.rate.0.lock();
+        let measured = measurements
+            .meter
             .on_end(self.long, Instant::now(), self.traffic.received_bytes());
-        rate.1.add(measured);
+        measurements.samples.add(measured);
     }
 }
 

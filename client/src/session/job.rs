@@ -27,7 +27,7 @@ pub(crate) struct BatchJob {
 impl BatchJob {
     /// One of the two routes has delivered all its samples, of which there are `samples`.
     pub(super) fn route_is_done(&self, samples: usize) {
-        if samples * ReadAhead::MIN_SHARE_DENOMINATOR >= self.samples.len() {
+        if samples * ReadAhead::MIN_FRACTION_DENOMINATOR >= self.samples.len() {
             self.progress.allow_next();
         }
     }

@@ -123,7 +123,7 @@ impl EpochRead {
                 charge: &charge,
             };
             let rows = (position..).zip(drawn).map(|(position, (id, sample))| {
-                let index = order.get(id.0 as usize).copied().unwrap_or_default();
+                let index = order.get(id.position as usize).copied().unwrap_or_default();
                 PendingRow::start(&batch, position, index as usize, sample)
             });
             let rows: Vec<PendingRow> = rows.collect();
@@ -183,7 +183,7 @@ impl Shuffled {
             match self.sequence.next().await? {
                 Some(Next::Sample { task, arrived }) => {
                     if let Some(etag) = &arrived.etag {
-                        self.buffer.set_etag(arrived.id.0, etag);
+                        self.buffer.set_etag(arrived.id.position, etag);
                     }
                     let bytes = arrived.sample.bytes();
                     self.buffer.add(task, arrived.id, bytes, arrived.sample);

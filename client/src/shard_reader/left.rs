@@ -30,12 +30,21 @@ pub(super) struct ShardLeft {
     pub(super) samples: SamplesLeft,
 }
 
+/// Positions of shards that follow each other. States have them as a pair of start and end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
+struct PositionRange {
+    start: u32,
+    /// After the last of them.
+    end: u32,
+}
+
 /// What is left of an epoch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ShardsLeft {
-    /// Positions of shards of which nothing was read: ascending, disjoint pairs of a start and an end.
-    whole: Vec<(u32, u32)>,
+    /// Positions of shards of which nothing was read: ascending and disjoint.
+    whole: Vec<PositionRange>,
     /// The others, by position.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     partial: Vec<ShardLeft>,
@@ -88,8 +97,8 @@ impl SamplesLeft {
         &self.numbers
     }
 
-    /// The numbers that stand for these samples if none of them can be read: each known one, and one for the others.
-    pub(super) fn known(&self) -> impl Iterator<Item = u32> {
+    /// The numbers under which these samples are reported if none of them can be read: each known one, and one for the others.
+    pub(super) fn failure_numbers(&self) -> impl Iterator<Item = u32> {
         self.numbers.iter().copied().chain(self.from)
     }
 
@@ -110,10 +119,25 @@ impl ShardLeft {
     }
 }
 
+impl From<(u32, u32)> for PositionRange {
+    fn from((start, end): (u32, u32)) -> Self {
+        Self { start, end }
+    }
+}
+
+impl From<PositionRange> for (u32, u32) {
+    fn from(PositionRange { start, end }: PositionRange) -> Self {
+        (start, end)
+    }
+}
+
 impl ShardsLeft {
     /// All of an epoch with this number of shards.
     pub(super) fn all(shards: u32) -> Self {
-        let whole = (0, shards);
+        let whole = PositionRange {
+            start: 0,
+            end: shards,
+        };
         Self {
             whole: (shards > 0).then_some(whole).into_iter().collect(),
             partial: Vec::new(),
@@ -131,8 +155,8 @@ impl ShardsLeft {
             }
             let (start, end) = (shard.position, shard.position.saturating_add(1));
             match left.whole.last_mut() {
-                Some(last) if last.1 == start => last.1 = end,
-                _ => left.whole.push((start, end)),
+                Some(last) if last.end == start => last.end = end,
+                _ => left.whole.push(PositionRange { start, end }),
             }
         }
         left
@@ -146,7 +170,7 @@ impl ShardsLeft {
 
     /// All shards, in the order of the epoch.
     pub(super) fn shards(&self) -> impl Iterator<Item = ShardLeft> {
-        let whole = self.whole.iter().flat_map(|(start, end)| *start..*end);
+        let whole = self.whole.iter().flat_map(|range| range.start..range.end);
         let mut whole = whole.peekable();
         let mut partial = self.partial.iter().peekable();
         iter::from_fn(move || match (whole.peek(), partial.peek()) {
@@ -158,9 +182,9 @@ impl ShardsLeft {
 
     /// Whether this can be left of an epoch with this number of shards.
     pub(super) fn is_valid(&self, shards: u32) -> bool {
-        let are_ranges = self.whole.iter().all(|(start, end)| start < end)
-            && self.whole.is_sorted_by(|before, next| before.1 <= next.0);
-        let is_within = self.whole.last().is_none_or(|(_, end)| *end <= shards);
+        let are_ranges = self.whole.iter().all(|range| range.start < range.end)
+            && self.whole.is_sorted_by(|before, next| before.end <= next.start);
+        let is_within = self.whole.last().is_none_or(|range| range.end <= shards);
         let is_valid = |shard: &ShardLeft| shard.position < shards && shard.samples.is_valid();
         // Checked before they are listed, since a range may be of any length.
         are_ranges
@@ -207,7 +231,7 @@ mod tests {
             SamplesLeft::new(vec![4, 1], samples(&[2], Some(7))),
             samples(&[1, 2, 4], Some(7))
         );
-        assert!(left.known().eq([2, 5, 8]));
+        assert!(left.failure_numbers().eq([2, 5, 8]));
     }
 
     #[test]
@@ -219,7 +243,7 @@ mod tests {
             shard(0, samples(&[], Some(9))),
             shard(7, SamplesLeft::ALL),
         ]);
-        assert_eq!(left.whole, [(3, 5), (7, 8)]);
+        assert_eq!(left.whole, [(3, 5), (7, 8)].map(PositionRange::from));
         assert_eq!(positions(&left), [0, 2, 3, 4, 7]);
         assert!(left.is_valid(8) && !left.is_valid(7));
         assert_eq!(

@@ -94,7 +94,10 @@ impl<T> ShuffleBuffer<T> {
             self.held.swap(place, last);
         }
         self.begun = task + 1;
-        self.next = Some(SampleId(id.0, id.1.saturating_add(1)));
+        self.next = Some(SampleId {
+            number: id.number.saturating_add(1),
+            ..id
+        });
     }
 
     /// Records the version of the shard at a position of the epoch.
@@ -133,8 +136,8 @@ impl<T> ShuffleBuffer<T> {
     /// How far the reader is.
     pub(super) fn progress(&mut self) -> Progress {
         let held: Vec<SampleId> = self.held.iter().map(|held| held.id).collect();
-        let mut live: BTreeSet<u32> = held.iter().map(|id| id.0).collect();
-        live.extend(self.next.map(|next| next.0));
+        let mut live: BTreeSet<u32> = held.iter().map(|id| id.position).collect();
+        live.extend(self.next.map(|next| next.position));
         self.etags.retain(|position, _| live.contains(position));
         Progress {
             samples: self.samples,
@@ -164,7 +167,7 @@ mod tests {
                 left.push(buffer.draw().unwrap().1);
             }
             let bytes = if number < 15 { 5 } else { 1 };
-            buffer.add(0, SampleId(0, number), bytes, number);
+            buffer.add(0, SampleId::from((0, number)), bytes, number);
             most = most.max(buffer.held.len());
             assert!(buffer.bytes <= 14 && (number >= 15 || buffer.held.len() <= 2));
         }
@@ -181,7 +184,7 @@ mod tests {
         let mut buffer = ShuffleBuffer::new(2, draws, Progress::default());
         for (task, position) in [(0, 5), (1, 3)] {
             buffer.set_etag(position, "\"e\"");
-            buffer.add(task, SampleId(position, 0), 1, ());
+            buffer.add(task, SampleId::from((position, 0)), 1, ());
             if task == 0 {
                 buffer.end_shard(task);
             }
@@ -192,7 +195,7 @@ mod tests {
         };
         assert_eq!(known(&mut buffer), [3, 5]);
         while let Some((id, ())) = buffer.draw() {
-            let left = buffer.held.iter().any(|held| held.id.0 == 5);
+            let left = buffer.held.iter().any(|held| held.id.position == 5);
             let expected: &[u32] = if left { &[3, 5] } else { &[3] };
             assert_eq!(known(&mut buffer), expected, "without {id:?}");
         }

@@ -73,7 +73,7 @@ impl ShardSource {
                 ));
                 (error, left(&self).numbers().to_vec())
             }
-            End::Failed(error) => (error, left(&self).known().collect()),
+            End::Failed(error) => (error, left(&self).failure_numbers().collect()),
         };
         let columns = self.session.columns.further().len();
         for number in numbers {
@@ -150,7 +150,10 @@ impl ShardSource {
         let room =
             room.map_err(|error| Error::internal("the room of a shard is closed").with_source(error))?;
         let arrived = ArrivedSample {
-            id: SampleId(self.task.shard.position, number),
+            id: SampleId {
+                position: self.task.shard.position,
+                number,
+            },
             etag: self.etag.clone(),
             sample,
             _room: room,

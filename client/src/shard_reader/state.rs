@@ -42,9 +42,27 @@ pub(super) struct Checkpoint {
     pub(super) progress: Progress,
 }
 
-/// A sample, by the position of its shard in the epoch and its number in the shard.
+/// A sample of a shard. States have it as a pair of position and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct SampleId(pub(super) u32, pub(super) u32);
+#[serde(from = "(u32, u32)", into = "(u32, u32)")]
+pub(super) struct SampleId {
+    /// Position of its shard in the epoch.
+    pub(super) position: u32,
+    /// Its number in the shard.
+    pub(super) number: u32,
+}
+
+impl From<(u32, u32)> for SampleId {
+    fn from((position, number): (u32, u32)) -> Self {
+        Self { position, number }
+    }
+}
+
+impl From<SampleId> for (u32, u32) {
+    fn from(SampleId { position, number }: SampleId) -> Self {
+        (position, number)
+    }
+}
 
 /// How far a reader is in its shards.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,15 +154,16 @@ impl ShardsRead {
         let last = begun.checked_sub(1);
         let last_position = last.and_then(|last| dealt.get(last)).map(|shard| shard.position);
         expect(
-            begun <= dealt.len() && next.is_none_or(|next| Some(next.0) == last_position),
+            begun <= dealt.len() && next.is_none_or(|next| Some(next.position) == last_position),
             &format!("at most {} shards of this reader", dealt.len()),
         )?;
         let begun: BTreeMap<u32, (usize, &SamplesLeft)> = (0..begun)
             .zip(&dealt)
             .map(|(number, shard)| (shard.position, (number, &shard.samples)))
             .collect();
-        let is_read = |SampleId(position, number): &SampleId| {
-            let has_entered = |shard: usize| Some(shard) != last || next.is_none_or(|next| *number < next.1);
+        let is_read = |SampleId { position, number }: &SampleId| {
+            let has_entered =
+                |shard: usize| Some(shard) != last || next.is_none_or(|next| *number < next.number);
             let found = begun.get(position);
             found.is_some_and(|(shard, samples)| samples.contains(*number) && has_entered(*shard))
         };
@@ -227,7 +246,7 @@ impl Checkpoint {
             ..
         } = &self.progress;
         let mut held_by_shard: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for SampleId(position, number) in held {
+        for SampleId { position, number } in held {
             held_by_shard.entry(*position).or_default().push(*number);
         }
         let dealt = self.begin.deal(place).into_iter().enumerate();
@@ -235,7 +254,7 @@ impl Checkpoint {
             if number < *begun {
                 let is_last = number + 1 == *begun;
                 let rest = next.filter(|_| is_last);
-                let rest = rest.map_or_else(SamplesLeft::none, |next| shard.samples.after(next.1));
+                let rest = rest.map_or_else(SamplesLeft::none, |next| shard.samples.after(next.number));
                 let held = held_by_shard.remove(&shard.position).unwrap_or_default();
                 shard.samples = SamplesLeft::new(held, rest);
                 if let Some(etag) = etags.get(&shard.position) {

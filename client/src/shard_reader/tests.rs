@@ -48,7 +48,7 @@ impl EpochOfShards {
         let mut next = tasks.iter().flat_map(|ShardTask { number: task, shard }| {
             let count = self.counts[order[shard.position as usize] as usize];
             let samples = (0..count).filter(move |number| shard.samples.contains(*number));
-            let samples = samples.map(move |number| (*task, Some(SampleId(shard.position, number))));
+            let samples = samples.map(move |number| (*task, Some(SampleId::from((shard.position, number)))));
             samples.chain([(*task, None)])
         });
         let mut read = Vec::new();
@@ -64,7 +64,7 @@ impl EpochOfShards {
             assert!(!buffer.is_missing_samples());
             let Some((id, sample)) = buffer.draw() else { break };
             assert_eq!(id, sample);
-            read.push((order[id.0 as usize], id.1));
+            read.push((order[id.position as usize], id.number));
         }
         checkpoint.progress = buffer.progress();
         let state = ShardsRead::new(run.place, run.buffer, checkpoint);

@@ -24,7 +24,7 @@ use super::{
     columns::{MEMBER, OFFSET, RowsBuilder, SIZE, to_record_batch},
 };
 use crate::{
-    draft::write_atomically,
+    atomic_write::write_atomically,
     error::{Error, Result},
     objects::Objects,
 };

@@ -31,8 +31,8 @@ const EXPLORATION_PERIOD: usize = 4;
 const EXPLORED_GROUPS: usize = 12;
 /// At most one of this many row groups tries another split than most.
 const TRIAL_PERIOD: u64 = 16;
-/// At least this share of row groups does. Otherwise a link that became fast would never be measured again.
-const MIN_TRIAL_SHARE: f64 = 1.0 / 1024.0;
+/// At least this fraction of row groups does. Otherwise a link that became fast would never be measured again.
+const MIN_TRIAL_FRACTION: f64 = 1.0 / 1024.0;
 /// Multiples of it, without their whole part, are spread evenly.
 const GOLDEN_RATIO: f64 = 0.618_033_988_749_894_9;
 
@@ -223,50 +223,52 @@ fn plan(replanner: &mut Replanner) {
     if replanner.link_mut().bytes_per_second().is_none() {
         return;
     }
-    let before = replanner.decision().map(|decision| decision.plan.shares.clone());
+    let before = replanner
+        .decision()
+        .map(|decision| decision.plan.fractions.clone());
     if let Some(decision) = replanner.next_batch(SetupCosts::default(), &Rules::default())
-        && before.as_ref() != Some(&decision.plan.shares)
+        && before.as_ref() != Some(&decision.plan.fractions)
     {
         tracing::info!(
             rows_per_second = 1.0 / decision.plan.load.seconds(),
             bound = ?decision.plan.load.bound(),
             tiers = ?decision.tiers,
-            shares = ?decision.plan.shares,
+            fractions = ?decision.plan.fractions,
             "planned row groups"
         );
     }
 }
 
-/// The stages that a plan uses, with their shares.
-fn shares(decision: &Decision) -> impl Iterator<Item = (usize, f64)> {
-    let classes = decision.classes.iter().zip(&decision.plan.shares);
-    classes.flat_map(|(class, shares)| {
-        let taken = class.candidates.iter().zip(shares);
-        taken.map(|(candidate, share)| (candidate.stage, *share))
+/// The stages that a plan uses, with their fractions.
+fn fractions(decision: &Decision) -> impl Iterator<Item = (usize, f64)> {
+    let classes = decision.classes.iter().zip(&decision.plan.fractions);
+    classes.flat_map(|(class, fractions)| {
+        let taken = class.candidates.iter().zip(fractions);
+        taken.map(|(candidate, fraction)| (candidate.stage, *fraction))
     })
 }
 
 fn main_stage(decision: &Decision, smallest: usize) -> usize {
-    let main = shares(decision).max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let main = fractions(decision).max_by(|(_, a), (_, b)| a.total_cmp(b));
     main.map_or(smallest, |(stage, _)| stage)
 }
 
-/// The stage of a row group by the shares of a plan. Some row groups try plain reading, or the fewest bytes, so that changed costs
+/// The stage of a row group by the fractions of a plan. Some row groups try plain reading, or the fewest bytes, so that changed costs
 /// are noticed: as many as the plan has time for, and at least a few.
 fn planned_stage(decision: &Decision, number: u64, smallest: usize) -> usize {
     let main = main_stage(decision, smallest);
     let trial = if main == 0 { smallest } else { 0 };
-    let share = decision.trial_share(&decision.plan, trial);
-    let share = share.clamp(MIN_TRIAL_SHARE, 1.0 / float(TRIAL_PERIOD));
+    let fraction = decision.trial_fraction(&decision.plan, trial);
+    let fraction = fraction.clamp(MIN_TRIAL_FRACTION, 1.0 / float(TRIAL_PERIOD));
     // The row groups at which the number of trials so far goes up.
-    let trials = |groups: u64| (float(groups) * share).floor();
+    let trials = |groups: u64| (float(groups) * fraction).floor();
     if trials(number + 1) > trials(number) {
         return trial;
     }
     let place = (float(number) * GOLDEN_RATIO).fract();
     let mut sum = 0.0;
-    for (stage, share) in shares(decision) {
-        sum += share;
+    for (stage, fraction) in fractions(decision) {
+        sum += fraction;
         if place < sum {
             return stage;
         }

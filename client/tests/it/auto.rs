@@ -81,7 +81,7 @@ fn a_plan_adapts_to_the_link_rate() {
         let decision = &planned.decision;
         // Buffered bytes arrive in a burst: on a busy machine the measured rate can be several times the real rate.
         assert!(decision.tiers.link_bytes_per_second < 32e6, "{planned}");
-        assert!(decision.plan.shares[0][0] < 0.05, "{planned}");
+        assert!(decision.plan.fractions[0][0] < 0.05, "{planned}");
         assert!(
             planned.samples_per_second() > planned.plain_samples_per_second(),
             "{planned}"
@@ -166,7 +166,7 @@ fn encoded_values_are_pushed_down_if_they_are_smaller() {
             let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
             assert!(rows.iter().all(|row| row.value == expected[0].value));
             let planned = reader.plan().unwrap();
-            let plainly = planned.decision.plan.shares[0][0];
+            let plainly = planned.decision.plan.fractions[0][0];
             assert_eq!(plainly < 0.5, smaller, "{planned}");
             assert!(rows.iter().all(|row| smaller || row.stage == 0), "{planned}");
             assert!(

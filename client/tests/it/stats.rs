@@ -23,14 +23,14 @@ fn read(world: &World, mode: Mode, split: Split) -> (Stats, f64) {
     })
 }
 
-fn is_within(share: f64, a: f64, b: f64) -> bool {
-    (a - b).abs() <= share * b
+fn is_within(fraction: f64, a: f64, b: f64) -> bool {
+    (a - b).abs() <= fraction * b
 }
 
 #[test]
 #[expect(clippy::cast_precision_loss, reason = "compared within 2 %")]
 fn reader_stats_agree_with_the_metrics_of_the_gateway() {
-    // Large photos: the gateway does not count the heads of answers, and their share must be small.
+    // Large photos: the gateway does not count the heads of answers, and their fraction must be small.
     let mut photos: Vec<_> = photos().into_iter().collect();
     photos.sort_by_key(|(_, object)| std::cmp::Reverse(object.len()));
     let world = World::with_objects(photos.into_iter().take(12).collect());

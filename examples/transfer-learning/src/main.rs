@@ -27,7 +27,7 @@ use tracing_subscriber::EnvFilter;
 use crate::arguments::Arguments;
 
 /// What is logged unless `RUST_LOG` is set: warnings, the end of outages, and the download of weights.
-const LOGGED: &str = "warn,pushdown_client::outage=info,pushdown_client::models=info";
+const LOGGED: &str = "warn,pushdown_client::outage_log=info,pushdown_client::models=info";
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

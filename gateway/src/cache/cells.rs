@@ -163,7 +163,7 @@ impl Cell {
                 time: started.elapsed(),
             };
             cells.cache.observe_hit(&sample, hit);
-            cells.cache.count_value(cached.tier.name());
+            cells.cache.count_value(cached.level.name());
             Some(CellValue {
                 stage: cached.stage,
                 sample: value,

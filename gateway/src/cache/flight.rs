@@ -2,14 +2,14 @@
 //!
 //! The first request *leads*: it fetches the object, and publishes its version. Each *follower* sends a request of its own to
 //! the store, conditional on that version, and joins only against its own [`Authorization`]. Leader and followers are
-//! *members* from then on, with equal rights: the first of them that gets memory starts the computation, so that no request
-//! waits for one that waits for memory itself. The computation runs as long as it has a member.
+//! *waiters* from then on, with equal rights: the first of them that gets memory starts the computation, so that no request
+//! waits for one that waits for memory itself. The computation runs as long as it has a waiter.
 //!
-//! A flight does not own its result: it belongs to the members that wait for it, and goes with the last of them. A member that
+//! A flight does not own its result: it belongs to its waiters, and goes with the last of them. A waiter that
 //! comes too late finds none, and computes the value itself. So no memory is held for a request that is not ready to send.
 
-mod members;
 mod outcome;
+mod waiters;
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -32,9 +32,9 @@ use crate::{
     compute::Tenant,
     origin::{Authorization, ObjectId},
 };
-pub use members::Member;
 use outcome::Outcome;
-pub use outcome::Waiter;
+pub use outcome::PendingResult;
+pub use waiters::Waiter;
 
 /// Longest wait of a follower for the version that the leader reads. After that it goes on alone.
 const MAX_LEADER_WAIT: Duration = Duration::from_secs(1);
@@ -81,7 +81,7 @@ struct Flight<O, R> {
     opened: Mutex<Option<O>>,
     task: Mutex<Option<AbortOnDropHandle<()>>>,
     outcome: Mutex<Outcome<R>>,
-    /// The tenants of all members until the computation ends.
+    /// The tenants of all waiters until the computation ends.
     tenants: Mutex<Vec<Tenant>>,
     flights: Flights<O, R>,
     key: Digest,
@@ -91,7 +91,7 @@ struct Flight<O, R> {
 enum Phase {
     /// The leader fetches the object.
     Fetching,
-    /// Members wait for memory.
+    /// The waiters want memory: the first to get it starts.
     Opened(Arc<SourceHead>),
     /// The computation has started, or has ended.
     Started(Arc<SourceHead>),
@@ -156,11 +156,11 @@ impl<O, R> Flights<O, R> {
 
 impl<O, R> Leader<O, R> {
     /// Publishes the object that the store has sent for this request.
-    pub fn publish(self, source: Arc<SourceHead>, opened: O, tenant: &Tenant) -> Member<O, R> {
+    pub fn publish(self, source: Arc<SourceHead>, opened: O, tenant: &Tenant) -> Waiter<O, R> {
         let flight = Arc::clone(&self.0);
         *flight.opened.lock() = Some(opened);
         flight.phase.send_replace(Phase::Opened(Arc::clone(&source)));
-        Member::new(flight, source, tenant)
+        Waiter::new(flight, source, tenant)
     }
 }
 
@@ -188,10 +188,10 @@ impl<O, R> Follower<O, R> {
         object: &ObjectId,
         authorization: &Authorization,
         tenant: &Tenant,
-    ) -> Option<Member<O, R>> {
+    ) -> Option<Waiter<O, R>> {
         let Self { flight, source } = self;
         let is_authorized = *object == flight.object && authorization.covers(object, &source.etag);
-        is_authorized.then(|| Member::new(flight, source, tenant))
+        is_authorized.then(|| Waiter::new(flight, source, tenant))
     }
 }
 

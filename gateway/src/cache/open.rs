@@ -1,4 +1,4 @@
-//! Opens the result cache, and moves its shares as long as it lives.
+//! Opens the result cache, and moves its quotas as long as it lives.
 
 use std::{
     path::PathBuf,
@@ -12,19 +12,19 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::{
     CellFlights, Inner, ResultCache,
+    levels::{HasPlace, Levels},
     mean_time::HitTimes,
     objects::KnownObjects,
+    quotas::{CacheLevel, Quotas, REALLOCATION_INTERVAL},
     remembered::{Remembered, Rules},
-    saved_shares::{SharesFile, TICK},
-    shares::{REALLOCATION_INTERVAL, Shares, Tier},
-    tiers::{HasPlace, Tiers},
+    saved_quotas::{QuotasFile, TICK},
 };
 use crate::{config::Scope, telemetry::Metrics};
 
 /// Configuration of the result cache.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Bytes of values in memory; 0 without this tier.
+    /// Bytes of values in memory; 0 without this level.
     pub memory_bytes: u64,
     /// Folder and bytes of values on a disk.
     pub disk: Option<(PathBuf, u64)>,
@@ -34,7 +34,7 @@ pub struct Config {
     pub objects_bytes: u64,
     /// Who shares values.
     pub scope: Scope,
-    /// How long a data set keeps its share unused.
+    /// How long a data set keeps its quota unused.
     pub expiry: Duration,
     /// How long authorizations of signed targets are remembered.
     pub auth_ttl: Duration,
@@ -71,24 +71,24 @@ impl Config {
         } else {
             0
         };
-        let shares = Arc::new(Mutex::new(Shares::new(
+        let quotas = Arc::new(Mutex::new(Quotas::new(
             self.memory_bytes,
             disk_bytes,
             self.expiry,
         )));
-        let has_place = has_place(Arc::clone(&shares), metrics.clone());
-        let tiers = Tiers::open(self.memory_bytes, disk, self.max_disk_entries, has_place).await?;
-        let saved_shares = disk.map(|(folder, _)| SharesFile::in_folder(folder));
-        let started_at = saved_shares.as_ref().map_or(Duration::ZERO, |saved| {
-            saved.resume(&mut shares.lock(), SystemTime::now())
+        let has_place = has_place(Arc::clone(&quotas), metrics.clone());
+        let levels = Levels::open(self.memory_bytes, disk, self.max_disk_entries, has_place).await?;
+        let saved_quotas = disk.map(|(folder, _)| QuotasFile::in_folder(folder));
+        let started_at = saved_quotas.as_ref().map_or(Duration::ZERO, |saved| {
+            saved.resume(&mut quotas.lock(), SystemTime::now())
         });
         let inner = Arc::new(Inner {
-            tiers,
+            levels,
             objects: KnownObjects::new(self.objects_bytes - remembered_bytes),
             cell_flights: CellFlights::default(),
             remembered: Remembered::new(rules, remembered_bytes),
-            shares,
-            saved_shares,
+            quotas,
+            saved_quotas,
             scope: self.scope,
             limits: limits_digest(&self.limits),
             started: Instant::now(),
@@ -106,9 +106,9 @@ impl Config {
                 let Some(inner) = weak.upgrade() else { return };
                 if reallocated_at.elapsed() >= REALLOCATION_INTERVAL {
                     reallocated_at = Instant::now();
-                    inner.shares.lock().reallocate(inner.now());
+                    inner.quotas.lock().reallocate(inner.now());
                 }
-                inner.save_shares(false).await;
+                inner.save_quotas(false).await;
             }
         });
         Ok(ResultCache {
@@ -119,11 +119,11 @@ impl Config {
 }
 
 /// Whether a value that leaves the memory has a place on the disk, where it is counted.
-fn has_place(shares: Arc<Mutex<Shares>>, metrics: Metrics) -> HasPlace {
+fn has_place(quotas: Arc<Mutex<Quotas>>, metrics: Metrics) -> HasPlace {
     Arc::new(move |owner, bytes| {
-        let has_place = shares.lock().placement(owner.set, owner.object_hash).is_some();
+        let has_place = quotas.lock().placement(owner.set, owner.object_hash).is_some();
         if has_place {
-            metrics.count_cache_insert(Tier::Disk.name(), bytes as u64);
+            metrics.count_cache_insert(CacheLevel::Disk.name(), bytes as u64);
         }
         has_place
     })

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ResultCache, shares::SetStatus};
+use super::{ResultCache, quotas::SetStatus};
 
 /// The most data sets on the status page.
 const MAX_STATUS_SETS: usize = 100;
@@ -12,7 +12,7 @@ const MAX_STATUS_SETS: usize = 100;
 pub struct CacheStatus {
     /// Bytes of the values in memory.
     memory_bytes: u64,
-    /// The data sets at the stages that were asked for, those with the largest shares first.
+    /// The data sets at the stages that were asked for, those with the largest quotas first.
     sets: Vec<SetStatus>,
 }
 
@@ -20,10 +20,10 @@ impl ResultCache {
     /// The state of the cache, for the status page; `None` without a cache.
     pub fn status(&self) -> Option<CacheStatus> {
         let inner = self.inner.as_ref()?;
-        let mut sets = inner.shares.lock().snapshot(inner.now());
+        let mut sets = inner.quotas.lock().snapshot(inner.now());
         sets.truncate(MAX_STATUS_SETS);
         Some(CacheStatus {
-            memory_bytes: inner.tiers.memory_bytes(),
+            memory_bytes: inner.levels.memory_bytes(),
             sets,
         })
     }

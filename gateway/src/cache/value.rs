@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::HeaderValue;
 use pushdown::{Kind, Limits, Sample};
 
-use super::{Entry, Prefixes, SourceHead, Tier, ValueKey, shares::SetId};
+use super::{CacheLevel, Entry, Prefixes, SourceHead, ValueKey, quotas::SetId};
 use crate::{compute::Tenant, origin::ObjectId};
 
 /// A value that may be cached, for a request that the store has not authorized yet.
@@ -26,7 +26,7 @@ pub struct CachedValue {
     /// The number of steps applied.
     pub stage: usize,
     /// Where it was.
-    pub tier: Tier,
+    pub level: CacheLevel,
     /// The object that it was computed from.
     pub source: Arc<SourceHead>,
     /// The time that the value took from the object; `None` for one of an earlier version of the gateway.
@@ -50,7 +50,7 @@ pub struct Hit {
 /// The place for a value that a request has computed.
 #[derive(Debug, Clone, Copy)]
 pub struct Admission {
-    pub(super) tier: Tier,
+    pub(super) level: CacheLevel,
     pub(super) owner: Owner,
     /// The time that the value took from the object.
     pub(super) cost: Duration,

@@ -24,7 +24,7 @@ use crate::error::{Error, ErrorKind, Result};
 const SLICE_TIME: Duration = Duration::from_millis(25);
 
 /// Runs futures of one request on the CPU pool in time slices. A slice ends when the future waits, or at the first yield
-/// after 25 ms. The tenant's fair share decides when the next slice runs.
+/// after 25 ms. The tenant's credit decides when the next slice runs.
 ///
 /// Tasks that the futures spawn run in the same slices, on a single-threaded runtime without timers and sockets.
 #[derive(Debug)]

@@ -92,9 +92,9 @@ impl CpuPool {
             .map_err(|_panic| Error::new(ErrorKind::Internal, "a step panicked"))
     }
 
-    /// Shares the cost of finished work of `payer` equally among the tenants that waited for it. A tenant that occurs more
+    /// Divides the cost of finished work of `payer` equally among the tenants that waited for it. A tenant that occurs more
     /// than once has as many parts.
-    pub fn share_cost(&self, payer: &Tenant, tenants: &[Tenant], time: Duration) {
+    pub fn divide_cost(&self, payer: &Tenant, tenants: &[Tenant], time: Duration) {
         let part = time / u32::try_from(tenants.len().max(1)).unwrap_or(u32::MAX);
         for tenant in tenants.iter().filter(|tenant| *tenant != payer) {
             self.ledger.transfer(payer, tenant, part);

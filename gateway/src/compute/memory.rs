@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::{
-    unverified::{SizeShare, UnverifiedShare},
+    unverified::{SizeBudget, UnverifiedBudget},
     wait_slots::WaitSlots,
 };
 use super::{Ledger, Tenant, fair_lock::FairLock};
@@ -26,7 +26,7 @@ const UNIT_BYTES: u64 = 1024;
 pub struct Memory {
     units: Arc<Semaphore>,
     /// What unverified callers may have of the same budget.
-    unverified: UnverifiedShare,
+    unverified: UnverifiedBudget,
     /// Held while waiting for the semaphore, whose own queue is not fair between tenants.
     wait_lock: FairLock,
     total_bytes: u64,
@@ -59,7 +59,7 @@ impl Memory {
     ) -> Self {
         Self {
             units: semaphore(total_bytes),
-            unverified: UnverifiedShare::new(unverified),
+            unverified: UnverifiedBudget::new(unverified),
             wait_lock: FairLock::new(ledger),
             total_bytes,
             wait_slots: WaitSlots::new(max_waiting),
@@ -75,14 +75,14 @@ impl Memory {
 
     /// The most bytes that a tenant may have.
     pub fn max_bytes(&self, tenant: &Tenant) -> u64 {
-        let share = tenant.unverified_body().map(|size| self.unverified.of(size));
-        share.map_or(self.total_bytes, |share| share.total_bytes)
+        let budget = tenant.unverified_body().map(|size| self.unverified.of(size));
+        budget.map_or(self.total_bytes, |budget| budget.total_bytes)
     }
 
     /// Whether another caller waits for memory that only the bodies of this unverified tenant use.
     pub fn is_contended(&self, tenant: &Tenant) -> bool {
-        let share = tenant.unverified_body().map(|size| self.unverified.of(size));
-        share.is_some_and(SizeShare::is_awaited)
+        let budget = tenant.unverified_body().map(|size| self.unverified.of(size));
+        budget.is_some_and(SizeBudget::is_awaited)
     }
 
     /// Waits for `bytes` as a whole: fair between tenants, first come first served within a tenant.
@@ -92,8 +92,8 @@ impl Memory {
     /// wait or the wait takes too long.
     pub async fn acquire(&self, tenant: &Tenant, bytes: u64) -> Result<Permit> {
         let units = units(bytes, self.max_bytes(tenant))?;
-        let share = tenant.unverified_body().map(|size| self.unverified.of(size));
-        if let Some(permit) = self.acquire_free(units, share.map(|share| &share.units)) {
+        let budget = tenant.unverified_body().map(|size| self.unverified.of(size));
+        if let Some(permit) = self.acquire_free(units, budget.map(|budget| &budget.units)) {
             return Ok(permit);
         }
         let _slot = self
@@ -105,10 +105,10 @@ impl Memory {
         let wait = async {
             let acquire = |all: &Arc<Semaphore>| Arc::clone(all).acquire_many_owned(units);
             // Before the lock: who waits for these does not delay others.
-            let unverified = match share {
-                Some(share) => {
-                    let _waiting = share.wait();
-                    Some(acquire(&share.units).await.ok()?)
+            let unverified = match budget {
+                Some(budget) => {
+                    let _waiting = budget.wait();
+                    Some(acquire(&budget.units).await.ok()?)
                 }
                 None => None,
             };
@@ -121,7 +121,7 @@ impl Memory {
         match permit {
             Ok(Some(permit)) => Ok(permit),
             Ok(None) => Err(slow_down("the gateway is stopping")),
-            Err(_elapsed) if share.is_some() => Err(slow_down(
+            Err(_elapsed) if budget.is_some() => Err(slow_down(
                 "the wait for memory took too long: callers that are not verified share a part of it",
             )),
             Err(_elapsed) => Err(slow_down("the wait for memory took too long")),

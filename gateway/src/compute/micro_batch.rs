@@ -92,7 +92,7 @@ impl MicroBatcher {
     }
 
     /// Runs `layers` on one sample, in a batch with other samples that wait for the same layers, and charges the tenant for
-    /// the sample's share. Dropping the future before the batch starts removes the sample.
+    /// the sample's part of the time. Dropping the future before the batch starts removes the sample.
     ///
     /// # Errors
     /// Like [`Model::run`](pushdown::step::model::Model::run).
@@ -213,9 +213,9 @@ impl MicroBatcher {
                 _ => run_time * thread_count,
             };
             tuner.lock().record(samples, busy / count);
-            let share = (load_time + run_time) * thread_count / count;
+            let sample_time = (load_time + run_time) * thread_count / count;
             for (output, (position, done)) in outputs.into_iter().zip(waiting) {
-                ledger.charge(position.tenant(), share);
+                ledger.charge(position.tenant(), sample_time);
                 // Fails if the request was dropped.
                 drop(done.send(output));
             }

@@ -20,7 +20,7 @@ pub enum ModelLayers {}
 pub struct ModelOutput {
     /// The value after the layers.
     pub value: Tensor,
-    /// Its share of the batch's time.
+    /// Its part of the batch's time.
     pub time: Duration,
 }
 

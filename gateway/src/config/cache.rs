@@ -21,7 +21,7 @@ const MAX_OBJECTS_BYTES: u64 = 64 << 20;
 const STATISTICS_BYTES: u64 = 16 << 20;
 /// Longest time that an authorization may be remembered (law 6).
 const MAX_AUTH_TTL: Duration = Duration::from_mins(1);
-/// Time after which an unused data set loses its share.
+/// Time after which an unused data set loses its quota.
 const DEFAULT_EXPIRY: Duration = Duration::from_hours(24);
 
 /// Who shares cached values.
@@ -53,7 +53,7 @@ pub struct Cache {
     pub disk: u64,
     /// Who shares values.
     pub scope: Scope,
-    /// Time after which an unused data set loses its share.
+    /// Time after which an unused data set loses its quota.
     #[serde(serialize_with = "duration")]
     pub expiry: Duration,
     /// How long an authorization of the store is remembered for the same signed target.

@@ -1,8 +1,8 @@
 //! Entries of a shard that follow each other closely, read by one request.
 //!
-//! Their readers take turns, in the order of the entries. The first one requests all of them, takes its own out of the answer, and
-//! leaves the rest to the next one. A reader that needs no bytes gives up its turn. If the readers before it have left nothing, a
-//! reader requests the rest itself. Bytes that nobody has read yet stay at the store.
+//! Each reader has a ticket, and they read one after the other, in the order of the entries. The first one requests all of them,
+//! takes its own out of the answer, and leaves the rest to the next one. A reader that needs no bytes drops its ticket. If the
+//! readers before it have left nothing, a reader requests the rest itself. Bytes that nobody has read yet stay at the store.
 
 use std::{fmt, ops::Range, sync::Arc};
 
@@ -23,7 +23,7 @@ pub struct EntryRun {
     entries: usize,
 }
 
-/// The turns of the readers of a run. Clones share them.
+/// The order of the readers of a run. Clones share it.
 #[derive(Debug, Clone)]
 pub struct JoinedReads(Arc<Inner>);
 
@@ -33,7 +33,7 @@ struct Inner {
     end: u64,
     state: Mutex<State>,
     /// Number of the first entry whose reader is not done.
-    turn: watch::Sender<usize>,
+    current: watch::Sender<usize>,
 }
 
 #[derive(Debug)]
@@ -44,15 +44,15 @@ struct State {
     rest: Option<ShardStream>,
 }
 
-/// The turn of the reader of one entry. It ends when this is dropped.
-pub struct EntryTurn {
+/// The place of the reader of one entry in their order. Dropping it lets the next one read.
+pub struct EntryTicket {
     reads: JoinedReads,
     number: usize,
 }
 
-/// A turn that the clones of a request share. The first of them that reads takes it.
+/// A ticket that the clones of a request share. The first of them that reads takes it.
 #[derive(Debug, Clone)]
-pub(super) struct SharedTurn(Arc<Mutex<Option<EntryTurn>>>);
+pub(super) struct SharedTicket(Arc<Mutex<Option<EntryTicket>>>);
 
 impl EntryRun {
     /// A run of one entry.
@@ -74,7 +74,7 @@ impl EntryRun {
         Some(self.entries - 1)
     }
 
-    /// The turns of its readers; `None` if there is one entry only.
+    /// The order of its readers; `None` if there is one entry only.
     pub fn into_reads(self) -> Option<JoinedReads> {
         (self.entries > 1).then(|| {
             JoinedReads(Arc::new(Inner {
@@ -83,17 +83,17 @@ impl EntryRun {
                     done: vec![false; self.entries].into(),
                     rest: None,
                 }),
-                turn: watch::Sender::new(0),
+                current: watch::Sender::new(0),
             }))
         })
     }
 }
 
 impl JoinedReads {
-    /// The turn of the reader of the entry with this number. To be called once for each entry: those after it wait until it is
+    /// The ticket of the reader of the entry with this number. To be called once for each entry: those after it wait until it is
     /// dropped.
-    pub fn turn(&self, number: usize) -> EntryTurn {
-        EntryTurn {
+    pub fn ticket(&self, number: usize) -> EntryTicket {
+        EntryTicket {
             reads: self.clone(),
             number,
         }
@@ -104,25 +104,25 @@ impl JoinedReads {
         if let Some(done) = state.done.get_mut(number) {
             *done = true;
         }
-        let mut turn = *self.0.turn.borrow();
-        while state.done.get(turn) == Some(&true) {
-            turn += 1;
+        let mut current = *self.0.current.borrow();
+        while state.done.get(current) == Some(&true) {
+            current += 1;
         }
-        let is_over = turn == state.done.len();
+        let is_over = current == state.done.len();
         let unread = state.rest.take_if(|_| is_over);
-        // With the lock held, so that turns come in their order.
-        self.0.turn.send_replace(turn);
+        // With the lock held, so that the number only grows.
+        self.0.current.send_replace(current);
         drop(state);
         drop(unread);
     }
 }
 
-impl EntryTurn {
+impl EntryTicket {
     /// Waits until all readers before this one are done. Returns what they have left, if it has the entry soon.
     pub(super) async fn wait(&self, entry: &Range<u64>) -> Option<ShardStream> {
-        let mut turn = self.reads.0.turn.subscribe();
+        let mut current = self.reads.0.current.subscribe();
         // It fails without a sender only, which lives as long as this.
-        drop(turn.wait_for(|turn| *turn >= self.number).await);
+        drop(current.wait_for(|current| *current >= self.number).await);
         let rest = self.reads.0.state.lock().rest.take();
         rest.filter(|rest| rest.has_within(entry, MAX_GAP_BYTES))
     }
@@ -132,51 +132,51 @@ impl EntryTurn {
         self.reads.0.end
     }
 
-    /// Ends the turn, and leaves the rest to the next reader.
+    /// Ends this reader's part, and leaves the rest to the next reader.
     pub(super) fn pass_on(self, rest: ShardStream) {
         self.reads.0.state.lock().rest = Some(rest);
     }
 }
 
-impl Drop for EntryTurn {
+impl Drop for EntryTicket {
     fn drop(&mut self) {
         self.reads.finish(self.number);
     }
 }
 
-impl fmt::Debug for EntryTurn {
+impl fmt::Debug for EntryTicket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EntryTurn")
+        f.debug_struct("EntryTicket")
             .field("number", &self.number)
             .finish_non_exhaustive()
     }
 }
 
-impl SharedTurn {
-    fn new(turn: EntryTurn) -> Self {
-        Self(Arc::new(Mutex::new(Some(turn))))
+impl SharedTicket {
+    fn new(ticket: EntryTicket) -> Self {
+        Self(Arc::new(Mutex::new(Some(ticket))))
     }
 
-    fn take(&self) -> Option<EntryTurn> {
+    fn take(&self) -> Option<EntryTicket> {
         self.0.lock().take()
     }
 }
 
 impl OriginRequest {
-    /// The same request with a turn, or without one. The first clone that is sent without a condition of the gateway takes it.
+    /// The same request with a ticket, or without one. The first clone that is sent without a condition of the gateway takes it.
     #[must_use]
-    pub fn with_turn(mut self, turn: Option<EntryTurn>) -> Self {
-        self.turn = turn.map(SharedTurn::new);
+    pub fn with_entry_ticket(mut self, ticket: Option<EntryTicket>) -> Self {
+        self.entry_ticket = ticket.map(SharedTicket::new);
         self
     }
 
-    /// Ends the turn, unless a clone has taken it: others read without waiting for this request.
-    pub fn give_up_turn(&self) {
-        drop(self.take_turn());
+    /// Drops the ticket, unless a clone has taken it: others read without waiting for this request.
+    pub fn drop_entry_ticket(&self) {
+        drop(self.take_entry_ticket());
     }
 
-    pub(super) fn take_turn(&self) -> Option<EntryTurn> {
-        self.turn.as_ref()?.take()
+    pub(super) fn take_entry_ticket(&self) -> Option<EntryTicket> {
+        self.entry_ticket.as_ref()?.take()
     }
 }
 

@@ -113,7 +113,7 @@ impl OriginRequest {
 
 impl Origin {
     /// Reads a member. The answer has the status and the length of a whole object, which is the content of the member. Refusals by
-    /// the store, and 304, stay as they are. If the request has a turn, the entries of the readers after it are requested, too.
+    /// the store, and 304, stay as they are. If the request has a ticket, the entries of the readers after it are requested, too.
     ///
     /// # Errors
     /// [`ErrorKind::ShardReplaced`] if the shard has another version than the member requires; [`ErrorKind::InvalidShard`] if the
@@ -123,19 +123,19 @@ impl Origin {
         mut request: OriginRequest,
         member: ShardMember,
     ) -> Result<OriginObject> {
-        let (mut requested, turn) = (member.range.entry(), request.take_turn());
-        if let Some(turn) = &turn {
-            requested.end = turn.end();
+        let (mut requested, ticket) = (member.range.entry(), request.take_entry_ticket());
+        if let Some(ticket) = &ticket {
+            requested.end = ticket.end();
         }
-        let rest = match &turn {
-            Some(turn) => turn.wait(&member.range.entry()).await,
+        let rest = match &ticket {
+            Some(ticket) => ticket.wait(&member.range.entry()).await,
             None => None,
         };
         if let Some(rest) = rest {
             match open(rest, &member).await {
                 // The connection was lost while nobody read.
                 Err(error) if error.retry_after().is_some() => {}
-                opened => return Ok(opened?.into_object(member.range.size(), turn)),
+                opened => return Ok(opened?.into_object(member.range.size(), ticket)),
             }
         }
         let is_head = request.method == Method::HEAD;
@@ -154,7 +154,7 @@ impl Origin {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
                 let stream = ShardStream::new(answer, &requested, self.max_object_bytes)?;
                 let stream = open(stream, &member).await?;
-                Ok(stream.into_object(member.range.size(), turn))
+                Ok(stream.into_object(member.range.size(), ticket))
             }
             StatusCode::PRECONDITION_FAILED if has_condition => {
                 drain(answer).await;

@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use pushdown::wire::header::PREFIX;
 use tokio::time::Instant;
 
-use super::{ObjectId, ShardMember, Signing, headers::strip_framing, joined_reads::SharedTurn};
+use super::{ObjectId, ShardMember, Signing, headers::strip_framing, joined_reads::SharedTicket};
 use crate::access::Upstream;
 use crate::body::Body;
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub struct OriginRequest {
     /// The part of the object to read, if it is a shard.
     pub(super) member: Option<ShardMember>,
     /// If others read further members by the same request.
-    pub(super) turn: Option<SharedTurn>,
+    pub(super) entry_ticket: Option<SharedTicket>,
 }
 
 /// The store's answer, its body unread.
@@ -86,7 +86,7 @@ impl OriginRequest {
             headers,
             signing: caller.extensions.get().cloned(),
             member: None,
-            turn: None,
+            entry_ticket: None,
         })
     }
 
@@ -99,7 +99,7 @@ impl OriginRequest {
             headers,
             signing: None,
             member: None,
-            turn: None,
+            entry_ticket: None,
         }
     }
 
@@ -175,10 +175,10 @@ impl OriginRequest {
     }
 
     /// The same request, for the case that the object is no longer at the version `etag`: otherwise the store answers 304
-    /// without a body. It leaves the turn to this one.
+    /// without a body. It leaves the ticket to this one.
     #[must_use]
     pub fn if_none_match(&self, etag: &HeaderValue) -> Self {
-        let mut request = self.clone().with_turn(None);
+        let mut request = self.clone().with_entry_ticket(None);
         request.add(IF_NONE_MATCH, etag.clone());
         request
     }

@@ -15,7 +15,7 @@ use pushdown::shard::MemberRange;
 use pushdown_s3::ContentRange;
 use tokio::time::Instant;
 
-use super::{OriginObject, frames::origin_error, joined_reads::EntryTurn};
+use super::{OriginObject, frames::origin_error, joined_reads::EntryTicket};
 use crate::{
     body::{Body, BoxError},
     error::{Error, ErrorKind, Result},
@@ -43,7 +43,7 @@ struct MemberContent {
     /// Bytes of the content that are not read yet.
     left_bytes: u64,
     /// If others read further entries of the same answer.
-    turn: Option<EntryTurn>,
+    ticket: Option<EntryTicket>,
 }
 
 impl ShardStream {
@@ -125,8 +125,8 @@ impl ShardStream {
         Ok(header.freeze())
     }
 
-    /// The next `bytes` as an object that the store has sent. What follows them is left to the next reader after `turn`.
-    pub(super) fn into_object(self, bytes: u64, turn: Option<EntryTurn>) -> OriginObject {
+    /// The next `bytes` as an object that the store has sent. What follows them is left to the next reader after `ticket`.
+    pub(super) fn into_object(self, bytes: u64, ticket: Option<EntryTicket>) -> OriginObject {
         let mut headers = self.headers.clone();
         headers.remove(header::CONTENT_RANGE);
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
@@ -134,7 +134,7 @@ impl ShardStream {
         let mut content = MemberContent {
             stream: Some(self),
             left_bytes: bytes,
-            turn,
+            ticket,
         };
         if bytes == 0 {
             content.end();
@@ -189,8 +189,8 @@ impl ShardStream {
 impl MemberContent {
     /// Ends the content, and leaves the rest to the next reader.
     fn end(&mut self) {
-        if let (Some(stream), Some(turn)) = (self.stream.take(), self.turn.take()) {
-            turn.pass_on(stream);
+        if let (Some(stream), Some(ticket)) = (self.stream.take(), self.ticket.take()) {
+            ticket.pass_on(stream);
         }
     }
 }
@@ -208,7 +208,7 @@ impl http_body::Body for MemberContent {
             return Poll::Ready(None);
         };
         if let Err(error) = ready!(stream.poll_arrive(cx)) {
-            (this.stream, this.turn) = (None, None);
+            (this.stream, this.ticket) = (None, None);
             return Poll::Ready(Some(Err(error.into())));
         }
         let data = stream.take(this.left_bytes);

@@ -34,7 +34,7 @@ use crate::{
 use answer::BatchAnswer;
 use intake::ReservedRequest;
 use rows::ready_rows;
-use tenant_batches::{InFlightBatch, TenantBatches, TenantShare};
+use tenant_batches::{Concurrency, InFlightBatch, TenantBatches};
 pub(super) use {
     admission_order::{AdmissionOrder, AdmissionTicket},
     samples::Batch,
@@ -113,7 +113,7 @@ impl BatchRoute {
         let rows = ready_rows(Arc::clone(&batch), position.clone());
         let guard = self.services.stall_guard(&parts);
         let answer = BatchAnswer::new(&batch, writer, rows, position, guard);
-        let share = self.tenant_batches.share(&batch.tenant);
+        let concurrency = self.tenant_batches.concurrency(&batch.tenant);
         let body = answer.into_body(head).await?;
         headers.insert(
             header::CONTENT_TYPE,
@@ -124,7 +124,7 @@ impl BatchRoute {
             HeaderValue::from_static("private, no-store"),
         );
         insert_engine(&mut headers, &engine);
-        headers.extend(self.share_headers(share));
+        headers.extend(self.planner_headers(concurrency));
         if batch.request.cache.is_some() && self.services.cache.is_on() {
             insert_cached_ratios(&mut headers, &batch.cached_ratios(&stages));
         }
@@ -147,16 +147,16 @@ impl BatchRoute {
         Ok(Tenant::from_access_key(account.as_deref()))
     }
 
-    /// The tenant's share of the gateway, for the client's planner: its share of the cores, its number of batches, the CPU
+    /// What the client's planner needs of the gateway: the tenant's part of the cores, its number of batches, the CPU
     /// time so far, and the ID of the CPUs.
-    fn share_headers(&self, share: TenantShare) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    fn planner_headers(&self, concurrency: Concurrency) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
         // Integer arithmetic in hundredths, written as a decimal number.
-        let hundredths = self.services.cpu.threads().get() * 100 / share.tenants;
+        let hundredths = self.services.cpu.threads().get() * 100 / concurrency.tenants;
         let cores = format!("{}.{:02}", hundredths / 100, hundredths % 100);
         let time = self.cpu_time.time();
         let headers = [
             (wire::header::CORES, Some(cores)),
-            (wire::header::BATCHES, Some(share.batches.to_string())),
+            (wire::header::BATCHES, Some(concurrency.batches.to_string())),
             (wire::header::CPU, time.map(|time| time.to_string())),
             (wire::header::CPUS, self.services.cpu_set_id.clone()),
         ];

@@ -32,13 +32,12 @@ impl PipelineRequest {
         let (parts, body) = request.into_parts();
         check_no_body(&body)?;
         let models = &services.models;
-        let (parts, job) = match parse(parts, services).await? {
-            (parts, Err(_)) if !models.is_ready() => {
-                models.wait_until_ready(services.limits.queue_wait).await?;
-                parse(parts, services).await?
-            }
-            parsed => parsed,
-        };
+        let mut parsed = ParsedRequest::parse(parts, services).await?;
+        if parsed.job.is_err() && !models.is_ready() {
+            models.wait_until_ready(services.limits.queue_wait).await?;
+            parsed = ParsedRequest::parse(parsed.parts, services).await?;
+        }
+        let ParsedRequest { parts, job } = parsed;
         let job = job?;
         let known = Prepared::from_text(&parts, &job)?;
         Ok(Self { parts, job, known })
@@ -65,24 +64,32 @@ impl PipelineRequest {
     }
 }
 
-/// Parses the pipeline of a request, a long one on the CPU pool: that takes too long for the I/O threads.
-///
-/// # Errors
-/// If the request was not admitted. Those of the pipeline are in the result.
-async fn parse(parts: Parts, services: &Services) -> Result<(Parts, Result<PipelineJob>)> {
-    let scope = model_scope(services.resign.as_ref(), &parts.extensions)?;
-    let models = services.models.clone();
-    let is_short = pipeline_bytes(&parts) <= SHORT_PIPELINE_BYTES;
-    let tenant = verified_tenant(&parts);
-    let parse = move || {
-        let job = PipelineJob::for_request(&parts, &models, &scope);
-        (parts, job)
-    };
-    Ok(if is_short {
-        parse()
-    } else {
-        services.cpu.run(&tenant.position_now(), parse).await?
-    })
+/// The head of a request, and what its pipeline was found to be.
+struct ParsedRequest {
+    parts: Parts,
+    job: Result<PipelineJob>,
+}
+
+impl ParsedRequest {
+    /// Parses the pipeline of a request, a long one on the CPU pool: that takes too long for the I/O threads.
+    ///
+    /// # Errors
+    /// If the request was not admitted. Those of the pipeline are in `job`.
+    async fn parse(parts: Parts, services: &Services) -> Result<Self> {
+        let scope = model_scope(services.resign.as_ref(), &parts.extensions)?;
+        let models = services.models.clone();
+        let is_short = pipeline_bytes(&parts) <= SHORT_PIPELINE_BYTES;
+        let tenant = verified_tenant(&parts);
+        let parse = move || Self {
+            job: PipelineJob::for_request(&parts, &models, &scope),
+            parts,
+        };
+        Ok(if is_short {
+            parse()
+        } else {
+            services.cpu.run(&tenant.position_now(), parse).await?
+        })
+    }
 }
 
 /// Length of the pipeline in headers and query.

@@ -149,13 +149,6 @@ where
         let Some(frame) = pace.next_frame(&mut body, bytes.len(), contended).await? else {
             break;
         };
-        let frame = frame.map_err(|error| {
-            Error::new(
-                ErrorKind::RequestTimeout,
-                "incomplete body: the client disconnected",
-            )
-            .with_source(error)
-        })?;
         let Ok(data) = frame.into_data() else { continue };
         let length = (bytes.len() + data.len()) as u64;
         if length > limits.max_bytes {
@@ -199,22 +192,29 @@ impl Pace {
     /// The next frame after the first `received` bytes; `None` at the end.
     ///
     /// # Errors
-    /// [`ErrorKind::RequestTimeout`] if the client is silent for too long, or too slow while the memory is contended.
+    /// [`ErrorKind::RequestTimeout`] if the client disconnects, if it is silent for too long, or too slow while the memory is contended.
     async fn next_frame<B>(
         &mut self,
         body: &mut B,
         received: usize,
         is_contended: impl Fn() -> bool,
-    ) -> Result<Option<Result<Frame<Bytes>, B::Error>>>
+    ) -> Result<Option<Frame<Bytes>>>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
+        B::Error: Into<BoxError>,
     {
         let silent_until = Instant::now() + self.idle_timeout;
         loop {
             let (started, before) = self.period;
             let period_end = started + CONTENDED_PERIOD;
             if let Ok(frame) = timeout_at(silent_until.min(period_end), body.frame()).await {
-                return Ok(frame);
+                return frame.transpose().map_err(|error| {
+                    Error::new(
+                        ErrorKind::RequestTimeout,
+                        "incomplete body: the client disconnected",
+                    )
+                    .with_source(error)
+                });
             }
             if Instant::now() >= silent_until {
                 let idle = self.idle_timeout;
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_leaves_the_share_of_unverified_callers_when_it_is_verified() {
+    async fn a_request_leaves_the_budget_of_unverified_callers_when_it_is_verified() {
         let memory = memory(16 << 20);
         let read = async || {
             read_body(

@@ -3,7 +3,7 @@
 use http::{HeaderMap, request::Parts};
 use pushdown::wire;
 
-use super::{http::insert, value::SharedFlights};
+use super::{http::insert, value::ValueFlights};
 use crate::{
     cache::ResultCache,
     compute::{CellBudget, CpuPool, Memory, MicroBatcher, cpu_set_id},
@@ -23,7 +23,7 @@ pub struct Services {
     pub(super) cpu: CpuPool,
     pub(super) micro_batcher: MicroBatcher,
     pub(super) cache: ResultCache,
-    pub(super) flights: SharedFlights,
+    pub(super) flights: ValueFlights,
     /// Re-sign mode; `None` to forward callers' signatures.
     pub(super) resign: Option<Resign>,
     pub(super) memory: Memory,
@@ -52,7 +52,7 @@ impl Services {
             micro_batcher: MicroBatcher::new(cpu.clone(), metrics.clone()),
             cache,
             resign: None,
-            flights: SharedFlights::default(),
+            flights: ValueFlights::default(),
             cell_budget: CellBudget::new(memory.clone()),
             memory,
             models,

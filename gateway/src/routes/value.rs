@@ -4,10 +4,10 @@ mod cached;
 mod compute;
 mod computed;
 mod fetch;
+mod flight;
+mod lookup;
 mod object_head;
 mod sample;
-mod shared;
-mod sharing;
 mod source_read;
 
 use futures::{StreamExt as _, stream};
@@ -37,8 +37,8 @@ use sample::OpenedSample;
 pub(super) use {
     computed::{ComputedSample, ValueMemory, ValueOrigin},
     fetch::FetchedSample,
-    shared::SharedFlights,
-    sharing::{SampleHints, cached_ratios},
+    flight::ValueFlights,
+    lookup::{SampleHints, cached_ratios},
 };
 
 /// Answers a GET or HEAD with a pipeline.

@@ -2,7 +2,7 @@
 //!
 //! Nobody can tell a silent client from a slow one, so silence costs nothing while there are free slots. Without a free one, the
 //! client with the most connections loses the one that has waited longest, so that silent connections of any number leave each
-//! client its share. A connection whose request the gateway is answering is never closed.
+//! client its slots. A connection whose request the gateway is answering is never closed.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

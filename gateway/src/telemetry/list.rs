@@ -73,6 +73,7 @@ pub(super) struct VerdictLabel {
     pub(super) verdict: &'static str,
 }
 
+/// A level of the result cache. Its label is called `tier` since its first release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct TierLabel {
     pub(super) tier: &'static str,

@@ -142,10 +142,10 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts bytes of a value that was added to a tier of the result cache.
-    pub fn count_cache_insert(&self, tier: &'static str, bytes: u64) {
+    /// Counts bytes of a value that was added to a level of the result cache.
+    pub fn count_cache_insert(&self, level: &'static str, bytes: u64) {
         self.cache_inserted
-            .get_or_create(&TierLabel { tier })
+            .get_or_create(&TierLabel { tier: level })
             .inc_by(bytes);
     }
 

@@ -10,6 +10,6 @@ mod value;
 pub use call::{Args, Argument, Call, FromValue, InnerParser, Side};
 pub use digest::Digest;
 pub use param::Param;
-pub use resolver::{NamedModel, NoModels, Resolver};
+pub use resolver::{NamedModel, NoModels, Normalization, Resolver};
 pub use text::parse as parse_calls;
 pub use value::{Value, excerpt, is_plain};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use pushdown_core::{Error, Layout, Result};
+use pushdown_core::{Error, Layout, Result, language::Normalization};
 
 /// How to prepare an input. Every field is optional.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -54,9 +54,12 @@ impl ModelCard {
         clippy::cast_possible_truncation,
         reason = "rounds to the nearest f32, as torch does with a Python float"
     )]
-    pub fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+    pub fn normalization(&self) -> Option<Normalization> {
         let range = self.value_range.unwrap_or(1.0);
         let scaled = |values: &[f64]| values.iter().map(|value| (value / range) as f32).collect();
-        (!self.mean.is_empty()).then(|| (scaled(&self.mean), scaled(&self.std)))
+        (!self.mean.is_empty()).then(|| Normalization {
+            mean: scaled(&self.mean),
+            std: scaled(&self.std),
+        })
     }
 }

@@ -37,7 +37,7 @@ pub use weight_source::WeightSource;
 use pushdown_core::step::{Operator, Scope};
 use pushdown_core::{
     DType, Family, Layout, Result, Tensor, TensorKind,
-    language::{Args, NamedModel, Param, Value},
+    language::{Args, NamedModel, Normalization, Param, Value},
 };
 
 /// `model`: the layers of a model between its input, or a cut point, and a cut point or its output. The step adds the batch
@@ -208,7 +208,7 @@ impl Operator for ModelStep {
     }
 
     /// From the card of the model, if these layers start at its input.
-    fn input_normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+    fn input_normalization(&self) -> Option<Normalization> {
         self.model
             .normalization()
             .filter(|_| self.range.from == Boundary::Input)

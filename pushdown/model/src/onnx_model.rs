@@ -13,7 +13,10 @@ use super::{
     WeightSource, files::FileDigests, loaded_model::LoadedModel, outline::Outline,
     weight_source::lock_loading,
 };
-use pushdown_core::{Error, Result, RuntimeIdentity, Tensor, language::NamedModel};
+use pushdown_core::{
+    Error, Result, RuntimeIdentity, Tensor,
+    language::{NamedModel, Normalization},
+};
 
 /// A model. Models are equal if their digests are.
 #[derive(Debug)]
@@ -265,7 +268,7 @@ impl NamedModel for Model {
         self.runtime().map(|runtime| runtime.identity())
     }
 
-    fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+    fn normalization(&self) -> Option<Normalization> {
         self.description.card.as_ref()?.normalization()
     }
 }

@@ -62,8 +62,8 @@ pub struct SetupCosts {
 /// Samples of about the same size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// Share of all samples. The shares of all classes sum to 1.
-    pub share: f64,
+    /// Fraction of all samples. The fractions of all classes sum to 1.
+    pub fraction: f64,
     /// The possible splits. One of them has stage 0.
     pub candidates: Vec<Candidate>,
 }
@@ -176,11 +176,11 @@ impl Rules {
 }
 
 impl Load {
-    /// Adds `share` times the load of the tiers before the trainer.
-    pub(super) fn add(&mut self, share: f64, sample: &Self) {
-        self.gateway_seconds += share * sample.gateway_seconds;
-        self.link_seconds += share * sample.link_seconds;
-        self.host_seconds += share * sample.host_seconds;
+    /// Adds `fraction` times the load of the tiers before the trainer.
+    pub(super) fn add(&mut self, fraction: f64, sample: &Self) {
+        self.gateway_seconds += fraction * sample.gateway_seconds;
+        self.link_seconds += fraction * sample.link_seconds;
+        self.host_seconds += fraction * sample.host_seconds;
     }
 
     /// Seconds per sample of the slowest tier.

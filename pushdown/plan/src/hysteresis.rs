@@ -14,7 +14,7 @@ pub(super) struct Hysteresis {
     splits: Option<Vec<Vec<SplitInUse>>>,
 }
 
-/// A split in use, and its share of the samples of the class.
+/// A split in use, and its fraction of the samples of the class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SplitInUse {
     stage: usize,
@@ -34,15 +34,15 @@ impl Hysteresis {
         {
             return current;
         }
-        let splits = classes.iter().zip(&best.shares).map(|(class, shares)| {
+        let splits = classes.iter().zip(&best.fractions).map(|(class, fractions)| {
             let used = class
                 .candidates
                 .iter()
-                .zip(shares)
-                .filter(|(_, share)| **share > 0.0);
-            used.map(|(split, share)| SplitInUse {
+                .zip(fractions)
+                .filter(|(_, fraction)| **fraction > 0.0);
+            used.map(|(split, fraction)| SplitInUse {
                 stage: split.stage,
-                class_ratio: share / class.share,
+                class_ratio: fraction / class.fraction,
             })
             .collect()
         });
@@ -56,11 +56,11 @@ impl Hysteresis {
             .splits
             .as_ref()
             .filter(|splits| splits.len() == classes.len())?;
-        let mut shares = Vec::new();
+        let mut fractions = Vec::new();
         for (class, splits) in classes.iter().zip(splits) {
             let candidates = &class.candidates;
             let object_bytes = candidates.iter().find(|split| split.stage == 0)?.bytes;
-            let mut class_shares = vec![0.0; candidates.len()];
+            let mut class_fractions = vec![0.0; candidates.len()];
             for in_use in splits {
                 let index = candidates.iter().position(|split| split.stage == in_use.stage)?;
                 let split: &Candidate = &candidates[index];
@@ -69,10 +69,10 @@ impl Hysteresis {
                 {
                     return None;
                 }
-                class_shares[index] = in_use.class_ratio * class.share;
+                class_fractions[index] = in_use.class_ratio * class.fraction;
             }
-            shares.push(class_shares);
+            fractions.push(class_fractions);
         }
-        Some(Plan::from_shares(tiers, classes, shares, rules))
+        Some(Plan::from_fractions(tiers, classes, fractions, rules))
     }
 }

@@ -16,8 +16,8 @@ pub struct LaterEpochs {
 
 /// The most later epochs that are planned one by one. Those after them are assumed to be like the last one.
 const MAX_PLANNED_EPOCHS: usize = 8;
-/// A share of samples by which a cache has to grow to make the next epoch another one.
-const MIN_GROWTH_SHARE: f64 = 1e-3;
+/// A fraction of samples by which a cache has to grow to make the next epoch another one.
+const MIN_GROWTH_FRACTION: f64 = 1e-3;
 
 /// What later epochs cost with the plans that are the fastest then.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,25 +29,25 @@ pub struct LaterLoad {
 }
 
 impl LaterLoad {
-    /// The later epochs after one with these shares; `None` if there are none. What each of them requests may be cached in those
+    /// The later epochs after one with these fractions; `None` if there are none. What each of them requests may be cached in those
     /// after it.
     pub(super) fn after(
         tiers: &Tiers,
         classes: &[Class],
         rules: &Rules,
-        shares: &[Vec<f64>],
+        fractions: &[Vec<f64>],
     ) -> Option<Self> {
         if rules.later_weight() <= 0.0 {
             return None;
         }
         let rules_then = rules.of_later_epoch();
-        let (mut requested, mut seconds, mut epochs_left) = (shares.to_vec(), 0.0, rules.later.count);
+        let (mut requested, mut seconds, mut epochs_left) = (fractions.to_vec(), 0.0, rules.later.count);
         let mut number = 0;
         loop {
             number += 1;
             let (later_classes, plan) = later_plan(tiers, classes, rules, &requested);
             let growth = add_requests(&mut requested, classes, &later_classes, &plan);
-            let is_last = growth < MIN_GROWTH_SHARE || number == MAX_PLANNED_EPOCHS || epochs_left <= 1.0;
+            let is_last = growth < MIN_GROWTH_FRACTION || number == MAX_PLANNED_EPOCHS || epochs_left <= 1.0;
             let epochs = if is_last { epochs_left } else { 1.0 };
             seconds += epochs * plan.seconds(&rules_then);
             epochs_left -= epochs;
@@ -61,7 +61,7 @@ impl LaterLoad {
     }
 }
 
-/// Adds what the plan of a later epoch requests without finding it in the cache. Returns the share of samples that this adds.
+/// Adds what the plan of a later epoch requests without finding it in the cache. Returns the fraction of samples that this adds.
 pub(super) fn add_requests(
     requested: &mut [Vec<f64>],
     classes: &[Class],
@@ -72,12 +72,12 @@ pub(super) fn add_requests(
     for (index, class) in classes.iter().enumerate() {
         for (split, requested) in class.candidates.iter().zip(&mut requested[index]) {
             let is_new = |then: &Candidate| then.stage == split.stage && then.hits.ratio <= split.hits.ratio;
-            let shares = later[index].candidates.iter().zip(&plan.shares[index]);
-            let added: f64 = shares
+            let fractions = later[index].candidates.iter().zip(&plan.fractions[index]);
+            let added: f64 = fractions
                 .filter(|(then, _)| is_new(then))
-                .map(|(_, share)| share)
+                .map(|(_, fraction)| fraction)
                 .sum();
-            let sum = (*requested + added).min(class.share);
+            let sum = (*requested + added).min(class.fraction);
             if split.hits.later_ratio > split.hits.ratio {
                 growth += sum - *requested;
             }
@@ -111,7 +111,7 @@ impl Rules {
     }
 }
 
-/// Adds the shares of later epochs to the program of the current epoch, whose columns are the `splits`. Those epochs may use other
+/// Adds the fractions of later epochs to the program of the current epoch, whose columns are the `splits`. Those epochs may use other
 /// splits; what is cached for them is limited by what the current epoch requests.
 pub(super) fn add_later_epochs(
     program: &mut Program,
@@ -131,7 +131,7 @@ pub(super) fn add_later_epochs(
         weight: weight / (1.0 + weight),
         fixed: tiers.fixed_load(LoadingCost::default(), &rules.of_later_epoch()),
     });
-    program.groups.extend(classes.iter().map(|class| class.share));
+    program.groups.extend(classes.iter().map(|class| class.fraction));
     let group = |split: &SplitIndex| classes.len() + split.class;
     for split in splits {
         let candidate = split.candidate(classes).in_later_epoch();
@@ -151,19 +151,19 @@ pub(super) fn add_later_epochs(
     }
 }
 
-/// The fastest plan of a later epoch, after the current one has requested these shares, with its classes: each has its candidates, and
+/// The fastest plan of a later epoch, after the current one has requested these fractions, with its classes: each has its candidates, and
 /// after them those for cached samples. Weights and layers that the current epoch does not need are not available.
 pub(super) fn later_plan(
     tiers: &Tiers,
     classes: &[Class],
     rules: &Rules,
-    shares: &[Vec<f64>],
+    fractions: &[Vec<f64>],
 ) -> (Vec<Class>, Plan) {
     let used = || {
-        let candidates = classes.iter().zip(shares);
-        let candidates = candidates.flat_map(|(class, shares)| class.candidates.iter().zip(shares));
+        let candidates = classes.iter().zip(fractions);
+        let candidates = candidates.flat_map(|(class, fractions)| class.candidates.iter().zip(fractions));
         candidates
-            .filter(|(_, share)| **share > 0.0)
+            .filter(|(_, fraction)| **fraction > 0.0)
             .map(|(split, _)| split)
     };
     let weights_bytes = used().map(|split| split.weights_bytes).fold(0.0, f64::max);
@@ -173,7 +173,7 @@ pub(super) fn later_plan(
         has_weights && has_layers
     };
     let mut program = Program {
-        groups: classes.iter().map(|class| class.share).collect(),
+        groups: classes.iter().map(|class| class.fraction).collect(),
         epochs: vec![Epoch {
             weight: 1.0,
             fixed: tiers.fixed_load(LoadingCost::default(), &rules.of_later_epoch()),
@@ -181,7 +181,7 @@ pub(super) fn later_plan(
         ..Program::default()
     };
     let mut later_classes = Vec::new();
-    for (index, (class, shares)) in classes.iter().zip(shares).enumerate() {
+    for (index, (class, fractions)) in classes.iter().zip(fractions).enumerate() {
         let stored = class.candidates.iter().find(|split| split.stage == 0);
         let max_bytes = stored.map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes);
         let fits = |split: &Candidate| split.stage == 0 || split.bytes <= max_bytes && tiers.can_run(split);
@@ -198,29 +198,29 @@ pub(super) fn later_plan(
             program.columns.push(column(tiers, index, 0, &candidate));
             candidates.push(candidate);
         };
-        let taken = class.candidates.iter().zip(shares);
-        for (split, share) in taken.clone() {
+        let taken = class.candidates.iter().zip(fractions);
+        for (split, fraction) in taken.clone() {
             // What the current epoch uses can be used again.
-            if *share > 0.0 || fits(split) && is_ready(split) {
+            if *fraction > 0.0 || fits(split) && is_ready(split) {
                 add(split.in_later_epoch(), None);
             }
         }
-        for (split, share) in taken.filter(|(_, share)| **share > 0.0) {
+        for (split, fraction) in taken.filter(|(_, fraction)| **fraction > 0.0) {
             if let Some(cached) = split.cached_in_later_epoch() {
-                add(cached, Some(split.hits.later_ratio * share));
+                add(cached, Some(split.hits.later_ratio * fraction));
             }
         }
         later_classes.push(Class {
-            share: class.share,
+            fraction: class.fraction,
             candidates,
         });
     }
     let mut solution = program.solve(<[f64]>::to_vec).into_iter();
-    let later_shares = later_classes
+    let later_fractions = later_classes
         .iter()
         .map(|class| solution.by_ref().take(class.candidates.len()).collect())
         .collect();
-    let plan = Plan::from_shares(tiers, &later_classes, later_shares, &rules.of_later_epoch());
+    let plan = Plan::from_fractions(tiers, &later_classes, later_fractions, &rules.of_later_epoch());
     (later_classes, plan)
 }
 

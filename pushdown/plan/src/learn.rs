@@ -71,7 +71,7 @@ struct StageCosts {
 /// Samples of about the same size.
 #[derive(Debug, Clone, PartialEq)]
 struct ClassCosts {
-    share: f64,
+    fraction: f64,
     /// Mean bytes of an object.
     object_bytes: f64,
     /// Host seconds by step.
@@ -83,7 +83,7 @@ struct ClassCosts {
 }
 
 impl Costs {
-    /// Costs without observations, of a pipeline with these steps. `classes` has the share and the mean object bytes of each
+    /// Costs without observations, of a pipeline with these steps. `classes` has the fraction and the mean object bytes of each
     /// class.
     pub fn new(steps: &[StepCost], classes: &[(f64, f64)]) -> Self {
         let stage = |(index, step): (usize, &StepCost)| StageCosts {
@@ -93,8 +93,8 @@ impl Costs {
             needs_model: steps[index..].iter().any(|step| step.needs_model),
             gateway_ratio: Mean::default(),
         };
-        let class = |&(share, object_bytes): &(f64, f64)| ClassCosts {
-            share,
+        let class = |&(fraction, object_bytes): &(f64, f64)| ClassCosts {
+            fraction,
             object_bytes,
             step_seconds: vec![Mean::default(); steps.len()],
             value_bytes: vec![Mean::default(); steps.len()],
@@ -225,7 +225,7 @@ impl Costs {
                     ..*split
                 };
                 classes.push(Class {
-                    share: costs.share * (upper - lower),
+                    fraction: costs.fraction * (upper - lower),
                     candidates: candidates.iter().map(with_hits).collect(),
                 });
                 lower = *upper;

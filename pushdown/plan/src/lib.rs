@@ -1,7 +1,7 @@
 //! The planner: chooses how many steps the gateway runs for each class of samples, to speed up the slowest tier.
 //!
-//! A plan is a mixture: it assigns a share of each class to each split. The cost of a mixture per sample and tier is
-//! linear in the shares, and the slowest tier sets the pace of an epoch, so the best mixture solves a small linear
+//! A plan is a mixture: it assigns a fraction of each class to each split. The cost of a mixture per sample and tier is
+//! linear in the fractions, and the slowest tier sets the pace of an epoch, so the best mixture solves a small linear
 //! program. Plain reading is split 0, a candidate like any other: by the costs that it is computed from, a plan is
 //! never slower than plain reading. Pure functions: costs in, plan out.
 //!
@@ -37,14 +37,14 @@ use solve::{Column, Epoch, Program};
 /// Plans within this ratio of the fastest count as equally fast. The planner takes the one with the fewest bytes, then the one
 /// with the least CPU time on the host.
 const TIE_RATIO: f64 = 0.03;
-/// Shares up to this value are rounding errors of the linear program.
-const SHARE_EPSILON: f64 = 1e-9;
+/// Fractions up to this value are rounding errors of the linear program.
+const FRACTION_EPSILON: f64 = 1e-9;
 
-/// The share of each class that takes each split.
+/// The fraction of each class that takes each split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The shares of the candidates by class, in the order of `Class::candidates`; they sum to the share of the class.
-    pub shares: Vec<Vec<f64>>,
+    /// The fractions of the candidates by class, in the order of `Class::candidates`; they sum to the fraction of the class.
+    pub fractions: Vec<Vec<f64>>,
     /// Mean time of each tier per sample.
     pub load: Load,
     /// Latency of the first sample on the slowest split in use, with all tiers idle.
@@ -104,7 +104,7 @@ fn tie_of_epochs(program: &Program, best_seconds: &[f64], plain: &Plan) -> Vec<f
     best_seconds.iter().map(|seconds| seconds * factor).collect()
 }
 
-/// The share of a group at a split in an epoch.
+/// The fraction of a group at a split in an epoch.
 fn column(tiers: &Tiers, group: usize, epoch: usize, candidate: &Candidate) -> Column {
     Column {
         group,
@@ -208,7 +208,7 @@ impl Plan {
         let mut fixed = tiers.fixed_load(LoadingCost::default(), rules);
         fixed.link_seconds += tiers.weights_seconds(weights_bytes, rules);
         let mut program = Program {
-            groups: classes.iter().map(|class| class.share).collect(),
+            groups: classes.iter().map(|class| class.fraction).collect(),
             columns: Vec::new(),
             limits: Vec::new(),
             epochs: vec![Epoch { weight: 1.0, fixed }],
@@ -233,18 +233,18 @@ impl Plan {
                     _ => tie_of_epochs(program, best_seconds, &plain),
                 }
             });
-            let mut shares: Vec<Vec<f64>> = classes
+            let mut fractions: Vec<Vec<f64>> = classes
                 .iter()
                 .map(|class| vec![0.0; class.candidates.len()])
                 .collect();
             let used = splits
                 .iter()
                 .zip(&solution)
-                .filter(|(_, share)| **share > SHARE_EPSILON);
-            for (split, share) in used {
-                shares[split.class][split.candidate] = *share;
+                .filter(|(_, fraction)| **fraction > FRACTION_EPSILON);
+            for (split, fraction) in used {
+                fractions[split.class][split.candidate] = *fraction;
             }
-            Self::from_shares(tiers, classes, shares, rules)
+            Self::from_fractions(tiers, classes, fractions, rules)
         };
         let own = plan(&program);
         // A plan that takes longer now may pay later. If each epoch does best by itself, the cache is filled in idle time.
@@ -254,13 +254,13 @@ impl Plan {
         Some(investing.filter(is_faster).unwrap_or(own))
     }
 
-    /// The plan with these shares. It fetches the weights that its splits need once, and loads the layers of each split once.
-    pub fn from_shares(tiers: &Tiers, classes: &[Class], shares: Vec<Vec<f64>>, rules: &Rules) -> Self {
+    /// The plan with these fractions. It fetches the weights that its splits need once, and loads the layers of each split once.
+    pub fn from_fractions(tiers: &Tiers, classes: &[Class], fractions: Vec<Vec<f64>>, rules: &Rules) -> Self {
         let used: Vec<(&Candidate, f64)> = classes
             .iter()
-            .zip(&shares)
-            .flat_map(|(class, shares)| class.candidates.iter().zip(shares.iter().copied()))
-            .filter(|(_, share)| *share > 0.0)
+            .zip(&fractions)
+            .flat_map(|(class, fractions)| class.candidates.iter().zip(fractions.iter().copied()))
+            .filter(|(_, fraction)| *fraction > 0.0)
             .collect();
         let loading_by_stage: BTreeMap<_, _> = used
             .iter()
@@ -271,16 +271,16 @@ impl Plan {
             ..tiers.fixed_load(loading_by_stage.into_values().sum(), rules)
         };
         let (mut bytes_per_sample, mut weights_bytes, mut tail_seconds) = (0.0, 0.0_f64, 0.0_f64);
-        for (candidate, share) in used {
-            load.add(share, &tiers.load(candidate));
-            bytes_per_sample += share * candidate.bytes;
+        for (candidate, fraction) in used {
+            load.add(fraction, &tiers.load(candidate));
+            bytes_per_sample += fraction * candidate.bytes;
             weights_bytes = weights_bytes.max(candidate.weights_bytes);
             tail_seconds = tail_seconds.max(tiers.latency_seconds(candidate));
         }
         load.link_seconds += tiers.weights_seconds(weights_bytes, rules);
-        let later = LaterLoad::after(tiers, classes, rules, &shares);
+        let later = LaterLoad::after(tiers, classes, rules, &fractions);
         Self {
-            shares,
+            fractions,
             load,
             tail_seconds,
             bytes_per_sample,
@@ -288,37 +288,37 @@ impl Plan {
         }
     }
 
-    /// The share of samples that may try another split with this `load`: what fits into the idle time of this plan and 3 % of
+    /// The fraction of samples that may try another split with this `load`: what fits into the idle time of this plan and 3 % of
     /// its time.
-    pub fn trial_share(&self, load: &Load) -> f64 {
+    pub fn trial_fraction(&self, load: &Load) -> f64 {
         let seconds = self.load.seconds() * (1.0 + TIE_RATIO);
         let tiers: [fn(&Load) -> f64; 3] = [
             |load| load.gateway_seconds,
             |load| load.link_seconds,
             |load| load.host_seconds,
         ];
-        let shares = tiers.map(|tier| match tier(load) {
+        let fractions = tiers.map(|tier| match tier(load) {
             needed if needed > 0.0 => ((seconds - tier(&self.load)) / needed).max(0.0),
             _ => 1.0,
         });
-        shares.into_iter().fold(1.0, f64::min)
+        fractions.into_iter().fold(1.0, f64::min)
     }
 
     /// The plan that reads every object unchanged.
     pub fn plain(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
-        let share =
-            |class: &Class, candidate: &Candidate| if candidate.stage == 0 { class.share } else { 0.0 };
-        let shares = classes
+        let fraction =
+            |class: &Class, candidate: &Candidate| if candidate.stage == 0 { class.fraction } else { 0.0 };
+        let fractions = classes
             .iter()
             .map(|class| {
                 class
                     .candidates
                     .iter()
-                    .map(|candidate| share(class, candidate))
+                    .map(|candidate| fraction(class, candidate))
                     .collect()
             })
             .collect();
-        Self::from_shares(tiers, classes, shares, rules)
+        Self::from_fractions(tiers, classes, fractions, rules)
     }
 }
 

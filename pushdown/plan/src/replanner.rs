@@ -54,7 +54,7 @@ pub struct Decision {
     pub classes: Vec<Class>,
     /// The constraints on the plan.
     pub rules: Rules,
-    /// The share of each class that takes each split.
+    /// The fraction of each class that takes each split.
     pub plan: Plan,
     /// The [sides](Costs::sides) of each size; its classes are consecutive, one for each side.
     pub sides: Vec<f64>,
@@ -66,20 +66,20 @@ impl Decision {
         let mut splits = self
             .classes
             .iter()
-            .zip(&self.plan.shares)
-            .flat_map(|(class, shares)| class.candidates.iter().zip(shares));
-        splits.any(|(split, share)| *share > 0.0 && split.weights_bytes > 0.0)
+            .zip(&self.plan.fractions)
+            .flat_map(|(class, fractions)| class.candidates.iter().zip(fractions));
+        splits.any(|(split, fraction)| *fraction > 0.0 && split.weights_bytes > 0.0)
     }
 
-    /// The [share of samples](Plan::trial_share) that may try the split at `stage` in addition to `plan`.
-    pub fn trial_share(&self, plan: &Plan, stage: usize) -> f64 {
-        let class_shares = |class: &Class| {
+    /// The [fraction of samples](Plan::trial_fraction) that may try the split at `stage` in addition to `plan`.
+    pub fn trial_fraction(&self, plan: &Plan, stage: usize) -> f64 {
+        let class_fractions = |class: &Class| {
             let candidates = class.candidates.iter();
             candidates
-                .map(|split| if split.stage == stage { class.share } else { 0.0 })
+                .map(|split| if split.stage == stage { class.fraction } else { 0.0 })
                 .collect()
         };
-        let shares = self.classes.iter().map(class_shares).collect();
+        let fractions = self.classes.iter().map(class_fractions).collect();
         let rules = Rules {
             in_flight: InFlight::default(),
             ..self.rules
@@ -89,7 +89,7 @@ impl Decision {
             background_seconds: 0.0,
             ..self.tiers
         };
-        plan.trial_share(&Plan::from_shares(&tiers, &self.classes, shares, &rules).load)
+        plan.trial_fraction(&Plan::from_fractions(&tiers, &self.classes, fractions, &rules).load)
     }
 
     /// The best plan until the host has the weights; `None` if every plan needs them.
@@ -99,7 +99,7 @@ impl Decision {
 }
 
 impl Replanner {
-    /// A planner without observations, of a pipeline with these steps. `classes` has the share and the mean object bytes of each
+    /// A planner without observations, of a pipeline with these steps. `classes` has the fraction and the mean object bytes of each
     /// class. Steps run on `host_cores` cores of this host.
     pub fn new(steps: &[StepCost], classes: &[(f64, f64)], host_cores: f64) -> Self {
         Self {
@@ -244,10 +244,10 @@ impl Replanner {
         let mut total = InFlight::default();
         for ((size, stage), count) in &self.in_flight {
             let sides = classes.chunks(side_count).nth(*size).unwrap_or_default();
-            let share: f64 = sides.iter().map(|class| class.share).sum();
+            let fraction: f64 = sides.iter().map(|class| class.fraction).sum();
             for class in sides {
                 if let Some(split) = class.candidates.iter().find(|split| split.stage == *stage) {
-                    let count = float(*count) * (class.share / share);
+                    let count = float(*count) * (class.fraction / fraction);
                     total.gateway_seconds += count * split.mean_gateway_seconds();
                     total.bytes += count * split.bytes;
                     total.host_seconds += count * split.host_seconds;

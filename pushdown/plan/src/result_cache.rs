@@ -12,10 +12,10 @@ use super::{
 /// Samples over which the ratio of hits is taken. A batch displaces most of it, so that a ratio which is out of date is corrected within
 /// two batches.
 const MEMORY_SAMPLES: f64 = 32.0;
-/// The most sides of a size class. Each has its own shares in a plan.
+/// The most sides of a size class. Each has its own fractions in a plan.
 const MAX_SIDES: usize = 4;
-/// Sides with a smaller share of the samples are not told apart.
-const MIN_SIDE_SHARE: f64 = 0.02;
+/// Sides with a smaller fraction of the samples are not told apart.
+const MIN_SIDE_FRACTION: f64 = 0.02;
 
 /// What is known of the result cache, by stage.
 #[derive(Debug, Clone, PartialEq)]
@@ -107,8 +107,11 @@ impl ResultCache {
         ratios.sort_by(f64::total_cmp);
         let mut sides: Vec<f64> = Vec::new();
         for ratio in ratios {
-            let share = ratio - sides.last().copied().unwrap_or_default();
-            if share >= MIN_SIDE_SHARE && ratio <= 1.0 - MIN_SIDE_SHARE && sides.len() + 1 < MAX_SIDES {
+            let fraction = ratio - sides.last().copied().unwrap_or_default();
+            if fraction >= MIN_SIDE_FRACTION
+                && ratio <= 1.0 - MIN_SIDE_FRACTION
+                && sides.len() + 1 < MAX_SIDES
+            {
                 sides.push(ratio);
             }
         }

@@ -21,11 +21,11 @@ pub struct SampleCost {
     pub host_seconds: f64,
 }
 
-/// A split of a class, and the number of samples that it lacks to have its share.
+/// A split of a class, and the number of samples that it lacks to have its fraction.
 #[derive(Debug, Clone, Copy)]
 struct SplitDeficit {
     cost: SampleCost,
-    share: f64,
+    fraction: f64,
     deficit_samples: f64,
 }
 
@@ -34,27 +34,27 @@ struct SplitDeficit {
 pub fn sample_costs(classes: &[Class], plan: &Plan, count: usize) -> Vec<SampleCost> {
     let candidates = classes
         .iter()
-        .zip(&plan.shares)
-        .flat_map(|(class, shares)| class.candidates.iter().zip(shares));
+        .zip(&plan.fractions)
+        .flat_map(|(class, fractions)| class.candidates.iter().zip(fractions));
     // The samples of a split that are cached, and those that are not.
-    let parts = candidates.flat_map(|(candidate, share)| {
+    let parts = candidates.flat_map(|(candidate, fraction)| {
         let hits = candidate.hits;
         [
             (1.0 - hits.ratio, candidate.gateway_seconds),
             (hits.ratio, hits.seconds),
         ]
-        .map(|(ratio, gateway_seconds)| (candidate, ratio * share, gateway_seconds))
+        .map(|(ratio, gateway_seconds)| (candidate, ratio * fraction, gateway_seconds))
     });
     let mut splits: Vec<SplitDeficit> = parts
-        .filter(|(_, share, _)| *share > 0.0)
-        .map(|(candidate, share, gateway_seconds)| SplitDeficit {
+        .filter(|(_, fraction, _)| *fraction > 0.0)
+        .map(|(candidate, fraction, gateway_seconds)| SplitDeficit {
             cost: SampleCost {
                 is_plain: candidate.stage == 0,
                 gateway_seconds,
                 bytes: candidate.bytes,
                 host_seconds: candidate.host_seconds,
             },
-            share,
+            fraction,
             deficit_samples: 0.0,
         })
         .collect();
@@ -62,7 +62,7 @@ pub fn sample_costs(classes: &[Class], plan: &Plan, count: usize) -> Vec<SampleC
     (0..count)
         .filter_map(|_| {
             for split in &mut splits {
-                split.deficit_samples += split.share;
+                split.deficit_samples += split.fraction;
             }
             let next = splits
                 .iter_mut()
@@ -91,7 +91,7 @@ impl ReadAhead {
     pub const DEFAULT_CONCURRENT_GETS: NonZeroUsize = NonZeroUsize::new(32).unwrap();
     /// A split that delivers at least one in this number of samples of a batch is part of the plan: the next batch may begin once
     /// the split has delivered all of them. Trials deliver fewer.
-    pub const MIN_SHARE_DENOMINATOR: usize = 8;
+    pub const MIN_FRACTION_DENOMINATOR: usize = 8;
 
     /// The defaults, for batches of `batch_samples`.
     pub const fn for_batch(batch_samples: NonZeroUsize) -> Self {

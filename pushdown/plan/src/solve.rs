@@ -9,20 +9,20 @@ use super::{
 /// simplex method takes for rounding, which grows with the values.
 const HOST_SECOND_COST_RATIO: f64 = 1e-4;
 
-/// Shares of samples to determine. Groups of them have fixed sums.
+/// Fractions of samples to determine. Groups of them have fixed sums.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Program {
-    /// The sum of the shares of each group.
+    /// The sum of the fractions of each group.
     pub(super) groups: Vec<f64>,
-    /// The shares. Each group has at least one, of which the first one has no upper bound.
+    /// The fractions. Each group has at least one, of which the first one has no upper bound.
     pub(super) columns: Vec<Column>,
-    /// Upper bounds of shares.
+    /// Upper bounds of fractions.
     pub(super) limits: Vec<Limit>,
     /// The epochs, with their fixed loads.
     pub(super) epochs: Vec<Epoch>,
 }
 
-/// A share of the samples of an epoch: those of a group at one split.
+/// A fraction of the samples of an epoch: those of a group at one split.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Column {
     pub(super) group: usize,
@@ -35,7 +35,7 @@ pub(super) struct Column {
     pub(super) host_seconds: f64,
 }
 
-/// A share is at most `max` and `ratio` times another one.
+/// A fraction is at most `max` and `ratio` times another one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limit {
     pub(super) column: usize,
@@ -50,16 +50,16 @@ pub(super) struct Limit {
 pub(super) struct Epoch {
     /// The factor of its time in the time of all epochs.
     pub(super) weight: f64,
-    /// The load of each tier per sample that no share changes.
+    /// The load of each tier per sample that no fraction changes.
     pub(super) fixed: Load,
 }
 
 impl Program {
-    /// Returns the shares. Solves two programs over the same constraints: the first minimises the weighted sum of the times of
+    /// Returns the fractions. Solves two programs over the same constraints: the first minimises the weighted sum of the times of
     /// the epochs, each of which is that of its slowest tier; the second minimises the bytes, and for equal bytes the CPU time on
     /// the host, with upper bounds of these times. `tie` returns them for the minimal times.
     ///
-    /// Columns: the shares, the time of each epoch, a slack for each tier of each epoch, one for each limit, and one for each
+    /// Columns: the fractions, the time of each epoch, a slack for each tier of each epoch, one for each limit, and one for each
     /// time. Rows: the sums of the groups; no tier of an epoch takes longer than its time; the limits; the times have upper
     /// bounds.
     pub(super) fn solve(&self, tie: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
@@ -81,12 +81,12 @@ impl Program {
         let mut equations = Vec::new();
         let mut basis = Vec::new();
         for (group, sum) in self.groups.iter().enumerate() {
-            let mut shares = row();
-            for (share, column) in shares.iter_mut().zip(&self.columns) {
-                *share = if column.group == group { 1.0 } else { 0.0 };
+            let mut fractions = row();
+            for (fraction, column) in fractions.iter_mut().zip(&self.columns) {
+                *fraction = if column.group == group { 1.0 } else { 0.0 };
             }
             equations.push(Equation {
-                coefficients: shares,
+                coefficients: fractions,
                 right_side: *sum,
             });
             // The first split of the group takes all of its samples.
@@ -114,14 +114,14 @@ impl Program {
             }
         }
         for (number, limit) in self.limits.iter().enumerate() {
-            let mut shares = row();
-            shares[limit.column] = 1.0;
+            let mut fractions = row();
+            fractions[limit.column] = 1.0;
             if let Some(other) = limit.other {
-                shares[other] = -limit.ratio;
+                fractions[other] = -limit.ratio;
             }
-            shares[limit_slacks + number] = 1.0;
+            fractions[limit_slacks + number] = 1.0;
             equations.push(Equation {
-                coefficients: shares,
+                coefficients: fractions,
                 right_side: limit.max,
             });
             basis.push(limit_slacks + number);
@@ -144,9 +144,9 @@ impl Program {
             let seconds = |tier: usize| -> f64 {
                 let first_splits = basis[..self.groups.len()].iter().zip(&self.groups);
                 let variable: f64 = first_splits
-                    .filter_map(|(column, share)| Some((self.columns.get(*column)?, share)))
+                    .filter_map(|(column, fraction)| Some((self.columns.get(*column)?, fraction)))
                     .filter(|(column, _)| column.epoch == epoch)
-                    .map(|(column, share)| tiers[tier](&column.load) * share)
+                    .map(|(column, fraction)| tiers[tier](&column.load) * fraction)
                     .sum();
                 variable + tiers[tier](fixed)
             };

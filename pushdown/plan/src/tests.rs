@@ -38,7 +38,7 @@ fn tiers(gateway_cores: f64, link_bytes_per_second: f64, host_cores: f64) -> Tie
 
 fn one_class(candidates: Vec<Candidate>) -> Vec<Class> {
     vec![Class {
-        share: 1.0,
+        fraction: 1.0,
         candidates,
     }]
 }
@@ -63,11 +63,11 @@ fn assert_near(found: f64, expected: f64) {
 fn a_slow_link_moves_steps_to_the_gateway() {
     let classes = one_class(photo());
     let thin = Plan::best(&tiers(4.0, 125_000.0, 4.0), &classes, &Rules::default());
-    assert_near(thin.shares[0][2], 1.0);
+    assert_near(thin.fractions[0][2], 1.0);
     assert_eq!(thin.load.bound(), Bound::Link);
     // Without gateway cores, only plain reading is possible.
     let none = Plan::best(&tiers(0.0, 125_000.0, 4.0), &classes, &Rules::default());
-    assert_near(none.shares[0][0], 1.0);
+    assert_near(none.fractions[0][0], 1.0);
 }
 
 /// Gateway and host of equal speed and an unlimited link: half of the samples on each, computed by hand.
@@ -76,29 +76,32 @@ fn work_is_shared_between_the_tiers() {
     let classes = one_class(vec![split(0, 1000.0, 0.0, 0.010), split(1, 10.0, 0.010, 0.0)]);
     let plan = Plan::best(&tiers(1.0, f64::INFINITY, 1.0), &classes, &Rules::default());
     assert_near(plan.load.seconds(), 0.005 * (1.0 + TIE_RATIO));
-    assert_near(plan.shares[0][1], 0.5 * (1.0 + TIE_RATIO));
+    assert_near(plan.fractions[0][1], 0.5 * (1.0 + TIE_RATIO));
     // On one machine the total work is the same at every split, so the fewest bytes win.
     let shared = Tiers {
         shared: true,
         ..tiers(1.0, f64::INFINITY, 1.0)
     };
-    assert_near(Plan::best(&shared, &classes, &Rules::default()).shares[0][1], 1.0);
+    assert_near(
+        Plan::best(&shared, &classes, &Rules::default()).fractions[0][1],
+        1.0,
+    );
 }
 
 #[test]
 fn large_photos_are_reduced_before_small_ones() {
     let small = Class {
-        share: 0.5,
+        fraction: 0.5,
         candidates: vec![split(0, 20_000.0, 0.0, 0.001), split(1, 15_000.0, 0.001, 0.0)],
     };
     let large = Class {
-        share: 0.5,
+        fraction: 0.5,
         candidates: vec![split(0, 4e6, 0.0, 0.040), split(1, 15_000.0, 0.040, 0.0)],
     };
     // The gateway has time for about half of the large photos only.
     let plan = Plan::best(&tiers(0.02, 1e6, 4.0), &[small, large], &Rules::default());
-    assert!(plan.shares[0][1] < 1e-6, "{plan:?}");
-    assert!(plan.shares[1][1] > 0.3, "{plan:?}");
+    assert!(plan.fractions[0][1] < 1e-6, "{plan:?}");
+    assert!(plan.fractions[1][1] > 0.3, "{plan:?}");
 }
 
 #[test]
@@ -107,32 +110,35 @@ fn no_value_is_larger_than_its_object() {
     let classes = one_class(vec![split(0, 107_000.0, 0.0, 0.5), split(4, 401_408.0, 0.4, 0.1)]);
     let thin = tiers(8.0, 1e7, 1.0);
     let plan = Plan::best(&thin, &classes, &Rules::default());
-    assert_near(plan.shares[0][0], 1.0);
+    assert_near(plan.fractions[0][0], 1.0);
     let rules = Rules {
         max_expand: 4.0,
         ..Rules::default()
     };
-    assert!(Plan::best(&thin, &classes, &rules).shares[0][1] > 0.5);
+    assert!(Plan::best(&thin, &classes, &rules).fractions[0][1] > 0.5);
 }
 
 /// Trials use the idle time of each tier, and 3 % of the time of the plan.
 #[test]
 fn trials_use_idle_time() {
     let classes = one_class(photo());
-    let trial_shares = |link_bytes_per_second: f64| {
+    let trial_fractions = |link_bytes_per_second: f64| {
         let link = tiers(1.0, link_bytes_per_second, 1.0);
-        let pushed = Plan::from_shares(&link, &classes, vec![vec![0.0, 0.0, 1.0]], &Rules::default());
+        let pushed = Plan::from_fractions(&link, &classes, vec![vec![0.0, 0.0, 1.0]], &Rules::default());
         let plain = Plan::plain(&link, &classes, &Rules::default());
-        (pushed.trial_share(&plain.load), plain.trial_share(&pushed.load))
+        (
+            pushed.trial_fraction(&plain.load),
+            plain.trial_fraction(&pushed.load),
+        )
     };
     // The gateway is the bottleneck. The link has time for some samples, the host for all of them.
-    let (plainly, _) = trial_shares(0.8e6);
+    let (plainly, _) = trial_fractions(0.8e6);
     assert_near(plainly, (0.0115 * 1.03 - 2_560.0 / 0.8e6) / (107_000.0 / 0.8e6));
     // The link is the bottleneck of both.
-    let (plainly, pushed) = trial_shares(1e4);
+    let (plainly, pushed) = trial_fractions(1e4);
     assert_near(plainly, 0.03 * 2_560.0 / 107_000.0);
     assert_near(pushed, 1.0);
-    let (plainly, _) = trial_shares(f64::INFINITY);
+    let (plainly, _) = trial_fractions(f64::INFINITY);
     assert_near(plainly, 1.0);
 }
 
@@ -143,7 +149,7 @@ fn a_slow_trainer_makes_the_fewest_bytes_win() {
         ..tiers(1.0, 1e9, 1.0)
     };
     let plan = Plan::best(&slow, &one_class(photo()), &Rules::default());
-    assert_near(plan.shares[0][2], 1.0);
+    assert_near(plan.fractions[0][2], 1.0);
     assert_eq!(plan.load.bound(), Bound::Trainer);
 }
 
@@ -163,7 +169,7 @@ fn short(samples: usize) -> Rules {
 
 /// Every plan is within 5 % of the best mixture and never slower than plain reading, and the simulation agrees with the sums. In
 /// the simulation, plans are not slower than plain reading either, for one batch and from 400 samples on. In an epoch of three
-/// batches shares are not whole samples, and one more sample on the slowest tier costs a few percent.
+/// batches fractions are not whole samples, and one more sample on the slowest tier costs a few percent.
 #[test]
 fn plans_are_near_optimal_in_every_cell() {
     const SAMPLES: usize = 2_000;
@@ -229,17 +235,17 @@ proptest! {
         let total: f64 = classes.iter().map(|class| class.0).sum();
         let classes: Vec<_> = classes
             .into_iter()
-            .map(|(share, a, b, c, d)| Class { share: share / total, candidates: vec![a, b, c, d] })
+            .map(|(fraction, a, b, c, d)| Class { fraction: fraction / total, candidates: vec![a, b, c, d] })
             .collect();
         let tiers = Tiers { gateway_cores: gateway, background_seconds: 0.0, link_bytes_per_second: link, host_cores: host, trainer_seconds: trainer, shared };
         let rules = Rules { max_expand, ..Rules::default() };
         let plan = Plan::best(&tiers, &classes, &rules);
-        for (class, shares) in classes.iter().zip(&plan.shares) {
-            prop_assert!((shares.iter().sum::<f64>() - class.share).abs() < 1e-6, "{:?}", plan);
-            for (candidate, share) in class.candidates.iter().zip(shares) {
-                prop_assert!(*share >= 0.0);
+        for (class, fractions) in classes.iter().zip(&plan.fractions) {
+            prop_assert!((fractions.iter().sum::<f64>() - class.fraction).abs() < 1e-6, "{:?}", plan);
+            for (candidate, fraction) in class.candidates.iter().zip(fractions) {
+                prop_assert!(*fraction >= 0.0);
                 let allowed = candidate.stage == 0 || candidate.bytes <= max_expand * class.candidates[0].bytes;
-                prop_assert!(allowed || *share == 0.0);
+                prop_assert!(allowed || *fraction == 0.0);
             }
         }
         let plain = Plan::plain(&tiers, &classes, &rules);

@@ -5,7 +5,7 @@ use std::{ops::Range, sync::Arc, time::Duration};
 #[cfg(feature = "models")]
 use pushdown_model::ModelStep;
 
-use super::NamedModel;
+use super::{NamedModel, Normalization};
 use crate::{Pipeline, Step, fuse::joined};
 
 impl Step {
@@ -21,7 +21,7 @@ impl Pipeline {
     /// batch axis. One ASCII sentence each.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |(index, step): (usize, &Step)| {
-            let (mean, std) = step.input_normalization()?;
+            let required = step.input_normalization()?;
             let model = step.own_model()?;
             let before = self.steps[..index].iter().rev();
             let normalize = before.into_iter().find_map(|step| match step {
@@ -29,8 +29,9 @@ impl Pipeline {
                 _ => None,
             });
             let name = model.name();
+            let Normalization { mean, std } = &required;
             match normalize {
-                Some(normalize) if normalize.is_close_to(&mean, &std) => None,
+                Some(normalize) if normalize.is_close_to(&required) => None,
                 Some(_) => Some(format!(
                     "the model {name} was trained with mean={mean:?} and std={std:?}, but the pipeline normalizes with other \
                      values; use normalize(model={name})"

@@ -48,7 +48,7 @@ pub const SOURCE_ETAG: &str = "x-pushdown-source-etag";
 pub const CACHE: &str = "x-pushdown-cache";
 /// Answer: of the data set's values at a stage, the ratio that the result cache stores, for each stage with one: `3=0.25, 5=1`.
 pub const CACHED_RATIO: &str = "x-pushdown-cached-ratio";
-/// Answer: cores of the gateway; for a batch, the share of its tenant.
+/// Answer: cores of the gateway; for a batch, the part of its tenant.
 pub const CORES: &str = "x-pushdown-cores";
 /// Answer to a batch: batches of the tenant in flight, including this one. They share the cores of the tenant.
 pub const BATCHES: &str = "x-pushdown-batches";

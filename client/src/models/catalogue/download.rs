@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 
 use super::host_runtime;
 use crate::{
-    draft::write_atomically,
+    atomic_write::write_atomically,
     error::{Error, Result},
     store::Store,
 };

@@ -37,15 +37,15 @@ enum Routes {
     /// Nothing is known except that the gateway finished first: all objects are pushed down.
     AllPushed,
     /// The planned stages of each class: a size and a side.
-    Planned(Vec<Vec<StageShare>>),
+    Planned(Vec<Vec<StageFraction>>),
 }
 
 /// A planned stage of a class.
 #[derive(Debug, Clone, Copy)]
-struct StageShare {
+struct StageFraction {
     stage: u8,
-    /// The share of the class's objects at this and all earlier entries.
-    cumulative_share: f64,
+    /// The fraction of the class's objects at this and all earlier entries.
+    cumulative_fraction: f64,
 }
 
 impl Assignment {
@@ -87,8 +87,8 @@ impl Assignment {
         } else {
             0.0
         };
-        let classes = decision.classes.iter().zip(&plan.shares);
-        let routes = classes.map(|(class, shares)| class_routes(class, shares, plain_trials));
+        let classes = decision.classes.iter().zip(&plan.fractions);
+        let routes = classes.map(|(class, fractions)| class_routes(class, fractions, plain_trials));
         Self {
             context,
             unlisted_bytes,
@@ -100,7 +100,7 @@ impl Assignment {
     }
 
     /// The stage of an object. It follows from its size; objects of one size are spread so that any part of the data set has
-    /// the shares of the plan. Trials have another stage. Stage 0 if the value could exceed its maximum.
+    /// the fractions of the plan. Trials have another stage. Stage 0 if the value could exceed its maximum.
     ///
     /// `hash_fraction` is called if the gateway caches a part of the objects: it returns the hash of this one as a fraction of
     /// all hashes.
@@ -112,11 +112,11 @@ impl Assignment {
     ) -> u8 {
         let context = &self.context;
         let fits = |stage: u8| context.fits(stage, stored.unwrap_or(self.unlisted_bytes));
-        let trial_stage = |turn: u64| {
+        let trial_stage = |number: u64| {
             let fitting = self.trial_stages.iter().copied();
             let fitting: Vec<u8> = fitting.filter(|stage| fits(*stage)).collect();
-            let turn = usize::try_from(turn).unwrap_or_default();
-            (!fitting.is_empty()).then(|| fitting[turn % fitting.len()])
+            let number = usize::try_from(number).unwrap_or_default();
+            (!fitting.is_empty()).then(|| fitting[number % fitting.len()])
         };
         match &self.routes {
             Routes::Unknown if sample.position.is_multiple_of(2) => 0,
@@ -128,7 +128,7 @@ impl Assignment {
                     planned_stage(of_class, sample.index)
                 };
                 // Trials are spread evenly over the positions of any rank.
-                let trial = trial_turn(sample.position, self.stride);
+                let trial = trial_number(sample.position, self.stride);
                 let stage = trial.and_then(trial_stage).unwrap_or_else(planned);
                 if fits(stage) { stage } else { 0 }
             }
@@ -163,22 +163,26 @@ impl Assignment {
             Routes::Unknown | Routes::AllPushed => 0,
             Routes::Planned(routes) => {
                 let stages = routes.iter().flatten();
-                usize::from(stages.map(|share| share.stage).min().unwrap_or_default())
+                usize::from(stages.map(|fraction| fraction.stage).min().unwrap_or_default())
             }
         }
     }
 }
 
 /// The stages that trials use. Without those for which the host lacks weights, since a trial would download them, and
-/// without those that the plan uses enough in every class, since they would get more than their best share.
+/// without those that the plan uses enough in every class, since they would get more than their best fraction.
 fn trial_stages(context: &PlanContext, decision: &Decision, plan: &Plan) -> Vec<u8> {
     let enough = 1.0 / float(TRIAL_STRIDE);
     let is_planned = |stage: u8| {
-        decision.classes.iter().zip(&plan.shares).all(|(class, shares)| {
-            let taken = class.candidates.iter().zip(shares);
-            let taken = taken.filter(|(candidate, _)| candidate.stage == usize::from(stage));
-            taken.map(|(_, share)| share).sum::<f64>() >= enough * class.share
-        })
+        decision
+            .classes
+            .iter()
+            .zip(&plan.fractions)
+            .all(|(class, fractions)| {
+                let taken = class.candidates.iter().zip(fractions);
+                let taken = taken.filter(|(candidate, _)| candidate.stage == usize::from(stage));
+                taken.map(|(_, fraction)| fraction).sum::<f64>() >= enough * class.fraction
+            })
     };
     let lacks_weights = |stage: u8| {
         let candidates = decision.classes.iter().flat_map(|class| &class.candidates);
@@ -195,7 +199,7 @@ fn trial_stages(context: &PlanContext, decision: &Decision, plan: &Plan) -> Vec<
 fn trial_stride(trial_stages: &[u8], decision: &Decision, plan: &Plan) -> u64 {
     let rooms = trial_stages
         .iter()
-        .map(|stage| decision.trial_share(plan, usize::from(*stage)));
+        .map(|stage| decision.trial_fraction(plan, usize::from(*stage)));
     let room = rooms.fold(1.0, f64::min);
     let mut stride = TRIAL_STRIDE;
     while float(stride) * room < 1.0 && stride < MAX_TRIAL_STRIDE {
@@ -204,28 +208,28 @@ fn trial_stride(trial_stages: &[u8], decision: &Decision, plan: &Plan) -> u64 {
     stride
 }
 
-/// The stages of a class with their cumulative shares. Plain trials count as part of the planned plain reads.
-fn class_routes(class: &Class, shares: &[f64], plain_trials: f64) -> Vec<StageShare> {
+/// The stages of a class with their cumulative fractions. Plain trials count as part of the planned plain reads.
+fn class_routes(class: &Class, fractions: &[f64], plain_trials: f64) -> Vec<StageFraction> {
     let taken: Vec<_> = class
         .candidates
         .iter()
-        .zip(shares)
-        .filter(|(_, share)| **share > 0.0)
-        .map(|(candidate, share)| (candidate.stage, share / class.share))
+        .zip(fractions)
+        .filter(|(_, fraction)| **fraction > 0.0)
+        .map(|(candidate, fraction)| (candidate.stage, fraction / class.fraction))
         .collect();
     let plain = taken.iter().find(|(stage, _)| *stage == 0);
-    let plain = plain.map_or(0.0, |(_, share)| *share);
+    let plain = plain.map_or(0.0, |(_, fraction)| *fraction);
     let plain_rest = ((plain - plain_trials) / (1.0 - plain_trials)).max(0.0);
     let mut sum = 0.0;
-    let cumulative = taken.into_iter().map(|(stage, share)| {
+    let cumulative = taken.into_iter().map(|(stage, fraction)| {
         sum += match stage {
-            _ if plain >= 1.0 => share,
+            _ if plain >= 1.0 => fraction,
             0 => plain_rest,
-            _ => share * (1.0 - plain_rest) / (1.0 - plain),
+            _ => fraction * (1.0 - plain_rest) / (1.0 - plain),
         };
-        StageShare {
+        StageFraction {
             stage: u8::try_from(stage).unwrap_or(u8::MAX),
-            cumulative_share: sum,
+            cumulative_fraction: sum,
         }
     });
     cumulative.collect()
@@ -241,25 +245,25 @@ fn fraction(number: u64, ratio: f64) -> f64 {
     (float(number) * ratio).fract()
 }
 
-/// The turn of the trial at a position, if the sample is one; one in `stride` positions is.
-fn trial_turn(position: u64, stride: u64) -> Option<u64> {
-    /// Number of different turns.
-    const TURNS: f64 = 12.0;
+/// The number of the trial at a position, if the sample is one; one in `stride` positions is. It chooses the stage that is tried.
+fn trial_number(position: u64, stride: u64) -> Option<u64> {
+    /// How many numbers there are.
+    const NUMBERS: f64 = 12.0;
     let among = fraction(position, SILVER) * float(stride);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "less than 12"
     )]
-    (among < 1.0).then_some((among * TURNS) as u64)
+    (among < 1.0).then_some((among * NUMBERS) as u64)
 }
 
 /// The planned stage of an object, by its index among those of its class.
-fn planned_stage(routes: &[StageShare], index: usize) -> u8 {
-    let turn = fraction(index as u64, GOLDEN);
+fn planned_stage(routes: &[StageFraction], index: usize) -> u8 {
+    let point = fraction(index as u64, GOLDEN);
     let route = routes
         .iter()
-        .find(|route| turn < route.cumulative_share)
+        .find(|route| point < route.cumulative_fraction)
         .or_else(|| routes.last());
     route.map(|route| route.stage).unwrap_or_default()
 }

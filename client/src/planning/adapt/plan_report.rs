@@ -12,7 +12,7 @@ use pushdown::{
 pub struct PlanReport {
     /// The pipeline. Its models are cut where a split may be worthwhile.
     pub pipeline: Pipeline,
-    /// The cost of each candidate split, by class of samples from the smallest objects to the largest, and the shares.
+    /// The cost of each candidate split, by class of samples from the smallest objects to the largest, and the fractions.
     pub decision: Decision,
     /// The most bytes of an object of each class; any number for the last.
     pub max_object_bytes: Vec<u64>,
@@ -82,7 +82,7 @@ impl fmt::Display for PlanReport {
             .max_object_bytes
             .iter()
             .flat_map(|bytes| std::iter::repeat_n(bytes, sides));
-        for ((class, shares), max_bytes) in classes.iter().zip(&plan.shares).zip(max_bytes) {
+        for ((class, fractions), max_bytes) in classes.iter().zip(&plan.fractions).zip(max_bytes) {
             match max_bytes {
                 &u64::MAX => write!(f, "  larger objects")?,
                 max_bytes => write!(f, "  objects up to {} KB", max_bytes / 1000)?,
@@ -91,11 +91,11 @@ impl fmt::Display for PlanReport {
                 write!(f, ", {}", cached_stages(class))?;
             }
             write!(f, ":")?;
-            let taken = class.candidates.iter().zip(shares);
+            let taken = class.candidates.iter().zip(fractions);
             let splits: Vec<_> = taken
-                .filter(|(_, share)| **share > 0.0)
-                .map(|(candidate, share)| {
-                    let percent = share / class.share * 100.0;
+                .filter(|(_, fraction)| **fraction > 0.0)
+                .map(|(candidate, fraction)| {
+                    let percent = fraction / class.fraction * 100.0;
                     let stage = candidate.stage;
                     match stage
                         .checked_sub(1)

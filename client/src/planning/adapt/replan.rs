@@ -30,13 +30,13 @@ impl Adapter {
         let before = state
             .replanner
             .decision()
-            .map(|decision| decision.plan.shares.clone());
+            .map(|decision| decision.plan.fractions.clone());
         let unlisted_bytes = state.unlisted.min_bytes();
         if let Some(decision) = state.replanner.next_batch(setup, &rules) {
             let assign =
                 |plan: &Plan| Assignment::planned(Arc::clone(&self.context), unlisted_bytes, decision, plan);
             let planned = assign(&decision.plan);
-            if before.as_ref() != Some(&decision.plan.shares) {
+            if before.as_ref() != Some(&decision.plan.fractions) {
                 tracing::info!(
                     samples_per_second = 1.0 / decision.plan.load.seconds(),
                     bound = ?decision.plan.load.bound(),

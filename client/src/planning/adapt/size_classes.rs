@@ -8,7 +8,7 @@ const CLASSES: usize = 4;
 
 /// Objects of about the same size.
 pub(super) struct SizeClass {
-    pub(super) share: f64,
+    pub(super) fraction: f64,
     pub(super) mean_bytes: f64,
     /// The most bytes of an object; any number for the last class.
     pub(super) max_bytes: u64,
@@ -25,16 +25,17 @@ pub(super) fn size_classes(objects: &Objects) -> Vec<SizeClass> {
     let mut classes: Vec<SizeClass> = Vec::new();
     for chunk in sizes.chunks(all.div_ceil(CLASSES).max(1)) {
         let mean_bytes = chunk.iter().copied().map(float).sum::<f64>() / float(chunk.len() as u64);
-        let share = float(chunk.len() as u64) / float(all as u64);
+        let fraction = float(chunk.len() as u64) / float(all as u64);
         let max_bytes = chunk.last().copied().unwrap_or(u64::MAX);
         match classes.last_mut() {
             // All of the same size: one class.
             Some(last) if last.max_bytes == max_bytes => {
-                last.mean_bytes = (last.mean_bytes * last.share + mean_bytes * share) / (last.share + share);
-                last.share += share;
+                last.mean_bytes =
+                    (last.mean_bytes * last.fraction + mean_bytes * fraction) / (last.fraction + fraction);
+                last.fraction += fraction;
             }
             _ => classes.push(SizeClass {
-                share,
+                fraction,
                 mean_bytes,
                 max_bytes,
             }),
@@ -43,7 +44,7 @@ pub(super) fn size_classes(objects: &Objects) -> Vec<SizeClass> {
     match classes.last_mut() {
         Some(last) => last.max_bytes = u64::MAX,
         None => classes.push(SizeClass {
-            share: 1.0,
+            fraction: 1.0,
             mean_bytes: DEFAULT_BYTES,
             max_bytes: u64::MAX,
         }),
@@ -71,7 +72,7 @@ pub(super) mod tests {
         let found = size_classes(&objects(&[5, 1, 4, 2, 3, 8, 7, 6]));
         let found: Vec<_> = found
             .iter()
-            .map(|class| (class.share, class.mean_bytes, class.max_bytes))
+            .map(|class| (class.fraction, class.mean_bytes, class.max_bytes))
             .collect();
         let expected = [
             (0.25, 1.5, 2),
@@ -82,7 +83,7 @@ pub(super) mod tests {
         assert_eq!(found, expected);
         let same = size_classes(&objects(&[9; 100]));
         assert_eq!(same.len(), 1);
-        assert!((same[0].share - 1.0).abs() < 1e-9);
+        assert!((same[0].fraction - 1.0).abs() < 1e-9);
         assert_eq!(size_classes(&objects(&[])).len(), 1);
         let listed = objects(&[1, 2]);
         let unlisted = Objects::from_keys("b", ["k"]);

@@ -88,7 +88,7 @@ async fn two_batches_make_a_plan() {
         end_batch(&adapter, 128);
     }
     let planned = adapter.plan_report().unwrap();
-    assert!(planned.decision.plan.shares[0][1] > 0.5, "{planned}");
+    assert!(planned.decision.plan.fractions[0][1] > 0.5, "{planned}");
     assert!(planned.samples_per_second() >= planned.plain_samples_per_second());
 }
 
@@ -205,8 +205,8 @@ fn an_announced_ratio_divides_objects_into_sides() {
     end_batch(&adapter, 128);
     let plan = adapter.plan_report().unwrap();
     assert_eq!(plan.decision.sides, [0.5, 1.0]);
-    let shares = &plan.decision.plan.shares;
-    assert!(shares[0][1] > 0.45 && shares[1][1] < 0.1, "{plan}");
+    let fractions = &plan.decision.plan.fractions;
+    assert!(fractions[0][1] > 0.45 && fractions[1][1] < 0.1, "{plan}");
     let text = plan.to_string();
     assert!(text.contains("larger objects, cached at stage 2: "), "{text}");
     assert!(text.contains("larger objects, not cached: "), "{text}");
@@ -248,7 +248,7 @@ fn a_filled_cache_is_used_without_any_computed_value() {
     end_batch(&adapter, 128);
     end_batch(&adapter, 128);
     let plan = adapter.plan_report().unwrap();
-    assert!(plan.decision.plan.shares[0][1] > 0.9, "{plan}");
+    assert!(plan.decision.plan.fractions[0][1] > 0.9, "{plan}");
 }
 
 /// A value of 30,000 bytes is never requested from an object that may have fewer.
@@ -294,14 +294,17 @@ fn sizes_without_a_listing_are_learned() {
     };
     let decision = plan();
     assert!((decision.classes[0].candidates[0].bytes - 30_000.0).abs() < 1e-6);
-    assert!(decision.plan.shares[0][1] > 0.5 && pushed() > 32, "{decision:?}");
+    assert!(
+        decision.plan.fractions[0][1] > 0.5 && pushed() > 32,
+        "{decision:?}"
+    );
     run_steps(&adapter, 29_999);
     assert_eq!(pushed(), 0, "the plan in force is bounded, too");
     run_steps(&adapter, 240_001);
     let decision = plan();
     assert!((decision.classes[0].candidates[0].bytes - 100_000.0).abs() < 1e-6);
     assert!(
-        decision.plan.shares[0][1] < 1e-9,
+        decision.plan.fractions[0][1] < 1e-9,
         "no plan exceeds the bound: {decision:?}"
     );
     assert_eq!(pushed(), 0);

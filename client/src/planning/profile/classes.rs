@@ -24,7 +24,7 @@ impl Profile {
         samples
             .chunks(self.class_size(max_classes))
             .map(|chunk| Class {
-                share: float(chunk.len() as u64) / float(samples.len() as u64),
+                fraction: float(chunk.len() as u64) / float(samples.len() as u64),
                 candidates: stages.iter().map(|stage| mean(chunk, *stage)).collect(),
             })
             .collect()

@@ -17,11 +17,11 @@ pub(super) enum Outcome<R> {
 
 /// Waits for a result.
 #[derive(Debug)]
-pub struct Waiter<R>(oneshot::Receiver<Arc<R>>);
+pub struct PendingResult<R>(oneshot::Receiver<Arc<R>>);
 
 impl<R> Outcome<R> {
     /// A place among those who wait. `None` if there was a result, and nobody has it any more, or if there is none.
-    pub(super) fn wait(&mut self) -> Option<Waiter<R>> {
+    pub(super) fn pending_result(&mut self) -> Option<PendingResult<R>> {
         let (sender, receiver) = oneshot::channel();
         match self {
             Self::Awaited(senders) => senders.push(sender),
@@ -29,7 +29,7 @@ impl<R> Outcome<R> {
             Self::Done(result) => drop(sender.send(result.upgrade()?)),
             Self::Missing => return None,
         }
-        Some(Waiter(receiver))
+        Some(PendingResult(receiver))
     }
 
     /// Ends without a result, if there is none yet. Returns whether that is so.
@@ -58,7 +58,7 @@ impl<R> Default for Outcome<R> {
     }
 }
 
-impl<R> Waiter<R> {
+impl<R> PendingResult<R> {
     /// The result; `None` if the computation ended without one.
     pub async fn result(self) -> Option<Arc<R>> {
         self.0.await.ok()

@@ -1,4 +1,4 @@
-//! Leaders, followers and members, under a paused clock.
+//! Leaders, followers and waiters, under a paused clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,8 +50,8 @@ fn tenant() -> Tenant {
 }
 
 /// Starts the computation, which takes the length of the object.
-fn start(member: &Member<&'static str, usize>) -> bool {
-    member.start(|_| true, |opened, _| async move { opened.len() })
+fn start(waiter: &Waiter<&'static str, usize>) -> bool {
+    waiter.start(|_| true, |opened, _| async move { opened.len() })
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,34 +60,34 @@ async fn a_value_is_computed_once_for_all_members() {
     let first = leader(&flights)
         .await
         .publish(source("\"1\""), "object", &tenant());
-    let mut members = vec![first];
+    let mut waiters = vec![first];
     for _ in 0..200 {
         let follower = follower(&flights).await;
         assert_eq!(follower.etag(), "\"1\"");
-        members.push(
+        waiters.push(
             follower
                 .join(&object(), &authorization("\"1\""), &tenant())
                 .unwrap(),
         );
     }
     let mut started = 0;
-    for member in &members {
+    for waiter in &waiters {
         let computed = Arc::clone(&computed);
-        let compute = |opened: &'static str, members: members::Members<_, _>| async move {
+        let compute = |opened: &'static str, waiters: waiters::Waiters<_, _>| async move {
             computed.fetch_add(1, Ordering::Relaxed);
-            assert_eq!(members.tenants().len(), 201);
+            assert_eq!(waiters.tenants().len(), 201);
             opened.len()
         };
-        started += usize::from(member.start(|_| true, compute));
+        started += usize::from(waiter.start(|_| true, compute));
     }
     assert_eq!(started, 1);
     let mut results = Vec::new();
-    for waiter in members
+    for pending in waiters
         .iter()
-        .map(|member| member.wait().unwrap())
+        .map(|waiter| waiter.pending_result().unwrap())
         .collect::<Vec<_>>()
     {
-        results.push(waiter.result().await.unwrap());
+        results.push(pending.result().await.unwrap());
     }
     assert!(results.iter().all(|result| **result == 6));
     assert_eq!(computed.load(Ordering::Relaxed), 1);
@@ -97,8 +97,8 @@ async fn a_value_is_computed_once_for_all_members() {
         .await
         .join(&object(), &authorization("\"1\""), &tenant())
         .unwrap();
-    assert_eq!(late.wait().unwrap().result().await.as_deref(), Some(&6));
-    drop((members, late));
+    assert_eq!(late.pending_result().unwrap().result().await.as_deref(), Some(&6));
+    drop((waiters, late));
     assert_eq!(flights.len(), 0);
 }
 
@@ -114,11 +114,11 @@ async fn a_member_that_does_not_wait_holds_no_result() {
         .join(&object(), &authorization("\"1\""), &tenant())
         .unwrap();
     assert!(start(&first));
-    let result = first.wait().unwrap().result().await.unwrap();
+    let result = first.pending_result().unwrap().result().await.unwrap();
     assert_eq!(Arc::strong_count(&result), 1, "only of those who waited");
     drop(result);
     assert!(
-        second.wait().is_none(),
+        second.pending_result().is_none(),
         "the result has gone: it reads the object itself"
     );
 }
@@ -129,9 +129,9 @@ async fn a_bad_result_is_only_for_those_who_wait() {
     let first = leader(&flights)
         .await
         .publish(source("\"1\""), "object", &tenant());
-    let waiter = first.wait().unwrap();
+    let pending = first.pending_result().unwrap();
     assert!(first.start(|_| false, |opened, _| async move { opened.len() }));
-    let result = waiter.result().await;
+    let result = pending.result().await;
     assert!(result.is_some());
     drop(leader(&flights).await);
 }
@@ -224,7 +224,7 @@ async fn the_computation_runs_as_long_as_there_is_a_member() {
     drop(first);
     second.started().await;
     {
-        let result = second.wait().unwrap().result();
+        let result = second.pending_result().unwrap().result();
         tokio::pin!(result);
         assert!(poll!(&mut result).is_pending());
     }
@@ -238,12 +238,12 @@ async fn the_computation_runs_as_long_as_there_is_a_member() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_ends_the_flight_without_a_result() {
     let flights = TestFlights::default();
-    let member = leader(&flights)
+    let waiter = leader(&flights)
         .await
         .publish(source("\"1\""), "object", &tenant());
-    let waiter = member.wait().unwrap();
-    assert!(member.start(|_| true, |_, _| async { panic!("a bug") }));
-    assert_eq!(waiter.result().await, None);
-    assert!(member.wait().is_none());
+    let pending = waiter.pending_result().unwrap();
+    assert!(waiter.start(|_| true, |_, _| async { panic!("a bug") }));
+    assert_eq!(pending.result().await, None);
+    assert!(waiter.pending_result().is_none());
     drop(leader(&flights).await);
 }

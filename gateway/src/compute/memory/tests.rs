@@ -108,7 +108,7 @@ async fn memory_is_shared_round_robin_between_tenants() {
     assert!(served[..3].contains(&one), "{served:?}");
 }
 
-/// Unverified callers that have or await all of their share delay nobody else.
+/// Unverified callers that have or await all of their budget delay nobody else.
 #[tokio::test(start_paused = true)]
 async fn unverified_callers_share_a_part_of_the_budget() {
     let (memory, stranger) = (memory(10 * UNIT_BYTES, 4), Tenant::unverified(BodySize::Large));
@@ -137,7 +137,7 @@ async fn unverified_callers_share_a_part_of_the_budget() {
     assert_eq!(waiting.await.unwrap().unwrap().bytes(), UNIT_BYTES);
     assert!(!memory.is_contended(&stranger));
 
-    // A verified request leaves the share, and still counts in the budget.
+    // A verified request leaves their budget, and still counts in the budget.
     held.mark_verified();
     let _more = memory.acquire(&stranger, 4 * UNIT_BYTES).await.unwrap();
     let refused = acquire(&memory, 4 * UNIT_BYTES).await.unwrap_err();

@@ -12,14 +12,14 @@ use crate::{compute::BodySize, config::UnverifiedBytes};
 
 /// The memory of unverified bodies. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct UnverifiedShare {
-    small: SizeShare,
-    large: SizeShare,
+pub(super) struct UnverifiedBudget {
+    small: SizeBudget,
+    large: SizeBudget,
 }
 
 /// The memory of unverified bodies of one size. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct SizeShare {
+pub(super) struct SizeBudget {
     pub(super) units: Arc<Semaphore>,
     pub(super) total_bytes: u64,
     waiting: Arc<AtomicUsize>,
@@ -29,15 +29,15 @@ pub(super) struct SizeShare {
 #[must_use = "the wait ends when this is dropped"]
 pub(super) struct Waiting<'a>(&'a AtomicUsize);
 
-impl UnverifiedShare {
+impl UnverifiedBudget {
     pub(super) fn new(bytes: UnverifiedBytes) -> Self {
         Self {
-            small: SizeShare::new(bytes.small),
-            large: SizeShare::new(bytes.large),
+            small: SizeBudget::new(bytes.small),
+            large: SizeBudget::new(bytes.large),
         }
     }
 
-    pub(super) const fn of(&self, size: BodySize) -> &SizeShare {
+    pub(super) const fn of(&self, size: BodySize) -> &SizeBudget {
         match size {
             BodySize::Small => &self.small,
             BodySize::Large => &self.large,
@@ -45,7 +45,7 @@ impl UnverifiedShare {
     }
 }
 
-impl SizeShare {
+impl SizeBudget {
     fn new(bytes: u64) -> Self {
         Self {
             units: semaphore(bytes),

@@ -12,7 +12,7 @@ use pushdown::{
 pub struct ModelOutput {
     /// The value after the layers.
     pub value: Tensor,
-    /// Its share of the batch's time, on all the threads that worked on it.
+    /// Its part of the batch's time, on all the threads that worked on it.
     pub time: Duration,
 }
 

@@ -6,13 +6,13 @@ use crate::{body, origin::OriginObject};
 
 const ENTRIES: [Range<u64>; 3] = [0..36, 40..76, 80..116];
 
-fn turns() -> (JoinedReads, [EntryTurn; 3]) {
+fn tickets() -> (JoinedReads, [EntryTicket; 3]) {
     let [first, second, third] = ENTRIES;
     let mut run = EntryRun::new(first);
     assert_eq!((run.add(&second), run.add(&third)), (Some(1), Some(2)));
     let reads = run.into_reads().unwrap();
-    let turns = [0, 1, 2].map(|number| reads.turn(number));
-    (reads, turns)
+    let tickets = [0, 1, 2].map(|number| reads.ticket(number));
+    (reads, tickets)
 }
 
 /// A shard of 116 bytes, of which nothing is read.
@@ -40,13 +40,13 @@ fn entries_that_follow_closely_are_one_run() {
     let end = 1000 + MAX_JOINED_BYTES;
     assert_eq!(run.add(&((4 << 20)..end + 1)), None, "too large");
     assert_eq!(run.add(&((4 << 20)..end)), Some(3));
-    assert_eq!(run.into_reads().unwrap().turn(0).end(), end);
+    assert_eq!(run.into_reads().unwrap().ticket(0).end(), end);
     assert!(EntryRun::new(0..10).into_reads().is_none());
 }
 
 #[tokio::test]
-async fn readers_take_turns_and_pass_the_rest_on() {
-    let (reads, [first, second, third]) = turns();
+async fn readers_follow_each_other_and_pass_the_rest_on() {
+    let (reads, [first, second, third]) = tickets();
     assert!(first.wait(&ENTRIES[0]).await.is_none());
     let left = {
         let waiting = second.wait(&ENTRIES[1]);
@@ -63,7 +63,7 @@ async fn readers_take_turns_and_pass_the_rest_on() {
 
 #[tokio::test]
 async fn a_reader_that_gives_up_is_skipped() {
-    let (_, [first, second, third]) = turns();
+    let (_, [first, second, third]) = tickets();
     drop(second);
     let left = {
         let waiting = third.wait(&ENTRIES[2]);
@@ -73,7 +73,7 @@ async fn a_reader_that_gives_up_is_skipped() {
         waiting.await
     };
     assert!(left.is_some());
-    let (_, [first, second, third]) = turns();
+    let (_, [first, second, third]) = tickets();
     drop((first, second));
     assert!(third.wait(&ENTRIES[2]).await.is_none());
 }
@@ -82,7 +82,7 @@ async fn a_reader_that_gives_up_is_skipped() {
 async fn a_rest_without_the_entry_is_dropped() {
     let far = MAX_GAP_BYTES + 1..MAX_GAP_BYTES + 2;
     for (length, entry) in [(Some(116), 100..117), (None, far)] {
-        let (_, [first, second, _third]) = turns();
+        let (_, [first, second, _third]) = tickets();
         first.pass_on(rest_of_length(length));
         assert!(second.wait(&entry).await.is_none(), "{entry:?}");
     }

@@ -6,11 +6,11 @@ use http::StatusCode;
 use super::{Batch, rows::SampleError};
 use crate::{
     error::{Error, ErrorKind},
-    origin::{self, EntryTurn, OriginRequest},
+    origin::{self, EntryTicket, OriginRequest},
     routes::http::StoreRefusal,
 };
 
-/// Reads the further columns of a sample, each in its turn. Their memory is reserved with the request.
+/// Reads the further columns of a sample, in the order of the shard. Their memory is reserved with the request.
 ///
 /// # Errors
 /// If one of them cannot be read: a row has all its columns, or it fails.
@@ -18,18 +18,21 @@ pub(super) async fn read(
     batch: &Batch,
     index: usize,
     request: &OriginRequest,
-    turns: Vec<Option<EntryTurn>>,
+    tickets: Vec<Option<EntryTicket>>,
 ) -> Result<Vec<Option<Bytes>>, SampleError> {
     let members = batch.column_members(index)?;
-    let reads = members.into_iter().zip(turns).enumerate();
+    let reads = members.into_iter().zip(tickets).enumerate();
     let mut reads: Vec<_> = reads
-        .filter_map(|(column, (member, turn))| Some((column, member?, turn)))
+        .filter_map(|(column, (member, ticket))| Some((column, member?, ticket)))
         .collect();
-    // In the order of the shard, as turns come.
+    // In the order of their tickets.
     reads.sort_by_key(|(_, member, _)| member.range().offset());
     let mut contents = vec![None; batch.request.columns.len()];
-    for (column, member, turn) in reads {
-        let request = request.clone().with_member(Some(member)).with_turn(turn);
+    for (column, member, ticket) in reads {
+        let request = request
+            .clone()
+            .with_member(Some(member))
+            .with_entry_ticket(ticket);
         let content = read_content(batch, request).await?;
         if let Some(place) = contents.get_mut(column) {
             *place = Some(content);

@@ -7,7 +7,7 @@ use pushdown::{
     wire::{BatchSample, ColumnMember},
 };
 
-use crate::origin::{EntryRun, EntryTurn, JoinedReads};
+use crate::origin::{EntryRun, EntryTicket, JoinedReads};
 
 /// Memory of an entry that may be read together with others, in bytes.
 pub(super) const ENTRY_BYTES: usize = 64;
@@ -28,12 +28,12 @@ struct Place {
     number: usize,
 }
 
-/// The turns of a row's entries.
+/// The tickets of a row's entries.
 #[derive(Debug, Default)]
-pub(super) struct RowTurns {
-    pub(super) value: Option<EntryTurn>,
+pub(super) struct EntryTickets {
+    pub(super) value: Option<EntryTicket>,
     /// In the order of the request's columns. Empty without columns.
-    pub(super) columns: Vec<Option<EntryTurn>>,
+    pub(super) columns: Vec<Option<EntryTicket>>,
 }
 
 impl JoinedEntries {
@@ -67,16 +67,16 @@ impl JoinedEntries {
         }
     }
 
-    /// The turns of a row. To be called once for each row: later rows wait until they end.
-    pub(super) fn turns(&self, row: usize) -> RowTurns {
-        let turn = |place: &Option<Place>| {
+    /// The tickets of a row. To be called once for each row: later rows wait until they are dropped.
+    pub(super) fn tickets(&self, row: usize) -> EntryTickets {
+        let ticket = |place: &Option<Place>| {
             let Place { run, number } = (*place)?;
-            Some(self.runs.get(run)?.as_ref()?.turn(number))
+            Some(self.runs.get(run)?.as_ref()?.ticket(number))
         };
         let places = self.rows.get(row).map_or(&[][..], |places| &places[..]);
-        RowTurns {
-            value: places.first().and_then(turn),
-            columns: places.iter().skip(1).map(turn).collect(),
+        EntryTickets {
+            value: places.first().and_then(ticket),
+            columns: places.iter().skip(1).map(ticket).collect(),
         }
     }
 }
@@ -194,7 +194,7 @@ mod tests {
         ];
         let joined = JoinedEntries::find(&samples);
         assert!(joined.rows.is_empty());
-        let turns = joined.turns(1);
-        assert!(turns.value.is_none() && turns.columns.is_empty());
+        let tickets = joined.tickets(1);
+        assert!(tickets.value.is_none() && tickets.columns.is_empty());
     }
 }

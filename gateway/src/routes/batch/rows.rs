@@ -11,7 +11,7 @@ use super::{
     Batch,
     admission_order::{AdmissionOrder, AdmissionTicket},
     columns,
-    joined_entries::RowTurns,
+    joined_entries::EntryTickets,
 };
 use crate::{
     compute::QueuePosition,
@@ -39,9 +39,13 @@ pub(super) fn ready_rows(batch: Arc<Batch>, position: QueuePosition) -> impl Str
     let (in_flight, order) = (batch.services.limits.batch_in_flight, batch.request.order);
     let mut admission = AdmissionOrder::default();
     let tasks = stream::iter(0..batch.request.samples.len()).map(move |index| {
-        let (batch, ticket, turns) = (Arc::clone(&batch), admission.next_ticket(), batch.turns(index));
+        let (batch, ticket, entry_tickets) = (
+            Arc::clone(&batch),
+            admission.next_ticket(),
+            batch.entry_tickets(index),
+        );
         let job = batch.job(index, position.renewed());
-        let task = tokio::spawn(async move { row(&batch, index, &job, ticket, turns).await });
+        let task = tokio::spawn(async move { row(&batch, index, &job, ticket, entry_tickets).await });
         async move {
             AbortOnDropHandle::new(task)
                 .await
@@ -59,10 +63,10 @@ async fn row(
     index: usize,
     job: &PipelineJob,
     ticket: AdmissionTicket,
-    turns: RowTurns,
+    entry_tickets: EntryTickets,
 ) -> ReadyRow {
     let deadline = batch.services.limits.request_deadline;
-    let done = tokio::time::timeout(deadline, sample(batch, index, job, ticket, turns)).await;
+    let done = tokio::time::timeout(deadline, sample(batch, index, job, ticket, entry_tickets)).await;
     let done = done.unwrap_or_else(|_elapsed| {
         Err(SampleError::from(Error::new(
             ErrorKind::OriginTimeout,
@@ -102,20 +106,20 @@ async fn sample(
     index: usize,
     job: &PipelineJob,
     mut ticket: AdmissionTicket,
-    turns: RowTurns,
+    entry_tickets: EntryTickets,
 ) -> Result<(ComputedSample, Vec<Option<Bytes>>), SampleError> {
     let request = match batch.origin_request(index) {
-        Ok(request) => request.with_turn(turns.value),
+        Ok(request) => request.with_entry_ticket(entry_tickets.value),
         Err(error) => {
-            drop(turns);
+            drop(entry_tickets);
             ticket.wait().await;
             return Err(error.into());
         }
     };
-    // Both to their ends: a ticket must not be dropped before its turn.
+    // Both to their ends: an admission ticket must not be dropped before those before it.
     let (value, columns) = tokio::join!(
         value(batch, index, &request, job, ticket),
-        columns::read(batch, index, &request, turns.columns),
+        columns::read(batch, index, &request, entry_tickets.columns),
     );
     Ok((value?, columns?))
 }
@@ -136,7 +140,7 @@ async fn value(
     let services = &batch.services;
     let etag = batch.listed_etag(index);
     let opened = FetchedSample::fetch(services, job, request, &batch.hints(etag.as_ref())).await;
-    request.give_up_turn();
+    request.drop_entry_ticket();
     ticket.wait().await;
     let opened = match opened? {
         FetchedSample::Opened(opened) => *opened,
@@ -160,7 +164,7 @@ async fn scan_row(
 ) -> Result<ScannedRow, SampleError> {
     let services = &batch.services;
     let table = FetchedTable::fetch(services, job, request.clone()).await;
-    request.give_up_turn();
+    request.drop_entry_ticket();
     ticket.wait().await;
     let table = match table? {
         FetchedTable::Table(table) => table,

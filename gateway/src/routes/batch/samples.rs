@@ -11,7 +11,7 @@ use pushdown::{
 
 use super::{
     InFlightBatch, ReservedRequest, TenantBatches,
-    joined_entries::{JoinedEntries, RowTurns},
+    joined_entries::{EntryTickets, JoinedEntries},
 };
 use crate::{
     audit::AuditRecord,
@@ -88,9 +88,9 @@ impl Batch {
         PipelineJob::for_sample(&self.request, index, &self.pipeline, &self.prefixes, position)
     }
 
-    /// The turns of a sample's entries, if they are read together with others. To be called once per sample.
-    pub(super) fn turns(&self, index: usize) -> RowTurns {
-        self.joined.turns(index)
+    /// The tickets of a sample's entries, if they are read together with others. To be called once per sample.
+    pub(super) fn entry_tickets(&self, index: usize) -> EntryTickets {
+        self.joined.tickets(index)
     }
 
     /// What the caller says about a sample.

@@ -1,4 +1,4 @@
-//! Batches in flight per tenant. Clients plan with their share of the cores.
+//! Batches in flight per tenant. Clients plan with their part of the cores.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -18,9 +18,9 @@ pub(super) struct InFlightBatch {
     tenant: Tenant,
 }
 
-/// What a new batch of a tenant shares the gateway with.
+/// How many tenants and batches use the gateway at the same time as a new batch of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TenantShare {
+pub(super) struct Concurrency {
     /// Tenants with batches in flight, including this one.
     pub(super) tenants: usize,
     /// Batches of this tenant, including the new one.
@@ -37,11 +37,11 @@ impl TenantBatches {
         }
     }
 
-    /// The share of a batch that has not entered yet.
-    pub(super) fn share(&self, tenant: &Tenant) -> TenantShare {
+    /// The concurrency of a batch that has not entered yet.
+    pub(super) fn concurrency(&self, tenant: &Tenant) -> Concurrency {
         let counts = self.0.lock();
         let own = counts.get(tenant).copied().unwrap_or_default();
-        TenantShare {
+        Concurrency {
             tenants: counts.len() + usize::from(own == 0),
             batches: own + 1,
         }
@@ -65,21 +65,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_counts_tenants_and_batches() {
+    fn concurrency_counts_tenants_and_batches() {
         let batches = TenantBatches::default();
         let (one, other) = (
             Tenant::from_access_key(Some("one")),
             Tenant::from_access_key(Some("other")),
         );
-        let share = |tenants, batches| TenantShare { tenants, batches };
-        assert_eq!(batches.share(&one), share(1, 1));
+        let concurrency = |tenants, batches| Concurrency { tenants, batches };
+        assert_eq!(batches.concurrency(&one), concurrency(1, 1));
         let first = batches.enter(&one);
         let second = batches.enter(&one);
-        assert_eq!(batches.share(&one), share(1, 3));
-        assert_eq!(batches.share(&other), share(2, 1));
+        assert_eq!(batches.concurrency(&one), concurrency(1, 3));
+        assert_eq!(batches.concurrency(&other), concurrency(2, 1));
         drop(first);
         let third = batches.enter(&other);
-        assert_eq!(batches.share(&one), share(2, 2));
+        assert_eq!(batches.concurrency(&one), concurrency(2, 2));
         drop((second, third));
         assert!(batches.0.lock().is_empty());
     }

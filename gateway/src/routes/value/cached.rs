@@ -13,7 +13,7 @@ use super::{
     source_read::SourceRead,
 };
 use crate::{
-    cache::{CacheSample, Candidate, Hit, MAX_ENTRY_BYTES, SourceHead, Tier},
+    cache::{CacheLevel, CacheSample, Candidate, Hit, MAX_ENTRY_BYTES, SourceHead},
     compute::Permit,
     error::Result,
     origin::{Authorization, OriginRequest},
@@ -36,7 +36,7 @@ pub(in crate::routes) struct CachedSample {
 pub(super) struct ReleasedValue {
     pub(super) sample: Sample,
     pub(super) stage: usize,
-    pub(super) tier: Tier,
+    pub(super) level: CacheLevel,
     pub(super) key: CacheSample,
     pub(super) source: Arc<SourceHead>,
     /// Time of the store's answer and of reading the value.
@@ -140,7 +140,7 @@ impl CachedSample {
         Ok(AdmittedSample { timing, start })
     }
 
-    /// Computes the value for the members of a flight, with their memory for all steps from the object. If the cached value is
+    /// Computes the value for the waiters of a flight, with their memory for all steps from the object. If the cached value is
     /// gone, the object is read.
     pub(super) async fn compute(
         self,
@@ -187,7 +187,7 @@ impl CachedSample {
         Some(ReleasedValue {
             sample,
             stage: cached.stage,
-            tier: cached.tier,
+            level: cached.level,
             cost: cached.cost,
             key: key.clone(),
             source: cached.source,

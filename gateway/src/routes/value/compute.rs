@@ -42,7 +42,7 @@ impl AdmittedSample {
             AdmittedStart::Cached(value, permit) => {
                 continue_cached(value, permit, self.timing, services, job, prepared).await
             }
-            AdmittedStart::Shared(shared) => shared.result(services, job, prepared, self.timing).await,
+            AdmittedStart::Flight(flight) => flight.result(services, job, prepared, self.timing).await,
         }?;
         services.metrics.count_value(computed.origin.name());
         Ok(computed)
@@ -87,7 +87,7 @@ pub(super) async fn continue_cached(
         .models
         .mark_used(&job.pipeline.steps()[value.stage..stage]);
     let origin = if value.stage == stage {
-        ValueOrigin::Cached(value.tier)
+        ValueOrigin::Cached(value.level)
     } else {
         ValueOrigin::Prefix(value.stage)
     };

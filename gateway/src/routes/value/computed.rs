@@ -4,8 +4,8 @@ use std::{fmt, time::Duration};
 
 use pushdown::{Sample, wire::CacheStatus};
 
-use super::shared::SharedValue;
-use crate::{cache::Tier, compute::Permit, routes::http::Timing};
+use super::flight::FlightValue;
+use crate::{cache::CacheLevel, compute::Permit, routes::http::Timing};
 
 /// The value at its stage, and the memory of its bytes.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(in crate::routes) struct ComputedSample {
 #[derive(Debug)]
 pub(in crate::routes) enum ValueMemory {
     Own(Permit),
-    Shared(SharedValue),
+    Shared(FlightValue),
 }
 
 impl ValueMemory {
@@ -48,7 +48,7 @@ pub(in crate::routes) enum ValueOrigin {
     /// All steps ran for this request.
     Computed,
     /// The result cache.
-    Cached(Tier),
+    Cached(CacheLevel),
     /// A computation that another request began.
     Shared,
     /// A value at this stage in the result cache, and the steps after it.
@@ -57,7 +57,7 @@ pub(in crate::routes) enum ValueOrigin {
 
 impl ComputedSample {
     /// The same value for another request, or for the one that began the computation. All of them share its bytes.
-    pub(super) fn shared_with(&self, is_own: bool, mut timing: Timing, value: SharedValue) -> Self {
+    pub(super) fn shared_with(&self, is_own: bool, mut timing: Timing, value: FlightValue) -> Self {
         if is_own {
             timing.extend(&self.timing);
         }
@@ -77,7 +77,7 @@ impl ValueOrigin {
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Computed => "computed",
-            Self::Cached(tier) => tier.name(),
+            Self::Cached(level) => level.name(),
             Self::Shared => "shared",
             Self::Prefix(_) => "prefix",
         }
@@ -89,8 +89,8 @@ impl From<ValueOrigin> for CacheStatus {
     fn from(origin: ValueOrigin) -> Self {
         match origin {
             ValueOrigin::Computed => Self::Computed,
-            ValueOrigin::Cached(Tier::Memory) => Self::Memory,
-            ValueOrigin::Cached(Tier::Disk) => Self::Disk,
+            ValueOrigin::Cached(CacheLevel::Memory) => Self::Memory,
+            ValueOrigin::Cached(CacheLevel::Disk) => Self::Disk,
             ValueOrigin::Shared => Self::Shared,
             ValueOrigin::Prefix(_) => Self::Prefix,
         }

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::{
     cached::CachedSample,
+    flight::{FlightFollower, FlightSample},
+    lookup::{SampleHints, ValueLookup},
     sample::{OpenedSample, Start},
-    shared::{SharedComputation, SharedFollower},
-    sharing::{SampleHints, Sharing},
     source_read::SourceRead,
 };
 use crate::{
@@ -37,33 +37,33 @@ impl FetchedSample {
         request: &OriginRequest,
         hints: &SampleHints<'_>,
     ) -> Result<Self> {
-        let Some(sharing) = Sharing::new(services, job, request, hints) else {
+        let Some(lookup) = ValueLookup::new(services, job, request, hints) else {
             return Self::read(services, request, None).await;
         };
-        if let Some(opened) = sharing.remembered(request) {
-            sharing.observe(&opened.kind);
+        if let Some(opened) = lookup.remembered(request) {
+            lookup.observe(&opened.kind);
             return Ok(Self::Opened(Box::new(opened)));
         }
-        let candidate = match sharing.candidate() {
-            Some(candidate) if !sharing.has_steps_after(&candidate) => {
-                return Self::revalidate(services, request, &sharing, candidate).await;
+        let candidate = match lookup.candidate() {
+            Some(candidate) if !lookup.has_steps_after(&candidate) => {
+                return Self::revalidate(services, request, &lookup, candidate).await;
             }
             candidate => candidate,
         };
-        let leader = match sharing.enter_flight().await {
+        let leader = match lookup.enter_flight().await {
             Role::Leader(leader) => Some(leader),
             Role::Follower(follower) => {
-                return Self::follow(services, job, request, &sharing, follower).await;
+                return Self::follow(services, job, request, &lookup, follower).await;
             }
             Role::Single => None,
         };
         let fetched = match candidate {
-            Some(candidate) => Self::revalidate(services, request, &sharing, candidate).await,
-            None => Self::read(services, request, Some(&sharing)).await,
+            Some(candidate) => Self::revalidate(services, request, &lookup, candidate).await,
+            None => Self::read(services, request, Some(&lookup)).await,
         };
         Ok(match (fetched?, leader) {
             (Self::Opened(opened), Some(leader)) => {
-                Self::Opened(Box::new(sharing.share(*opened, leader, request)))
+                Self::Opened(Box::new(lookup.publish(*opened, leader, request)))
             }
             (fetched, _) => fetched,
         })
@@ -73,11 +73,11 @@ impl FetchedSample {
     async fn read(
         services: &Services,
         request: &OriginRequest,
-        sharing: Option<&Sharing<'_>>,
+        lookup: Option<&ValueLookup<'_>>,
     ) -> Result<Self> {
         let started = Instant::now();
         let object = services.origin.read(request.clone()).await?;
-        Self::open(services, object, request, sharing, started).await
+        Self::open(services, object, request, lookup, started).await
     }
 
     /// Opens the object in an answer to a request without a condition of the gateway.
@@ -85,20 +85,20 @@ impl FetchedSample {
         services: &Services,
         object: OriginObject,
         request: &OriginRequest,
-        sharing: Option<&Sharing<'_>>,
+        lookup: Option<&ValueLookup<'_>>,
         started: Instant,
     ) -> Result<Self> {
         if object.status != StatusCode::OK {
-            if let Some(sharing) = sharing {
-                sharing.refused(object.status);
+            if let Some(lookup) = lookup {
+                lookup.refused(object.status);
             }
             return Ok(Self::Refused(object));
         }
-        let authorization = sharing.and_then(|sharing| sharing.authorization(&object));
+        let authorization = lookup.and_then(|lookup| lookup.authorization(&object));
         let mut opened = OpenedSample::open(services, object, started).await?;
-        if let (Some(sharing), Some(authorization)) = (sharing, authorization) {
+        if let (Some(lookup), Some(authorization)) = (lookup, authorization) {
             services.cache.remember_authorization(request, &authorization);
-            opened = sharing
+            opened = lookup
                 .prefer_cached(opened, request, authorization, started.elapsed())
                 .await;
         }
@@ -110,33 +110,33 @@ impl FetchedSample {
         services: &Services,
         answer: OriginObject,
         request: &OriginRequest,
-        sharing: &Sharing<'_>,
+        lookup: &ValueLookup<'_>,
         started: Instant,
     ) -> Result<Self> {
         if answer.status == StatusCode::NOT_MODIFIED {
             // For another version.
-            return Self::read(services, request, Some(sharing)).await;
+            return Self::read(services, request, Some(lookup)).await;
         }
-        Self::open(services, answer, request, Some(sharing), started).await
+        Self::open(services, answer, request, Some(lookup), started).await
     }
 
     /// Asks the store whether the caller may have the value of `candidate`.
     async fn revalidate(
         services: &Services,
         request: &OriginRequest,
-        sharing: &Sharing<'_>,
+        lookup: &ValueLookup<'_>,
         candidate: Candidate,
     ) -> Result<Self> {
         let started = Instant::now();
         let answer = services.origin.read_if_changed(request, &candidate.etag).await?;
         services.metrics.count_revalidation(answer.status);
-        match sharing.authorization_for(&answer, &candidate.etag) {
+        match lookup.authorization_for(&answer, &candidate.etag) {
             Some(authorization) => {
                 services.cache.remember_authorization(request, &authorization);
-                let source = sharing.known_at(&candidate.etag);
+                let source = lookup.known_at(&candidate.etag);
                 let cached = CachedSample::new(
                     candidate,
-                    sharing.sample(),
+                    lookup.sample(),
                     authorization,
                     request.clone(),
                     started.elapsed(),
@@ -144,10 +144,10 @@ impl FetchedSample {
                 let start = Start::Cached(Box::new(cached));
                 let opened = OpenedSample::without_body(&answer, source.as_deref(), start, started);
                 drain(answer).await;
-                sharing.observe(&opened.kind);
+                lookup.observe(&opened.kind);
                 Ok(Self::Opened(Box::new(opened)))
             }
-            None => Self::open_changed(services, answer, request, sharing, started).await,
+            None => Self::open_changed(services, answer, request, lookup, started).await,
         }
     }
 
@@ -156,38 +156,38 @@ impl FetchedSample {
         services: &Services,
         job: &PipelineJob,
         request: &OriginRequest,
-        sharing: &Sharing<'_>,
-        follower: SharedFollower,
+        lookup: &ValueLookup<'_>,
+        follower: FlightFollower,
     ) -> Result<Self> {
         let started = Instant::now();
         let etag = follower.etag().clone();
         let answer = services.origin.read_if_changed(request, &etag).await?;
         services.metrics.count_revalidation(answer.status);
-        let authorization = sharing.authorization_for(&answer, &etag);
+        let authorization = lookup.authorization_for(&answer, &etag);
         if let Some(authorization) = &authorization {
             services.cache.remember_authorization(request, authorization);
         }
-        let member = authorization.and_then(|authorization| {
-            let member = follower.join(&sharing.object(), &authorization, job.position.tenant())?;
-            Some((member, authorization))
+        let waiter = authorization.and_then(|authorization| {
+            let waiter = follower.join(&lookup.object(), &authorization, job.position.tenant())?;
+            Some((waiter, authorization))
         });
-        match member {
+        match waiter {
             // Of another kind than the version that this request knew: its stage may be another one.
-            Some((member, _)) if !sharing.has_flight_stage(&member.source().kind) => {
-                Self::read(services, request, Some(sharing)).await
+            Some((waiter, _)) if !lookup.has_flight_stage(&waiter.source().kind) => {
+                Self::read(services, request, Some(lookup)).await
             }
-            Some((member, authorization)) => {
-                let source = Arc::clone(member.source());
-                let read = SourceRead::new(request.clone(), etag, sharing.sample());
-                let part = sharing.follower_part();
-                let shared = SharedComputation::new(member, authorization, read, part);
-                let start = Start::Shared(Box::new(shared));
+            Some((waiter, authorization)) => {
+                let source = Arc::clone(waiter.source());
+                let read = SourceRead::new(request.clone(), etag, lookup.sample());
+                let kind = lookup.follower_kind();
+                let sample = FlightSample::new(waiter, authorization, read, kind);
+                let start = Start::Flight(Box::new(sample));
                 let opened = OpenedSample::without_body(&answer, Some(&source), start, started);
                 drain(answer).await;
-                sharing.observe(&opened.kind);
+                lookup.observe(&opened.kind);
                 Ok(Self::Opened(Box::new(opened)))
             }
-            None => Self::open_changed(services, answer, request, sharing, started).await,
+            None => Self::open_changed(services, answer, request, lookup, started).await,
         }
     }
 }

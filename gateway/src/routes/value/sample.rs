@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     cached::{CachedSample, ReleasedValue},
+    flight::{AdmittedFlight, FlightLeader, FlightSample, FlightStart, WaiterKind},
     object_head::ObjectHead,
-    shared::{AdmittedComputation, FlightStart, MemberPart, SharedComputation, SharedLeader},
     source_read::SourceRead,
 };
 use crate::{
@@ -42,8 +42,8 @@ pub(super) enum Start {
     Object(Box<ObjectStream>),
     /// A value in the result cache.
     Cached(Box<CachedSample>),
-    /// A computation that this request shares with others.
-    Shared(Box<SharedComputation>),
+    /// A computation that others may wait for, too.
+    Flight(Box<FlightSample>),
 }
 
 /// The bytes of an object.
@@ -72,8 +72,8 @@ pub(super) enum AdmittedStart {
     /// The permit covers only the source if the memory of the steps was unknown: the header was not in the first bytes.
     Object(ObjectStream, Permit),
     Cached(ReleasedValue, Permit),
-    /// A member of the flight has memory.
-    Shared(AdmittedComputation),
+    /// A waiter of the flight has memory.
+    Flight(AdmittedFlight),
 }
 
 impl OpenedSample {
@@ -143,41 +143,42 @@ impl OpenedSample {
         }
     }
 
-    /// Shares the computation of the value with later requests. `known` is the version of the object that the gateway read last.
-    pub(super) fn share(
+    /// Publishes the computation of the value to the flight that this request leads, so that later requests can join it.
+    /// `known` is the version of the object that the gateway read last.
+    pub(super) fn publish(
         self,
-        leader: SharedLeader,
+        leader: FlightLeader,
         known: Option<Arc<SourceHead>>,
         request: &OriginRequest,
         job: &PipelineJob,
         is_row: bool,
     ) -> Self {
-        let part = MemberPart {
+        let kind = WaiterKind {
             is_leader: true,
             is_row,
         };
-        let share = |source, start, authorization, read| {
-            let member = leader.publish(source, start, job.position.tenant());
-            let shared = SharedComputation::new(member, authorization, read, part);
-            Start::Shared(Box::new(shared))
+        let publish = |source, start, authorization, read| {
+            let waiter = leader.publish(source, start, job.position.tenant());
+            let sample = FlightSample::new(waiter, authorization, read, kind);
+            Start::Flight(Box::new(sample))
         };
         let start = match self.start {
             Start::Object(stream) => match (&stream.source, &stream.sample) {
                 (Some(source), Some((sample, authorization))) => {
                     let (source, authorization) = (Arc::clone(source), authorization.clone());
                     let read = SourceRead::new(request.clone(), source.etag.clone(), sample.clone());
-                    share(source, FlightStart::Object(stream), authorization, read)
+                    publish(source, FlightStart::Object(stream), authorization, read)
                 }
                 _ => Start::Object(stream),
             },
             Start::Cached(cached) => {
                 let (etag, authorization, read) = cached.flight_parts();
                 match known.filter(|known| known.etag == *etag) {
-                    Some(source) => share(source, FlightStart::Cached(cached), authorization, read),
+                    Some(source) => publish(source, FlightStart::Cached(cached), authorization, read),
                     None => Start::Cached(cached),
                 }
             }
-            start @ Start::Shared(_) => start,
+            start @ Start::Flight(_) => start,
         };
         Self { start, ..self }
     }
@@ -202,7 +203,7 @@ impl OpenedSample {
     pub(in crate::routes) fn into_object(self) -> Option<(Bytes, Body)> {
         match self.start {
             Start::Object(stream) => Some((stream.head.into_bytes(), stream.body)),
-            Start::Cached(_) | Start::Shared(_) => None,
+            Start::Cached(_) | Start::Flight(_) => None,
         }
     }
 
@@ -224,7 +225,7 @@ impl OpenedSample {
                 AdmittedStart::Object(*stream, permit)
             }
             Start::Cached(cached) => return cached.admit(services, job, prepared, self.kind, timing).await,
-            Start::Shared(shared) => return shared.admit(services, job, prepared, bytes, timing).await,
+            Start::Flight(flight) => return flight.admit(services, job, prepared, bytes, timing).await,
         };
         timing.add("queue", queued.elapsed());
         Ok(AdmittedSample { timing, start })

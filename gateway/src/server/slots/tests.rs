@@ -75,7 +75,7 @@ fn the_client_with_the_most_connections_makes_room() {
 }
 
 #[test]
-fn silent_connections_of_many_clients_leave_each_client_its_share() {
+fn silent_connections_of_many_clients_leave_each_client_its_slots() {
     let slots = slots(1024, 256, &[]);
     let mut attack: Vec<_> = (0..10_000)
         .map(|index| silent(&slots, &format!("10.0.0.{}", index % 40)))

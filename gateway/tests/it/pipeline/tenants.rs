@@ -81,8 +81,8 @@ impl ServedRows {
         let window = &served[start.unwrap_or_default()..end.unwrap_or_default()];
         let rows_of = |tenant| window.iter().filter(move |(owner, _)| *owner == tenant);
         let micros = |tenant| rows_of(tenant).map(|(_, time)| time.as_micros()).sum::<u128>();
-        let shares = (0..TENANTS.len()).map(micros);
-        shares
+        let times = (0..TENANTS.len()).map(micros);
+        times
             .map(|micros| u64::try_from(micros).unwrap_or(u64::MAX))
             .collect()
     }
@@ -157,7 +157,7 @@ fn train(lab: &Lab, request: &BatchRequest, tenant: usize, served: &ServedRows) 
 /// request is one turn for each active tenant, including its own.
 #[test]
 #[ignore = "a minute: make test-full"]
-fn ten_tenants_get_equal_shares_and_a_single_request_waits_a_fair_turn() -> Result<()> {
+fn ten_tenants_get_equal_times_and_a_single_request_waits_a_fair_turn() -> Result<()> {
     let folder = model_folder(&["squeezenet"])?;
     let local_models = ModelFolder::open(folder.path(), RUNTIME.clone())?;
     let pipeline = Pipeline::parse_with(PIPELINE, &local_models)?;
@@ -204,7 +204,7 @@ fn ten_tenants_get_equal_shares_and_a_single_request_waits_a_fair_turn() -> Resu
     let mut single = requests.pop().context("no request for the single sample")?;
     single.samples.truncate(1);
     let (lab, served) = (&lab, &ServedRows::default());
-    // The first request pays for loading the weights: it must not count as the share of a tenant.
+    // The first request pays for loading the weights: it must not count as the time of a tenant.
     read(lab, &single, |_| ())?;
 
     let waits = thread::scope(|scope| {
@@ -231,12 +231,8 @@ fn ten_tenants_get_equal_shares_and_a_single_request_waits_a_fair_turn() -> Resu
         anyhow::Ok(waits)
     })?;
 
-    let shares = served.micros_while_all_active();
-    assert!(
-        jain(&shares) >= 0.9,
-        "{} of {shares:?} microseconds",
-        jain(&shares)
-    );
+    let times = served.micros_while_all_active();
+    assert!(jain(&times) >= 0.9, "{} of {times:?} microseconds", jain(&times));
     assert!(waits.iter().any(|(active, _)| *active == 1), "{waits:?}");
     for (active, wait) in &waits {
         assert!(

@@ -4,6 +4,15 @@ use std::{any::Any, fmt, sync::Arc};
 
 use crate::{Error, Result, RuntimeIdentity};
 
+/// What inputs of a model are normalized with: one value for all channels, or one per channel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Normalization {
+    /// Means.
+    pub mean: Vec<f32>,
+    /// Standard deviations.
+    pub std: Vec<f32>,
+}
+
 /// A model that a pipeline can name. Equal to another one if their digests are.
 pub trait NamedModel: Any + fmt::Debug + Send + Sync {
     /// The name in pipelines.
@@ -37,9 +46,8 @@ pub trait NamedModel: Any + fmt::Debug + Send + Sync {
     /// [`ModelRuntime`](crate::ErrorKind::ModelRuntime) with the reason why no model can run here.
     fn runtime_identity(&self) -> Result<RuntimeIdentity>;
 
-    /// The mean and the standard deviation that inputs of the model are normalized with, if they are known: one value for all
-    /// channels, or one per channel.
-    fn normalization(&self) -> Option<(Vec<f32>, Vec<f32>)>;
+    /// What inputs of the model are normalized with, if that is known.
+    fn normalization(&self) -> Option<Normalization>;
 }
 
 impl PartialEq for dyn NamedModel {

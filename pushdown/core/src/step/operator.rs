@@ -8,7 +8,7 @@ use super::{CellHost, Draws, InnerSteps, RowwiseStep, TableReader};
 use crate::{
     BytesKind, Cancellation, Error, Family, Image, ImageKind, Kind, Limits, Result, Sample, Table, TableKind,
     Tensor, TensorKind,
-    language::{Args, NamedModel, Param, Value},
+    language::{Args, NamedModel, Normalization, Param, Value},
 };
 
 /// A pure function on the value of one sample. `apply` returns the same value on every host and in every batch.
@@ -96,8 +96,8 @@ pub trait Operator: Clone + PartialEq + Debug + Send + Sync {
         None
     }
 
-    /// The mean and the standard deviation that the input of the step has to be normalized with, if there are any.
-    fn input_normalization(&self) -> Option<(Vec<f32>, Vec<f32>)> {
+    /// What the input of the step has to be normalized with, if anything.
+    fn input_normalization(&self) -> Option<Normalization> {
         None
     }
 

@@ -1,7 +1,7 @@
 //! `random_crop`: crops a rectangle at a random position.
 
 use super::{SEED, seed_argument};
-use crate::image::{Geometry, Window};
+use crate::image::{Geometry, Rectangle, Window};
 use pushdown_core::step::Draws;
 use pushdown_core::{
     Error, Family, Image, ImageKind, Result,
@@ -92,7 +92,12 @@ impl RandomCrop {
     /// The geometry of a drawn crop of an image of `width` x `height`.
     pub fn geometry(&self, width: u32, height: u32, scope: &Scope<'_>) -> Result<Geometry> {
         let (x, y) = self.draw_position(width, height, scope.draws.clone())?;
-        Ok(Geometry::crop((x, y, self.width, self.height)))
+        Ok(Geometry::crop(Rectangle {
+            x,
+            y,
+            width: self.width,
+            height: self.height,
+        }))
     }
 
     /// Draws left and top, relative to the unpadded image: negative in the padding. As in torchvision, an image that is too

@@ -1,6 +1,6 @@
 //! `center_crop`: the center of an image.
 
-use super::{Geometry, Window};
+use super::{Geometry, Rectangle, Window};
 use pushdown_core::{
     Family, Image, ImageKind, Result,
     language::{Args, Param, Side, Value},
@@ -53,14 +53,14 @@ impl Operator for CenterCrop {
 }
 
 impl CenterCrop {
-    /// Left, top, width and height for an image of `width` x `height`.
-    pub fn rectangle(&self, width: u32, height: u32) -> (i64, i64, u32, u32) {
-        (
-            offset(width, self.width),
-            offset(height, self.height),
-            self.width,
-            self.height,
-        )
+    /// The rectangle of an image of `width` x `height`.
+    pub fn rectangle(&self, width: u32, height: u32) -> Rectangle {
+        Rectangle {
+            x: offset(width, self.width),
+            y: offset(height, self.height),
+            width: self.width,
+            height: self.height,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `crop`: a rectangle of an image, padded with zeros outside it.
 
-use super::{Geometry, Window};
+use super::{Geometry, Rectangle, Window};
 use pushdown_core::{
     Family, Image, ImageKind, Result,
     language::{Args, Param, Side, Value},
@@ -70,14 +70,20 @@ impl Operator for Crop {
 }
 
 impl Crop {
-    /// Left, top, width and height for any image.
-    pub fn rectangle(&self) -> (i64, i64, u32, u32) {
-        (self.x.into(), self.y.into(), self.width, self.height)
+    /// The rectangle of any image.
+    pub fn rectangle(&self) -> Rectangle {
+        Rectangle {
+            x: self.x.into(),
+            y: self.y.into(),
+            width: self.width,
+            height: self.height,
+        }
     }
 }
 
-/// The rectangle at `x`, `y`. It may extend beyond any edge; pixels outside the image are zero.
-pub(super) fn crop(image: &Image, x: i64, y: i64, width: u32, height: u32) -> Image {
+/// The pixels of a rectangle; those outside the image are zero.
+pub(super) fn crop(image: &Image, rectangle: Rectangle) -> Image {
+    let Rectangle { x, y, width, height } = rectangle;
     let columns = overlap(x, width, image.width());
     let rows = overlap(y, height, image.height());
     if columns.length == width as usize && rows.length == height as usize {

@@ -8,13 +8,26 @@ use super::{
 };
 use pushdown_core::Image;
 
-/// A rectangle of an image, in pixels.
+/// A rectangle within an image, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// The first column.
     pub x: u32,
     /// The first row.
     pub y: u32,
+    /// Number of columns.
+    pub width: u32,
+    /// Number of rows.
+    pub height: u32,
+}
+
+/// A rectangle in the plane of an image, in pixels. It may extend beyond any edge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rectangle {
+    /// The first column.
+    pub x: i64,
+    /// The first row.
+    pub y: i64,
     /// Number of columns.
     pub width: u32,
     /// Number of rows.
@@ -36,7 +49,7 @@ pub struct Geometry(Effect);
 #[derive(Debug)]
 enum Effect {
     /// A rectangle, padded with zeros outside the image.
-    Crop { x: i64, y: i64, width: u32, height: u32 },
+    Crop(Rectangle),
     /// A resized region, or a part of one.
     Resample(Resampling),
 }
@@ -53,15 +66,16 @@ impl Region {
     }
 
     /// The rectangle as a region; `None` if it is not within an image of `width` x `height`.
-    pub fn within((x, y, w, h): (i64, i64, u32, u32), width: u32, height: u32) -> Option<Self> {
-        let (x, y) = (u32::try_from(x).ok()?, u32::try_from(y).ok()?);
-        let fits = x.checked_add(w)? <= width && y.checked_add(h)? <= height;
-        fits.then_some(Self {
-            x,
-            y,
-            width: w,
-            height: h,
-        })
+    pub fn within(rectangle: Rectangle, width: u32, height: u32) -> Option<Self> {
+        let region = Self {
+            x: u32::try_from(rectangle.x).ok()?,
+            y: u32::try_from(rectangle.y).ok()?,
+            width: rectangle.width,
+            height: rectangle.height,
+        };
+        let fits =
+            region.x.checked_add(region.width)? <= width && region.y.checked_add(region.height)? <= height;
+        fits.then_some(region)
     }
 }
 
@@ -89,15 +103,15 @@ impl Window {
 }
 
 impl Geometry {
-    /// A rectangle: left, top, width, height.
-    pub const fn crop((x, y, width, height): (i64, i64, u32, u32)) -> Self {
-        Self(Effect::Crop { x, y, width, height })
+    /// A rectangle of the image.
+    pub const fn crop(rectangle: Rectangle) -> Self {
+        Self(Effect::Crop(rectangle))
     }
 
     /// Resizes `part` of an image to the size `to`, with antialiasing, and crops the result to `keep`.
     pub(crate) fn resample(part: Region, to: (u32, u32), filter: Filter, keep: Region) -> Self {
         if to == (part.width, part.height) {
-            return Self(Effect::Crop {
+            return Self::crop(Rectangle {
                 x: i64::from(part.x) + i64::from(keep.x),
                 y: i64::from(part.y) + i64::from(keep.y),
                 width: keep.width,
@@ -110,19 +124,14 @@ impl Geometry {
     /// The region that is read of an image of `width` x `height`. Never empty.
     pub fn input_region(&self, width: u32, height: u32) -> Region {
         match &self.0 {
-            Effect::Crop {
-                x,
-                y,
-                width: w,
-                height: h,
-            } => {
-                let (x, w) = overlap(*x, *w, width);
-                let (y, h) = overlap(*y, *h, height);
+            Effect::Crop(rectangle) => {
+                let (x, columns) = overlap(rectangle.x, rectangle.width, width);
+                let (y, rows) = overlap(rectangle.y, rectangle.height, height);
                 Region {
                     x,
                     y,
-                    width: w,
-                    height: h,
+                    width: columns,
+                    height: rows,
                 }
             }
             Effect::Resample(resampling) => resampling.input_region(),
@@ -132,9 +141,13 @@ impl Geometry {
     /// The result. `window` has to contain the [`input_region`](Self::input_region) of the image.
     pub fn apply(&self, window: &Window) -> Image {
         match &self.0 {
-            Effect::Crop { x, y, width, height } => {
-                let (x, y) = (*x - i64::from(window.x), *y - i64::from(window.y));
-                crop(&window.image, x, y, *width, *height)
+            Effect::Crop(rectangle) => {
+                let in_window = Rectangle {
+                    x: rectangle.x - i64::from(window.x),
+                    y: rectangle.y - i64::from(window.y),
+                    ..*rectangle
+                };
+                crop(&window.image, in_window)
             }
             Effect::Resample(resampling) => resampling.apply(window),
         }

@@ -3,7 +3,7 @@
 use super::to_float::{to_planes, unit_float};
 use pushdown_core::{
     DType, Error, Family, Image, Layout, Result, Tensor, TensorKind,
-    language::{Args, Param, Value},
+    language::{Args, Normalization, Param, Value},
     step::{Operator, Scope},
 };
 
@@ -147,8 +147,8 @@ impl Operator for Normalize {
 }
 
 impl Normalize {
-    /// Whether `mean` and `std` equal those of the step within 1e-4. Each has one value for all channels or one per channel.
-    pub fn is_close_to(&self, mean: &[f32], std: &[f32]) -> bool {
+    /// Whether mean and standard deviation equal those of the step within 1e-4.
+    pub fn is_close_to(&self, required: &Normalization) -> bool {
         let are_close = |own: &[f32], other: &[f32]| {
             let channels = own.len().max(other.len());
             let value = |values: &[f32], channel: usize| values[channel.min(values.len() - 1)];
@@ -158,12 +158,12 @@ impl Normalize {
                 && has_channels(other)
                 && (0..channels).all(|channel| difference(channel) <= 1e-4)
         };
-        are_close(&self.mean, mean) && are_close(&self.std, std)
+        are_close(&self.mean, &required.mean) && are_close(&self.std, &required.std)
     }
 
     /// The mean and the standard deviation on the card of a model.
     fn from_model(args: &Args<'_>, name: &str) -> Result<Self> {
-        let (mean, std) = args.model(name)?.normalization().ok_or_else(|| {
+        let Normalization { mean, std } = args.model(name)?.normalization().ok_or_else(|| {
             args.fault(format!(
                 "the model `{name}` has no mean and std in its JSON file: pass `mean` and `std`"
             ))

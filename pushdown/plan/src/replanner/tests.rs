@@ -36,7 +36,7 @@ struct World {
 /// The state of a reader.
 struct Reader {
     replanner: Replanner,
-    shares: Vec<f64>,
+    fractions: Vec<f64>,
     batches: usize,
 }
 
@@ -82,7 +82,7 @@ impl World {
             });
         }
         vec![Class {
-            share: 1.0,
+            fraction: 1.0,
             candidates,
         }]
     }
@@ -92,7 +92,7 @@ impl Reader {
     fn new() -> Self {
         Self {
             replanner: Replanner::new(&steps(), &[(1.0, OBJECT_BYTES)], 2.0),
-            shares: Vec::new(),
+            fractions: Vec::new(),
             batches: 0,
         }
     }
@@ -120,8 +120,8 @@ impl Reader {
             let split = if let Some(plainly) = self.trial(sample) {
                 if plainly { 0 } else { splits.len() - 1 }
             } else {
-                for (deficit, share) in deficit.iter_mut().zip(&self.shares) {
-                    *deficit += share;
+                for (deficit, fraction) in deficit.iter_mut().zip(&self.fractions) {
+                    *deficit += fraction;
                 }
                 let next = (0..deficit.len())
                     .max_by(|a, b| deficit[*a].total_cmp(&deficit[*b]))
@@ -148,7 +148,7 @@ impl Reader {
             }
         }
         self.replanner.set_gateway_cores(world.tiers.gateway_cores);
-        let load = Plan::from_shares(&world.tiers, &classes, vec![taken], &RULES).load;
+        let load = Plan::from_fractions(&world.tiers, &classes, vec![taken], &RULES).load;
         let link = world.tiers.link_bytes_per_second;
         // If another tier is the bottleneck, objects arrive late.
         let rate = match load.bound() {
@@ -171,15 +171,15 @@ impl Reader {
         if let Some(decision) = self.replanner.next_batch(SetupCosts::default(), &RULES) {
             // Stage 1 has no fixed size, so it is not a candidate.
             assert_eq!(decision.classes[0].candidates.len(), classes[0].candidates.len());
-            self.shares.clone_from(&decision.plan.shares[0]);
+            self.fractions.clone_from(&decision.plan.fractions[0]);
         }
-        assert!(self.batches < 2 || !self.shares.is_empty());
+        assert!(self.batches < 2 || !self.fractions.is_empty());
     }
 
     /// Seconds per sample of the plan in force under the true conditions.
     fn seconds(&self, world: &World, seconds: &[f64]) -> f64 {
         let classes = world.classes(seconds);
-        let plan = Plan::from_shares(&world.tiers, &classes, vec![self.shares.clone()], &RULES);
+        let plan = Plan::from_fractions(&world.tiers, &classes, vec![self.fractions.clone()], &RULES);
         plan.load.seconds()
     }
 }
@@ -261,7 +261,7 @@ fn plans_are_good_three_batches_after_a_change() {
 
 /// The store reads every object, at any split, on the cores that run the steps.
 #[test]
-fn background_load_reduces_the_gateways_share() {
+fn background_load_reduces_the_gateways_fraction() {
     let seconds = [0.0040, 0.0010, 0.0002, 0.0001, 0.0001];
     for (store, cores) in [(0.0, 1.0), (0.0005, 1.0), (0.0015, 1.0), (0.0025, 2.0)] {
         let mut world = World::new(cores, 1e10, 2.0);
@@ -276,7 +276,7 @@ fn background_load_reduces_the_gateways_share() {
         let found = reader.seconds(&world, &seconds);
         // The plan in force stays while it is within 4 %.
         assert!(found <= best * 1.05, "{store} s: {found}, best plan {best}");
-        let without = Plan::from_shares(&world.tiers, &classes, unaware.shares, &RULES)
+        let without = Plan::from_fractions(&world.tiers, &classes, unaware.fractions, &RULES)
             .load
             .seconds();
         assert!(
@@ -360,16 +360,16 @@ fn a_plan_stays_while_it_is_about_as_good() {
     let mut nearly = world;
     nearly.host_load = 1.02;
     let second = hysteresis.decide(&nearly.tiers, &nearly.classes(&seconds), &RULES);
-    assert_eq!(first.shares, second.shares);
+    assert_eq!(first.fractions, second.fractions);
     let mut other = world;
     other.host_load = 2.0;
     let third = hysteresis.decide(&other.tiers, &other.classes(&seconds), &RULES);
-    assert_ne!(first.shares, third.shares);
+    assert_ne!(first.fractions, third.fractions);
     // A plan that is no longer possible is dropped, even if it is the best one.
     let none = Tiers {
         gateway_cores: 0.0,
         ..other.tiers
     };
     let fourth = hysteresis.decide(&none, &other.classes(&seconds), &RULES);
-    assert!((fourth.shares[0][0] - 1.0).abs() < 1e-9);
+    assert!((fourth.fractions[0][0] - 1.0).abs() < 1e-9);
 }

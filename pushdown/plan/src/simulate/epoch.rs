@@ -195,7 +195,7 @@ impl Batch {
     fn is_past_half(&self) -> bool {
         let is_complete = |kind: usize| {
             self.arrived[kind] == self.requested[kind]
-                && self.requested[kind] * ReadAhead::MIN_SHARE_DENOMINATOR >= self.samples
+                && self.requested[kind] * ReadAhead::MIN_FRACTION_DENOMINATOR >= self.samples
         };
         2 * self.arrived.iter().sum::<usize>() >= self.samples || is_complete(0) || is_complete(1)
     }

@@ -61,7 +61,7 @@ pub(super) fn sizes(candidates: &[Candidate]) -> [Vec<Class>; 2] {
         candidates.iter().map(resized).collect()
     };
     let mixed = [0.2, 2.0].map(|factor| Class {
-        share: 0.5,
+        fraction: 0.5,
         candidates: resized_candidates(factor),
     });
     [one_class(candidates.to_vec()), mixed.into()]
@@ -81,7 +81,7 @@ pub(super) fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64
         let mixed = |((first, second), part): ((&Load, &Load), u32)| {
             let part = f64::from(part) / f64::from(STEPS);
             let mix =
-                |tier: fn(&Load) -> f64| class.share * (part * tier(first) + (1.0 - part) * tier(second));
+                |tier: fn(&Load) -> f64| class.fraction * (part * tier(first) + (1.0 - part) * tier(second));
             Load {
                 gateway_seconds: mix(|load| load.gateway_seconds),
                 link_seconds: mix(|load| load.link_seconds),

@@ -23,7 +23,7 @@ fn cached(classes: &[Class], ratio: f64, later_ratio: f64) -> Vec<Class> {
     classes
         .iter()
         .map(|class| Class {
-            share: class.share,
+            fraction: class.fraction,
             candidates: class.candidates.iter().map(with_hits).collect(),
         })
         .collect()
@@ -31,8 +31,8 @@ fn cached(classes: &[Class], ratio: f64, later_ratio: f64) -> Vec<Class> {
 
 /// The same classes, each divided into its cached and its other objects.
 fn divided(classes: &[Class], ratio: f64) -> Vec<Class> {
-    let side = |class: &Class, share: f64, is_cached: f64| Class {
-        share: class.share * share,
+    let side = |class: &Class, fraction: f64, is_cached: f64| Class {
+        fraction: class.fraction * fraction,
         ..cached(std::slice::from_ref(class), is_cached, is_cached).remove(0)
     };
     classes
@@ -46,12 +46,12 @@ fn fixed(cell: &Cell, classes: &[Class], index: usize, rules: &Rules) -> Option<
     let fits = classes
         .iter()
         .all(|class| index == 0 || class.candidates[index].bytes <= class.candidates[0].bytes);
-    let shares = classes.iter().map(|class| {
-        let mut shares = vec![0.0; class.candidates.len()];
-        shares[index] = class.share;
-        shares
+    let fractions = classes.iter().map(|class| {
+        let mut fractions = vec![0.0; class.candidates.len()];
+        fractions[index] = class.fraction;
+        fractions
     });
-    fits.then(|| Plan::from_shares(&cell.tiers, classes, shares.collect(), rules))
+    fits.then(|| Plan::from_fractions(&cell.tiers, classes, fractions.collect(), rules))
 }
 
 fn simulated(cell: &Cell, classes: &[Class], plan: &Plan, samples: usize) -> f64 {
@@ -59,7 +59,7 @@ fn simulated(cell: &Cell, classes: &[Class], plan: &Plan, samples: usize) -> f64
     epoch_seconds(&cell.tiers, &costs, ReadAhead::for_batch(BATCH_SAMPLES))
 }
 
-/// One epoch without hits: neither what the cache will have nor what a hit costs changes a plan. The sum of all shares, each with a
+/// One epoch without hits: neither what the cache will have nor what a hit costs changes a plan. The sum of all fractions, each with a
 /// factor of its own, is that of version 0.1.0, which knew no cache.
 #[test]
 fn plans_of_one_epoch_without_hits_ignore_the_cache() {
@@ -71,9 +71,9 @@ fn plans_of_one_epoch_without_hits_ignore_the_cache() {
     for (number, cell) in (0_u32..).zip(cells()) {
         let plan = Plan::best(&cell.tiers, &cell.classes, &rules);
         let other = Plan::best(&cell.tiers, &cached(&cell.classes, 0.0, 1.0), &rules);
-        assert_eq!(plan.shares, other.shares, "{}", cell.name);
-        for (share, factor) in plan.shares.iter().flatten().zip(1_u32..) {
-            sum += share * f64::from(factor) * f64::from(number % 97 + 1);
+        assert_eq!(plan.fractions, other.fractions, "{}", cell.name);
+        for (fraction, factor) in plan.fractions.iter().flatten().zip(1_u32..) {
+            sum += fraction * f64::from(factor) * f64::from(number % 97 + 1);
         }
     }
     assert_near(sum, 350_277.925_457_262_9);
@@ -144,8 +144,8 @@ fn known_sides_are_never_worse_than_the_mean() {
     // A gateway that has time for hits only: they are what it is asked for.
     let slow = tiers(0.05, f64::INFINITY, 1.0);
     let plan = Plan::best(&slow, &divided(&one_class(photo()), 0.25), &Rules::default());
-    assert_near(plan.shares[0][2], 0.25);
-    assert!(plan.shares[1][2] < 0.2, "{plan:?}");
+    assert_near(plan.fractions[0][2], 0.25);
+    assert!(plan.fractions[1][2] < 0.2, "{plan:?}");
 }
 
 /// A gateway that is slower than the host computes a third of the samples in one epoch. With more epochs it computes no fewer, and what
@@ -163,12 +163,12 @@ fn a_first_epoch_fills_the_cache_for_later_ones() {
         ..Rules::default()
     };
     let own = Plan::best(&tiers, &classes, &rules(0.0));
-    assert!((0.3..0.4).contains(&own.shares[0][2]), "{own:?}");
+    assert!((0.3..0.4).contains(&own.fractions[0][2]), "{own:?}");
     for count in [1.0, 2.0, 9.0, 100.0, 1e4] {
         let rules = rules(count);
         let plan = Plan::best(&tiers, &classes, &rules);
-        assert!(plan.shares[0][2] >= own.shares[0][2] - 1e-9, "{plan:?}");
-        let repeated = Plan::from_shares(&tiers, &classes, own.shares.clone(), &rules);
+        assert!(plan.fractions[0][2] >= own.fractions[0][2] - 1e-9, "{plan:?}");
+        let repeated = Plan::from_fractions(&tiers, &classes, own.fractions.clone(), &rules);
         assert!(
             plan.seconds(&rules) <= repeated.seconds(&rules) * EQUAL,
             "{plan:?}"
@@ -182,7 +182,7 @@ fn a_first_epoch_fills_the_cache_for_later_ones() {
     }
     // Without an announcement nothing will be cached, and all epochs are alike.
     let unannounced = one_class(photo());
-    let pushed = |count: f64| Plan::best(&tiers, &unannounced, &rules(count)).shares[0][2];
+    let pushed = |count: f64| Plan::best(&tiers, &unannounced, &rules(count)).fractions[0][2];
     assert!((pushed(0.0) - pushed(9.0)).abs() < 1e-9);
 }
 
@@ -207,7 +207,7 @@ fn all_epochs_together_are_never_slower_than_plain() {
             };
             let total = |plan: &Plan| {
                 let mut seconds = simulated(cell, &classes, plan, SAMPLES);
-                let mut requested = plan.shares.clone();
+                let mut requested = plan.fractions.clone();
                 for _ in 0..later_epochs {
                     let (later_classes, later) = later_plan(&cell.tiers, &classes, &rules, &requested);
                     seconds += simulated(cell, &later_classes, &later, SAMPLES);
@@ -254,16 +254,16 @@ proptest! {
         shared in any::<bool>(),
     ) {
         let classes = one_class(vec![splits.0, splits.1, splits.2, splits.3]);
-        let (now, other_later, share) = ratios;
+        let (now, other_later, fraction) = ratios;
         let mut sides = vec![cached(&classes, now, 1.0).remove(0), cached(&classes, 0.0, other_later).remove(0)];
-        (sides[0].share, sides[1].share) = (share, 1.0 - share);
+        (sides[0].fraction, sides[1].fraction) = (fraction, 1.0 - fraction);
         let tiers = Tiers { trainer_seconds: trainer, shared, ..tiers(cores.0, link, cores.1) };
         let later = LaterEpochs { count: later.0.floor(), samples: later.1 };
         let rules = Rules { samples_left, batch_size, later, ..Rules::default() };
         let plan = Plan::best(&tiers, &sides, &rules);
-        for (class, shares) in sides.iter().zip(&plan.shares) {
-            prop_assert!((shares.iter().sum::<f64>() - class.share).abs() < 1e-6, "{:?}", plan);
-            prop_assert!(shares.iter().all(|share| *share >= 0.0));
+        for (class, fractions) in sides.iter().zip(&plan.fractions) {
+            prop_assert!((fractions.iter().sum::<f64>() - class.fraction).abs() < 1e-6, "{:?}", plan);
+            prop_assert!(fractions.iter().all(|fraction| *fraction >= 0.0));
         }
         let (found, plain) = (plan.seconds(&rules), Plan::plain(&tiers, &sides, &rules).seconds(&rules));
         prop_assert!(found <= plain * (1.0 + 1e-6), "{} s, plain reading {} s: {:?}", found, plain, plan);

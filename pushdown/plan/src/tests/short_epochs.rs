@@ -21,8 +21,8 @@ fn weights_are_spread_over_the_remaining_samples() {
         ..Rules::default()
     };
     let link = tiers(0.15, 1e6, 4.0);
-    assert!(Plan::best(&link, &one_class(candidates.clone()), &few).shares[0][1] < 1e-6);
-    assert!(Plan::best(&link, &one_class(candidates), &Rules::default()).shares[0][1] > 0.5);
+    assert!(Plan::best(&link, &one_class(candidates.clone()), &few).fractions[0][1] < 1e-6);
+    assert!(Plan::best(&link, &one_class(candidates), &Rules::default()).fractions[0][1] > 0.5);
 }
 
 /// On a first start, plain reading needs all weights, too.
@@ -39,10 +39,10 @@ fn a_mixture_with_plain_reading_pays_for_weights() {
         (plan, plain.load.seconds() * samples_left)
     };
     let (few, plainly) = epoch(200.0);
-    assert_near(few.shares[0][2], 1.0);
+    assert_near(few.fractions[0][2], 1.0);
     assert_near(plainly, (200.0 * 107_000.0 + 18.6e6) / 2.75e6);
     let (many, _) = epoch(20_000.0);
-    assert!(many.shares[0][0] > 0.1, "{many:?}");
+    assert!(many.fractions[0][0] > 0.1, "{many:?}");
     assert!(many.load.seconds() < 0.95 * 0.0115, "{many:?}");
 }
 
@@ -55,10 +55,10 @@ fn nothing_waits_for_weights_in_flight() {
         ..Rules::default()
     };
     let without_weights = Plan::best_without_weights(&link, &classes, &rules).unwrap();
-    assert_near(without_weights.shares[0][2], 1.0);
-    assert_near(Plan::best(&link, &classes, &rules).shares[0][2], 1.0);
+    assert_near(without_weights.fractions[0][2], 1.0);
+    assert_near(Plan::best(&link, &classes, &rules).fractions[0][2], 1.0);
     rules.weights_in_flight = true;
-    assert!(Plan::best(&link, &classes, &rules).shares[0][0] > 0.1);
+    assert!(Plan::best(&link, &classes, &rules).fractions[0][0] > 0.1);
 }
 
 /// At the end of a short epoch, one object on a slow link delays more than plain reading gains for the others.
@@ -74,9 +74,9 @@ fn the_last_sample_counts_in_a_short_epoch() {
         Plan::best(&link, &classes, &rules)
     };
     let (few, many) = (best(96.0), best(2_000.0));
-    assert_near(few.shares[0][2], 1.0);
+    assert_near(few.fractions[0][2], 1.0);
     assert_near(few.tail_seconds, 0.0115 + 2_560.0 / 0.8e6);
-    assert!(many.shares[0][0] > 0.03, "{many:?}");
+    assert!(many.fractions[0][0] > 0.03, "{many:?}");
     assert_near(many.tail_seconds, 0.0115 + 107_000.0 / 0.8e6);
 }
 
@@ -106,12 +106,12 @@ fn layers_are_loaded_if_enough_samples_remain() {
         best
     };
     let (few, many) = (best(100.0), best(100_000.0));
-    assert_near(few.shares[0][2], 0.0);
+    assert_near(few.fractions[0][2], 0.0);
     assert!(few.tail_seconds < 0.1, "{few:?}");
-    assert!(many.shares[0][2] > 0.5, "{many:?}");
+    assert!(many.fractions[0][2] > 0.5, "{many:?}");
     // Once for all classes at this split.
     let half = |class: &Class| Class {
-        share: 0.5,
+        fraction: 0.5,
         ..class.clone()
     };
     let halves = vec![half(&classes[0]), half(&classes[0])];
@@ -120,8 +120,8 @@ fn layers_are_loaded_if_enough_samples_remain() {
         ..Rules::default()
     };
     let all = |classes: &[Class]| {
-        let shares = classes.iter().map(|class| vec![0.0, 0.0, class.share, 0.0]);
-        Plan::from_shares(&link, classes, shares.collect(), &rules)
+        let fractions = classes.iter().map(|class| vec![0.0, 0.0, class.fraction, 0.0]);
+        Plan::from_fractions(&link, classes, fractions.collect(), &rules)
     };
     assert_near(
         all(&halves).load.gateway_seconds,
@@ -145,7 +145,7 @@ fn work_in_flight_comes_first() {
         };
         let plan = Plan::best(&link, &classes, &rules);
         assert!(plan.seconds(&rules) <= Plan::plain(&link, &classes, &rules).seconds(&rules));
-        plan.shares[0][0]
+        plan.fractions[0][0]
     };
     let free = plainly(400.0, InFlight::default());
     assert!(free > 0.1, "{free}");
@@ -168,7 +168,7 @@ fn work_in_flight_comes_first() {
         in_flight: gateway,
         ..Rules::default()
     };
-    assert_near(Plan::best(&lost, &classes, &rules).shares[0][0], 1.0);
+    assert_near(Plan::best(&lost, &classes, &rules).fractions[0][0], 1.0);
 }
 
 /// Gateway and host each keep up with the trainer alone, but the trainer waits for its first batch. In a short epoch both compute
@@ -188,7 +188,7 @@ fn both_tiers_compute_the_first_batch() {
         };
         let plan = Plan::best(&trained, &classes, &rules);
         assert!(plan.seconds(&rules) <= Plan::plain(&trained, &classes, &rules).seconds(&rules));
-        plan.shares[0][0]
+        plan.fractions[0][0]
     };
     let short = plainly(160.0);
     assert!((0.3..0.6).contains(&short), "{short}");

@@ -4,7 +4,7 @@ use super::*;
 
 fn best(tiers: &Tiers, candidates: Vec<Candidate>) -> Vec<f64> {
     let plan = Plan::best(tiers, &one_class(candidates), &Rules::default());
-    plan.shares.into_iter().flatten().collect()
+    plan.fractions.into_iter().flatten().collect()
 }
 
 /// For objects of any size: a third of a millisecond for `normalize` costs little compared with the bytes of a photo of 12
@@ -19,7 +19,7 @@ fn among_equal_bytes_and_times_the_least_host_cpu_wins() {
     for object in [107_000.0, 4e6, 20e6] {
         for (before, after) in [(0.0105, 0.0102), (0.0102, 0.0105)] {
             for tiers in [thin, waiting] {
-                let shares = best(
+                let fractions = best(
                     &tiers,
                     vec![
                         split(0, object, 0.0, 0.05),
@@ -28,7 +28,7 @@ fn among_equal_bytes_and_times_the_least_host_cpu_wins() {
                     ],
                 );
                 let less = if after < before { 2 } else { 1 };
-                assert_near(shares[less], 1.0);
+                assert_near(fractions[less], 1.0);
             }
         }
     }
@@ -38,7 +38,7 @@ fn among_equal_bytes_and_times_the_least_host_cpu_wins() {
 #[test]
 fn a_slightly_slower_split_wins_by_less_host_cpu() {
     let slower = |seconds: f64| {
-        let shares = best(
+        let fractions = best(
             &tiers(1.0, 1e9, 4.0),
             vec![
                 // Too slow to be used.
@@ -47,12 +47,12 @@ fn a_slightly_slower_split_wins_by_less_host_cpu() {
                 split(4, 60_000.0, seconds, 0.01),
             ],
         );
-        shares[2]
+        fractions[2]
     };
     assert_near(slower(0.0102), 1.0);
     // Limited by the 3 % of a tie.
-    let share = slower(0.0105);
-    assert!((0.55..0.65).contains(&share), "{share}");
+    let fraction = slower(0.0105);
+    assert!((0.55..0.65).contains(&fraction), "{fraction}");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn bytes_count_before_host_cpu() {
         trainer_seconds: 1.0,
         ..tiers(4.0, 1e9, 4.0)
     };
-    let shares = best(
+    let fractions = best(
         &waiting,
         vec![
             split(0, 107_000.0, 0.0, 0.5),
@@ -69,5 +69,5 @@ fn bytes_count_before_host_cpu() {
             split(2, 8_292.0, 0.5, 0.0),
         ],
     );
-    assert_near(shares[1], 1.0);
+    assert_near(fractions[1], 1.0);
 }

@@ -14,7 +14,7 @@ const PIPELINE: &str = "decode | resize(100, 100)";
 /// Smaller than any value of `PIPELINE`.
 const UNLISTED_BYTES: u64 = 4096;
 
-fn class(share: f64, stored: f64) -> Class {
+fn class(fraction: f64, stored: f64) -> Class {
     let candidate = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
         stage,
         bytes,
@@ -26,7 +26,7 @@ fn class(share: f64, stored: f64) -> Class {
     };
     let work = stored / 1e8;
     Class {
-        share,
+        fraction,
         candidates: vec![candidate(0, stored, 0.0, work), candidate(2, 30_000.0, work, 0.0)],
     }
 }
@@ -89,31 +89,31 @@ fn large_objects_are_pushed_and_small_ones_are_not() {
 }
 
 #[test]
-fn assignments_have_the_shares_of_the_plan() {
+fn assignments_have_the_fractions_of_the_plan() {
     let (assignment, decision) = planned(f64::INFINITY);
-    let share = decision.plan.shares[1][1] / 0.5;
+    let fraction = decision.plan.fractions[1][1] / 0.5;
     let pushed = stages(&assignment, 4_000_000)
         .iter()
         .filter(|stage| **stage == 2)
         .count();
     let found = float(pushed as u64) / 1000.0;
-    assert!((found - share).abs() < 0.03, "{found}, planned {share}");
+    assert!((found - fraction).abs() < 0.03, "{found}, planned {fraction}");
 }
 
 /// A plain read of a photo over a slow link takes as long as ten pushed ones.
 #[test]
-fn trials_are_part_of_the_planned_shares() {
+fn trials_are_part_of_the_planned_fractions() {
     let (_, decision) = planned(1e6);
     for plain in [0.0, 0.01, 0.05, 0.5, 1.0] {
         let mut plan = decision.plan.clone();
         // No small object is read plainly, so plain reading is tried.
-        plan.shares = vec![vec![0.0, 0.5], vec![0.5 * plain, 0.5 * (1.0 - plain)]];
+        plan.fractions = vec![vec![0.0, 0.5], vec![0.5 * plain, 0.5 * (1.0 - plain)]];
         let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &plan);
         let stages = stages(&assignment, 4_000_000);
         let found = stages.iter().filter(|stage| **stage == 0).count();
         let found = float(found as u64) / 1000.0;
         // One object per stride is a trial under any plan, in turn at each worthwhile stage.
-        let share = |stage: u8| {
+        let fraction = |stage: u8| {
             let tried = if assignment.trial_stages.contains(&stage) {
                 1.0
             } else {
@@ -121,7 +121,7 @@ fn trials_are_part_of_the_planned_shares() {
             };
             tried / float(assignment.stride * assignment.trial_stages.len().max(1) as u64)
         };
-        let expected = plain.clamp(share(0), 1.0 - share(2));
+        let expected = plain.clamp(fraction(0), 1.0 - fraction(2));
         assert!(
             (found - expected).abs() < 0.006,
             "{found}, planned {plain}, {assignment:?}"
@@ -171,7 +171,7 @@ fn stages_that_the_plan_uses_are_not_tried() {
     // The plan has both routes: the host helps the gateway.
     let (assignment, decision) = planned(f64::INFINITY);
     assert!(
-        decision.plan.shares[1].iter().all(|share| *share > 0.05),
+        decision.plan.fractions[1].iter().all(|fraction| *fraction > 0.05),
         "{decision:?}"
     );
     assert_eq!(
@@ -181,7 +181,7 @@ fn stages_that_the_plan_uses_are_not_tried() {
     );
     let both = Decision {
         plan: Plan {
-            shares: vec![vec![0.05, 0.45]; 2],
+            fractions: vec![vec![0.05, 0.45]; 2],
             ..decision.plan.clone()
         },
         ..decision
@@ -224,13 +224,18 @@ fn values_of_unknown_sizes_are_bounded() {
 fn slow_trials_are_rare() {
     let (_, decision) = planned(1e5);
     let mut plan = decision.plan.clone();
-    plan.shares = vec![vec![0.0, 0.5]; 2];
+    plan.fractions = vec![vec![0.0, 0.5]; 2];
     let stride = |plan: &Plan| {
         let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, plan);
         assert!(assignment.trial_stages.contains(&0));
         assignment.stride
     };
-    plan = Plan::from_shares(&decision.tiers, &decision.classes, plan.shares, &decision.rules);
+    plan = Plan::from_fractions(
+        &decision.tiers,
+        &decision.classes,
+        plan.fractions,
+        &decision.rules,
+    );
     // 3 % of 0.3 seconds for a value are 0.009, and an object takes 20: one in 2,233.
     assert_eq!(stride(&plan), MAX_TRIAL_STRIDE);
     plan.load.gateway_seconds = 1.0;
@@ -244,14 +249,14 @@ fn each_rank_tries_one_sample_in_a_hundred() {
         for rank in 0..world {
             let positions = (0..3000).map(|nth| nth * world + rank);
             let trials: Vec<_> = positions
-                .filter_map(|position| trial_turn(position, TRIAL_STRIDE))
+                .filter_map(|position| trial_number(position, TRIAL_STRIDE))
                 .collect();
             assert!(
                 (25..=35).contains(&trials.len()),
                 "{} of rank {rank} of {world}",
                 trials.len()
             );
-            // Each of two stages has its turn, and so has each of three.
+            // Each of two stages is tried, and so is each of three.
             for stages in [2, 3] {
                 for stage in 0..stages {
                     let part = trials.iter().filter(|trial| *trial % stages == stage).count();
@@ -285,13 +290,13 @@ fn objects_are_assigned_by_their_side() {
     for class in &decision.classes {
         for part in [0.25, 0.75] {
             classes.push(Class {
-                share: class.share * part,
+                fraction: class.fraction * part,
                 ..class.clone()
             });
         }
     }
     let mut plan = decision.plan.clone();
-    plan.shares = vec![
+    plan.fractions = vec![
         vec![0.125, 0.0],
         vec![0.375, 0.0],
         vec![0.0, 0.125],

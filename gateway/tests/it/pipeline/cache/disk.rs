@@ -103,7 +103,7 @@ fn count_hits(gateway: &Gateway, pipeline: &str) -> Result<usize> {
 /// Values of half of the disk. The values of another set would fill all of it, over those of the first one, if these counted for
 /// nobody until they are asked for.
 #[test]
-fn values_of_an_earlier_run_have_their_share_at_once() -> Result<()> {
+fn values_of_an_earlier_run_have_their_quota_at_once() -> Result<()> {
     let pipelines = ["decode | resize(short=850)", "decode | resize(short=851)"];
     let ((store, _), folder) = (store()?, tempfile::tempdir()?);
     let mut first = gateway(&store, folder.path())?;
@@ -131,9 +131,9 @@ fn values_of_an_earlier_run_have_their_share_at_once() -> Result<()> {
     Ok(())
 }
 
-/// The file with the shares is lost: the hits say what the set needs.
+/// The file with the quotas is lost: the hits say what the set needs.
 #[test]
-fn values_of_an_earlier_run_without_shares_count_when_they_are_used() -> Result<()> {
+fn values_of_an_earlier_run_without_quotas_count_when_they_are_used() -> Result<()> {
     // So many steps that a hit is cheaper on a slow machine, too.
     let pipeline = "decode | resize(short=1500) | resize(short=64) | center_crop(48)";
     let ((store, _), folder) = (store()?, tempfile::tempdir()?);
@@ -152,13 +152,13 @@ fn values_of_an_earlier_run_without_shares_count_when_they_are_used() -> Result<
     Ok(())
 }
 
-/// A gateway that is killed leaves the shares of about a second before.
+/// A gateway that is killed leaves the quotas of about a second before.
 #[test]
-fn a_killed_gateway_leaves_its_shares() -> Result<()> {
+fn a_killed_gateway_leaves_its_quotas() -> Result<()> {
     let ((store, value), folder) = (store()?, tempfile::tempdir()?);
     let first = gateway(&store, folder.path())?;
     read_until_cached(&first, &value)?;
-    eventually("the shares are saved", Duration::from_secs(30), || {
+    eventually("the quotas are saved", Duration::from_secs(30), || {
         let saved = fs::read_to_string(folder.path().join("shares.json")).unwrap_or_default();
         Ok(saved
             .contains(&format!("\"total_requests\":{}", set_status(&first)?["requests"]))

@@ -29,7 +29,7 @@ const PRESIGN: &str = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=first%2
 /// Headers that a 304 of the store lacks.
 const OBJECT_HEADERS: &str = "Last-Modified: Wed, 25 Nov 2026 08:00:00 GMT\r\nx-amz-meta-label: cat\r\n";
 
-/// Gateways without a cache and with each tier alone, in front of one store.
+/// Gateways without a cache and with each level alone, in front of one store.
 struct Gateways {
     store: PolicyStore,
     uncached: Gateway,
@@ -88,13 +88,13 @@ impl CaseLab<'_> {
         ensure!(origin(&part)? == "computed");
         ensure!(origin(&whole)? == "computed");
 
-        self.check_tier(memory, "memory", cut, &part)?;
+        self.check_level(memory, "memory", cut, &part)?;
         let continued = self.get(memory, full)?;
         let prefix = format!("prefix={}", self.last_deterministic(cut));
         ensure!(origin(&continued)? == prefix, "{}", origin(&continued)?);
         ensure_equal(&continued, &whole)?;
 
-        self.check_tier(disk, "disk", full, &whole)
+        self.check_level(disk, "disk", full, &whole)
     }
 
     /// A row that continues from the value at the cut. The next one finds the value that it has cached, if the steps after the cut
@@ -115,7 +115,7 @@ impl CaseLab<'_> {
     }
 
     /// Compares the answers to two requests at a time, and then those of the cache, with the computed one.
-    fn check_tier(&self, gateway: &Gateway, tier: &str, stage: usize, expected: &Response) -> Result<()> {
+    fn check_level(&self, gateway: &Gateway, level: &str, stage: usize, expected: &Response) -> Result<()> {
         let mut origins = Vec::new();
         for answer in self.ask_at_once(gateway, stage)? {
             ensure_equal(&answer, expected)?;
@@ -125,7 +125,7 @@ impl CaseLab<'_> {
         ensure!(origins == ["computed", "shared"], "{origins:?}");
         let deterministic = self.last_deterministic(stage);
         let cached = if deterministic == stage {
-            tier.to_owned()
+            level.to_owned()
         } else {
             format!("prefix={deterministic}")
         };

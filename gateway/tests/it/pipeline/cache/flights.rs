@@ -111,7 +111,7 @@ fn an_undecodable_object_fails_for_all_members() -> Result<()> {
     for answer in ask_at_once(&lab, 5)? {
         assert_eq!(answer.status, 422, "{}", answer.text());
     }
-    // A member that comes after all others have gone with the error reads the object itself.
+    // A waiter that comes after all others have gone with the error reads the object itself.
     let objects = lab.store.sent().objects;
     ensure!((1..5).contains(&objects), "{objects} objects");
     assert_eq!(lab.get_by("first", PIPELINE)?.status, 422);

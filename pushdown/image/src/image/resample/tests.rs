@@ -115,7 +115,7 @@ fn center_crop_rounds_like_torchvision() {
         .expect("a pipeline")
         .steps()[1]
     {
-        Step::CenterCrop(crop) => crop.rectangle(input, input).0,
+        Step::CenterCrop(crop) => crop.rectangle(input, input).x,
         other => panic!("expected a center_crop, found {other}"),
     };
     let cropping = [

@@ -43,12 +43,12 @@ fn read(cached_ratio: f64, later_epochs: &[u32]) -> Vec<EpochCounts> {
         for first in (0..EPOCH_SAMPLES).step_by(BATCH as usize) {
             let routes = replanner
                 .decision()
-                .map(|decision| (decision.sides.clone(), decision.plan.shares.clone()));
+                .map(|decision| (decision.sides.clone(), decision.plan.fractions.clone()));
             for sample in first..first + BATCH {
                 let hash_fraction = fraction(sample, 0.732_050_807_568_877);
-                let pushed_ratio = routes.as_ref().map_or(0.5, |(sides, shares)| {
+                let pushed_ratio = routes.as_ref().map_or(0.5, |(sides, fractions)| {
                     let side = sides.iter().position(|upper| hash_fraction < *upper).unwrap();
-                    shares[side][1] / shares[side].iter().sum::<f64>()
+                    fractions[side][1] / fractions[side].iter().sum::<f64>()
                 });
                 if fraction(sample, 0.618_033_988_749_895) >= pushed_ratio {
                     host_seconds += STEP_SECONDS;

@@ -1,20 +1,20 @@
-//! Decides which values are cached: the share of each set of objects, and which of its objects have one.
+//! Decides which values are cached: the quota of each set of objects, and which of its objects have one.
 //!
-//! A set takes what it needs as long as its tier has free space, if a hit is cheaper than computing. When space is short, sets
+//! A set takes what it needs as long as its level has free space, if a hit is cheaper than computing. When space is short, sets
 //! with evidence that their objects are read again come first.
 //!
 //! Pure: the caller says what happens and when. A *set* is all values of a data set at one stage. Each set has an admission
-//! threshold, and an object is cached if its hash is below it. Nothing is evicted inside a share, which is optimal for random
+//! threshold, and an object is cached if its hash is below it. Nothing is evicted inside a quota, which is optimal for random
 //! orders that use each object once per epoch.
 
 mod allocate;
 mod decayed;
 mod distinct;
 mod movement;
+mod quota;
 mod reallocate;
 mod saved;
 mod set;
-mod share;
 mod statistics;
 mod status;
 mod tenants;
@@ -22,11 +22,11 @@ mod threshold;
 
 use std::{collections::BTreeMap, time::Duration};
 
+use quota::LevelBytes;
 pub(super) use reallocate::REALLOCATION_INTERVAL;
-pub(super) use saved::SavedShares;
+pub(super) use saved::SavedQuotas;
 use set::Set;
 pub(super) use set::SetId;
-use share::TierBytes;
 pub(super) use status::SetStatus;
 pub use tenants::Hints;
 
@@ -34,38 +34,38 @@ use crate::compute::Tenant;
 
 /// Tenants, plans and repeats within this time count.
 const RECENT: Duration = Duration::from_mins(10);
-/// Part of the capacity that shares use: disk space is reclaimed in whole blocks, and late.
+/// Part of the capacity that quotas use: disk space is reclaimed in whole blocks, and late.
 const USED_RATIO: f64 = 0.9;
 /// Maximum number of sets.
 const MAX_SETS: usize = 1024;
 /// Sets that are forgotten at once when there are too many.
 const FORGOTTEN_SETS: usize = MAX_SETS / 64;
 
-/// The shares of all sets.
+/// The quotas of all sets.
 #[derive(Debug)]
-pub(super) struct Shares {
-    /// Bytes for the shares of all sets.
-    capacity: TierBytes,
-    /// Bytes of the shares of all sets.
-    granted: TierBytes,
+pub(super) struct Quotas {
+    /// Bytes for the quotas of all sets.
+    capacity: LevelBytes,
+    /// Bytes of the quotas of all sets.
+    granted: LevelBytes,
     /// Sets without a request for this time are forgotten.
     expiry: Duration,
     sets: BTreeMap<SetId, Set>,
     reallocated_at: Option<Duration>,
-    /// Changes so far, so that only changed shares are saved.
+    /// Changes so far, so that only changed quotas are saved.
     changes: u64,
 }
 
 /// Where a value is cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tier {
+pub enum CacheLevel {
     /// In memory: the lowest hashes.
     Memory,
     /// On disk: the next ones.
     Disk,
 }
 
-impl Tier {
+impl CacheLevel {
     /// The name in answers and metrics.
     pub const fn name(self) -> &'static str {
         match self {
@@ -75,16 +75,16 @@ impl Tier {
     }
 }
 
-impl Shares {
-    /// No sets. A size of 0 turns its tier off.
+impl Quotas {
+    /// No sets. A size of 0 turns its level off.
     pub(super) fn new(memory_bytes: u64, disk_bytes: u64, expiry: Duration) -> Self {
-        let bytes = TierBytes {
+        let bytes = LevelBytes {
             memory: float(memory_bytes),
             disk: float(disk_bytes),
         };
         Self {
             capacity: bytes.scaled(USED_RATIO),
-            granted: TierBytes::default(),
+            granted: LevelBytes::default(),
             expiry,
             sets: BTreeMap::new(),
             reallocated_at: None,
@@ -106,16 +106,16 @@ impl Shares {
         }
         let set = self.sets.entry(id).or_insert_with(|| Set::new(now));
         set.statistics.observe_request(tenant, object_hash, hints, now);
-        self.fit(id);
+        self.recompute_quota(id);
     }
 
     /// Records a computed value, cached or not: the bytes that it uses in the cache, and the seconds that a hit would have
     /// saved, so those of fetching and computing less those of a hit. They may be negative. The value is to be cached if
-    /// [`Shares::placement`] then has a tier for it.
+    /// [`Quotas::placement`] then has a level for it.
     pub(super) fn observe_value(&mut self, id: SetId, object_hash: u64, bytes: u64, saved_seconds: f64) {
         let Some(set) = self.sets.get_mut(&id) else { return };
         set.statistics.observe_value(bytes, saved_seconds);
-        self.fit(id);
+        self.recompute_quota(id);
         self.mark_cached(id, object_hash);
     }
 
@@ -130,9 +130,9 @@ impl Shares {
         saved
     }
 
-    /// The tier for the value of this object; `None` if it is not worth caching.
-    pub(super) fn placement(&self, id: SetId, object_hash: u64) -> Option<Tier> {
-        self.sets.get(&id)?.share.placement(object_hash)
+    /// The level for the value of this object; `None` if it is not worth caching.
+    pub(super) fn placement(&self, id: SetId, object_hash: u64) -> Option<CacheLevel> {
+        self.sets.get(&id)?.quota.placement(object_hash)
     }
 
     /// Whether a value of the set is worth measuring: nothing is known of them yet.
@@ -154,7 +154,7 @@ impl Shares {
         self.sets.get(&id).map_or(0.0, Set::cached_ratio)
     }
 
-    /// All sets, the largest shares first.
+    /// All sets, the largest quotas first.
     pub(super) fn snapshot(&self, now: Duration) -> Vec<SetStatus> {
         let statuses = self.sets.iter().map(|(id, set)| SetStatus::new(*id, set, now));
         let mut statuses: Vec<SetStatus> = statuses.collect();
@@ -162,8 +162,8 @@ impl Shares {
         statuses
     }
 
-    /// Adapts the share of a set to what has been observed.
-    fn fit(&mut self, id: SetId) {
+    /// Adapts the quota of a set to what has been observed.
+    fn recompute_quota(&mut self, id: SetId) {
         self.changes += 1;
         let Some(set) = self.sets.get(&id) else { return };
         let is_short = set.missing_bytes() > self.capacity.minus(self.granted).total();
@@ -173,9 +173,9 @@ impl Shares {
             0.0
         };
         let Some(set) = self.sets.get_mut(&id) else { return };
-        let before = set.share.bytes();
-        set.fit(self.capacity.minus(self.granted), more_bytes);
-        self.granted = self.granted.minus(before).plus(set.share.bytes());
+        let before = set.quota.bytes();
+        set.resize_quota(self.capacity.minus(self.granted), more_bytes);
+        self.granted = self.granted.minus(before).plus(set.quota.bytes());
     }
 
     /// Takes bytes for a set from those of which nobody knows whether they are used again: first from those that have been unused
@@ -188,7 +188,7 @@ impl Shares {
             .sets
             .iter()
             .filter(is_displaced)
-            .map(|(id, set)| (set.statistics.last_request(), *id, set.share.bytes().total()));
+            .map(|(id, set)| (set.statistics.last_request(), *id, set.quota.bytes().total()));
         let mut displaced: Vec<(Duration, SetId, f64)> =
             displaced.filter(|(.., bytes)| *bytes > 0.0).collect();
         displaced.sort_unstable_by_key(|(last_request, id, _)| (*last_request, *id));
@@ -209,25 +209,25 @@ impl Shares {
 
     fn mark_cached(&mut self, id: SetId, object_hash: u64) {
         if let Some(set) = self.sets.get_mut(&id)
-            && set.share.placement(object_hash).is_some()
+            && set.quota.placement(object_hash).is_some()
         {
             set.statistics.objects.mark_cached(object_hash);
         }
     }
 
-    /// Forgets the sets that have been unused for longest, first of all those without a share, and then those of which nobody
+    /// Forgets the sets that have been unused for longest, first of all those without a quota, and then those of which nobody
     /// knows whether they are used again.
     fn forget_oldest_sets(&mut self, now: Duration) {
         let age = |(id, set): (&SetId, &Set)| {
-            let has_share = set.share.bytes() != TierBytes::default();
-            let is_reused = has_share && set.statistics.is_reused(now);
-            (has_share, is_reused, set.statistics.last_request(), *id)
+            let has_quota = set.quota.bytes() != LevelBytes::default();
+            let is_reused = has_quota && set.statistics.is_reused(now);
+            (has_quota, is_reused, set.statistics.last_request(), *id)
         };
         let mut ages: Vec<_> = self.sets.iter().map(age).collect();
         ages.select_nth_unstable(FORGOTTEN_SETS);
         for (.., id) in &ages[..FORGOTTEN_SETS] {
             if let Some(set) = self.sets.remove(id) {
-                self.granted = self.granted.minus(set.share.bytes());
+                self.granted = self.granted.minus(set.quota.bytes());
             }
         }
     }

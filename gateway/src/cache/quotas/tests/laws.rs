@@ -53,7 +53,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 /// Applies an event, and returns the time after it.
-fn apply(shares: &mut Shares, event: &Event, now: Duration) -> Duration {
+fn apply(quotas: &mut Quotas, event: &Event, now: Duration) -> Duration {
     match *event {
         Event::Request {
             set,
@@ -62,37 +62,37 @@ fn apply(shares: &mut Shares, event: &Event, now: Duration) -> Duration {
             hints,
         } => {
             let tenant = Tenant::from_access_key(Some(&format!("tenant {tenant}")));
-            shares.observe_request(set_id(set), &tenant, object_hash(object), hints, now);
+            quotas.observe_request(set_id(set), &tenant, object_hash(object), hints, now);
         }
         Event::Value {
             set,
             object,
             bytes,
             saved_seconds,
-        } => shares.observe_value(set_id(set), object_hash(object), bytes, saved_seconds),
+        } => quotas.observe_value(set_id(set), object_hash(object), bytes, saved_seconds),
         Event::Hit { set, object } => {
-            shares.observe_hit(set_id(set), object_hash(object));
+            quotas.observe_hit(set_id(set), object_hash(object));
         }
         Event::Reallocate { seconds } => {
-            shares.reallocate(now + Duration::from_secs(seconds));
+            quotas.reallocate(now + Duration::from_secs(seconds));
             return now + Duration::from_secs(seconds);
         }
     }
     now + Duration::from_millis(100)
 }
 
-/// The tiers of all objects of a set, in the order of their hashes.
-fn placements(shares: &Shares, set: u8) -> Vec<Option<Tier>> {
+/// The levels of all objects of a set, in the order of their hashes.
+fn placements(quotas: &Quotas, set: u8) -> Vec<Option<CacheLevel>> {
     let mut hashes: Vec<u64> = (0..OBJECTS).map(object_hash).collect();
     hashes.sort_unstable();
     hashes
         .into_iter()
-        .map(|hash| shares.placement(set_id(set), hash))
+        .map(|hash| quotas.placement(set_id(set), hash))
         .collect()
 }
 
-fn used(shares: &Shares) -> BTreeMap<SetId, TierBytes> {
-    shares
+fn used(quotas: &Quotas) -> BTreeMap<SetId, LevelBytes> {
+    quotas
         .sets
         .iter()
         .map(|(id, set)| (*id, set.used_bytes()))
@@ -112,28 +112,28 @@ proptest! {
     /// So a lower threshold only removes objects, a higher one only adds some.
     #[test]
     fn what_is_admitted_is_a_prefix_in_the_order_of_the_hashes(events in events()) {
-        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
         let mut now = HOUR;
         for event in events {
-            now = apply(&mut shares, &event, now);
+            now = apply(&mut quotas, &event, now);
         }
         for set in 0..SETS {
-            let order = |tier: &Option<Tier>| match tier {
-                Some(Tier::Memory) => 0,
-                Some(Tier::Disk) => 1,
+            let order = |level: &Option<CacheLevel>| match level {
+                Some(CacheLevel::Memory) => 0,
+                Some(CacheLevel::Disk) => 1,
                 None => 2,
             };
-            prop_assert!(placements(&shares, set).is_sorted_by_key(order));
+            prop_assert!(placements(&quotas, set).is_sorted_by_key(order));
         }
     }
 
     #[test]
-    fn shares_never_exceed_the_capacity(events in events()) {
-        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+    fn quotas_never_exceed_the_capacity(events in events()) {
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
         let mut now = HOUR;
         for event in events {
-            now = apply(&mut shares, &event, now);
-            let sets = used(&shares);
+            now = apply(&mut quotas, &event, now);
+            let sets = used(&quotas);
             let memory: f64 = sets.values().map(|bytes| bytes.memory).sum();
             let disk: f64 = sets.values().map(|bytes| bytes.disk).sum();
             prop_assert!(memory <= 0.9 * float(MEMORY_BYTES) * (1.0 + 1e-6), "{memory} after {event:?}");
@@ -144,15 +144,15 @@ proptest! {
     /// Whether anybody asks again, and whatever is announced.
     #[test]
     fn what_fits_is_admitted_at_its_first_computation(events in events_that_fit(), pauses in prop::collection::vec(0_u64..60, 400)) {
-        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
         let mut now = HOUR;
         for ((set, object, bytes, samples), pause) in events.into_iter().zip(pauses) {
             let hints = samples.map(|samples| Hints { epochs: 1, samples });
-            now = apply(&mut shares, &Event::Request { set, tenant: 0, object, hints }, now);
-            now = apply(&mut shares, &Event::Value { set, object, bytes, saved_seconds: 0.01 }, now);
-            prop_assert!(shares.placement(set_id(set), object_hash(object)).is_some());
+            now = apply(&mut quotas, &Event::Request { set, tenant: 0, object, hints }, now);
+            now = apply(&mut quotas, &Event::Value { set, object, bytes, saved_seconds: 0.01 }, now);
+            prop_assert!(quotas.placement(set_id(set), object_hash(object)).is_some());
             if pause > 50 {
-                now = apply(&mut shares, &Event::Reallocate { seconds: pause }, now);
+                now = apply(&mut quotas, &Event::Reallocate { seconds: pause }, now);
             }
         }
     }
@@ -160,11 +160,11 @@ proptest! {
     /// What is saved, and loaded into a cache of another size, is within its capacity.
     #[test]
     fn a_restart_never_exceeds_the_capacity(events in events(), memory in 0..MEMORY_BYTES, disk in 0..2 * DISK_BYTES) {
-        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
-        let now = events.iter().fold(HOUR, |now, event| apply(&mut shares, event, now));
-        let saved = shares.save(now, std::time::SystemTime::now()).to_json().unwrap();
-        let saved = SavedShares::from_json(&saved).unwrap();
-        let mut resumed = Shares::new(memory, disk, DAY);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let now = events.iter().fold(HOUR, |now, event| apply(&mut quotas, event, now));
+        let saved = quotas.save(now, std::time::SystemTime::now()).to_json().unwrap();
+        let saved = SavedQuotas::from_json(&saved).unwrap();
+        let mut resumed = Quotas::new(memory, disk, DAY);
         resumed.resume(saved, now);
         let sets = used(&resumed);
         let (memory_used, disk_used) = sets.values().fold((0.0, 0.0), |(memory, disk), bytes| {
@@ -182,16 +182,16 @@ proptest! {
     }
 
     #[test]
-    fn a_share_falls_by_at_most_half_per_interval(events in events()) {
-        let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, Duration::MAX);
+    fn a_quota_falls_by_at_most_half_per_interval(events in events()) {
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, Duration::MAX);
         let mut now = HOUR;
         for event in events {
-            let (before, reallocated_at) = (used(&shares), shares.reallocated_at);
-            now = apply(&mut shares, &event, now);
+            let (before, reallocated_at) = (used(&quotas), quotas.reallocated_at);
+            now = apply(&mut quotas, &event, now);
             let Event::Reallocate { .. } = event else { continue };
             let elapsed = reallocated_at.map_or(REALLOCATION_INTERVAL, |before| now.saturating_sub(before));
             let ratio = 0.5_f64.powf(elapsed.div_duration_f64(REALLOCATION_INTERVAL));
-            let after = used(&shares);
+            let after = used(&quotas);
             for (id, before) in before {
                 let after = after[&id];
                 // What moves from disk to memory is not lost.
@@ -207,11 +207,11 @@ proptest! {
     }
 
     #[test]
-    fn the_same_events_give_the_same_shares(events in events()) {
+    fn the_same_events_give_the_same_quotas(events in events()) {
         let run = || {
-            let mut shares = Shares::new(MEMORY_BYTES, DISK_BYTES, DAY);
-            let now = events.iter().fold(HOUR, |now, event| apply(&mut shares, event, now));
-            shares.snapshot(now)
+            let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
+            let now = events.iter().fold(HOUR, |now, event| apply(&mut quotas, event, now));
+            quotas.snapshot(now)
         };
         prop_assert_eq!(run(), run());
     }

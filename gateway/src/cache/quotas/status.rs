@@ -8,7 +8,7 @@ use crate::compute::Tenant;
 /// A tenant without an access key, as S3 calls it.
 const ANONYMOUS: &str = "anonymous";
 
-/// A set, its share and what it saved.
+/// A set, its quota and what it saved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct SetStatus {
     set: String,
@@ -33,7 +33,7 @@ pub(crate) struct SetStatus {
 impl SetStatus {
     pub(super) fn new(id: SetId, set: &Set, now: std::time::Duration) -> Self {
         let statistics = &set.statistics;
-        let used = set.share.used_bytes(statistics.all_bytes().unwrap_or(0.0));
+        let used = set.quota.used_bytes(statistics.all_bytes().unwrap_or(0.0));
         let name = |tenant: &Tenant| tenant.access_key().unwrap_or(ANONYMOUS).to_owned();
         Self {
             set: id.to_string(),
@@ -49,7 +49,7 @@ impl SetStatus {
         }
     }
 
-    /// The bytes that it may use in both tiers.
+    /// The bytes that it may use in both levels.
     pub(super) fn bytes(&self) -> f64 {
         self.memory_bytes + self.disk_bytes
     }

@@ -91,7 +91,7 @@ fn without_tenants_a_set_gets_only_what_is_left() {
     assert_eq!(allocate(100.0, &[idle]), [50.0]);
 }
 
-/// Within the fair share of its tenant.
+/// Within the fair part of its tenant.
 #[test]
 fn what_a_set_has_comes_before_what_another_one_lacks() {
     let held = |demand| Demand {
@@ -134,9 +134,9 @@ proptest! {
         }
     }
 
-    /// If a tenant exceeds its fair share, each set that gets less than it can use has a tenant which has its own.
+    /// If a tenant exceeds its fair part, each set that gets less than it can use has a tenant which has its own.
     #[test]
-    fn no_tenant_exceeds_its_share_at_the_expense_of_another(demands in demands(1..9, 4), capacity in 1_u8..40) {
+    fn no_tenant_exceeds_its_fair_part_at_the_expense_of_another(demands in demands(1..9, 4), capacity in 1_u8..40) {
         let demands: Vec<Demand> = demands.into_iter().filter(|demand| demand.gain_per_byte > 0.0).collect();
         let active: std::collections::BTreeSet<usize> = demands
             .iter()
@@ -149,10 +149,10 @@ proptest! {
         let exceeds = charged.iter().any(|bytes| *bytes > fair * (1.0 + ROUNDING_RATIO));
         for (demand, bytes) in demands.iter().zip(&bytes) {
             let is_served = *bytes >= demand.max_bytes * (1.0 - ROUNDING_RATIO);
-            let has_share = |tenant: &usize| charged[*tenant] >= fair * (1.0 - ROUNDING_RATIO);
+            let has_fair_part = |tenant: &usize| charged[*tenant] >= fair * (1.0 - ROUNDING_RATIO);
             prop_assert!(
-                !exceeds || is_served || demand.tenants.iter().any(has_share),
-                "{demand:?} has {bytes}, {charged:?}, fair share {fair}"
+                !exceeds || is_served || demand.tenants.iter().any(has_fair_part),
+                "{demand:?} has {bytes}, {charged:?}, fair part {fair}"
             );
         }
     }

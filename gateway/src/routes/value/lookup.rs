@@ -1,4 +1,4 @@
-//! What a sample of a request can share with other requests: cached values, and computations.
+//! Where the value of a sample may be already: in the result cache, or in flight.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,8 +7,8 @@ use pushdown::{BytesKind, Kind, pipeline::Digest, wire::CachedRatios};
 
 use super::{
     cached::CachedSample,
+    flight::{FlightLeader, FlightRole, WaiterKind},
     sample::{OpenedSample, Start},
-    shared::{MemberPart, SharedLeader, SharedRole},
 };
 use crate::{
     cache::{CacheSample, Candidate, Hints, LeaderWait, SourceHead},
@@ -28,9 +28,9 @@ pub(in crate::routes) struct SampleHints<'a> {
     pub(in crate::routes) plans: Option<Hints>,
 }
 
-/// A sample that can share values with other requests.
+/// Looks for the value of a sample among those that other requests have computed or compute.
 #[derive(Debug)]
-pub(super) struct Sharing<'a> {
+pub(super) struct ValueLookup<'a> {
     services: &'a Services,
     job: &'a PipelineJob,
     hints: &'a SampleHints<'a>,
@@ -58,7 +58,7 @@ pub(in crate::routes) fn cached_ratios(
     stages.into_iter().filter_map(ratio).collect()
 }
 
-impl<'a> Sharing<'a> {
+impl<'a> ValueLookup<'a> {
     /// `None` if an answer to this request must not be shared.
     pub(super) fn new(
         services: &'a Services,
@@ -146,32 +146,32 @@ impl<'a> Sharing<'a> {
             && candidate.stage < self.sample.prefixes.last_deterministic(stage)
     }
 
-    /// Shares the computation of an opened sample with later requests, if it is for the stage of the flight.
-    pub(super) fn share(
+    /// Publishes the computation of an opened sample to later requests, if it is for the stage of the flight.
+    pub(super) fn publish(
         &self,
         opened: OpenedSample,
-        leader: SharedLeader,
+        leader: FlightLeader,
         request: &OriginRequest,
     ) -> OpenedSample {
         if !self.has_flight_stage(&opened.kind) {
             return opened;
         }
         let known = self.services.cache.known_object(&self.object());
-        opened.share(leader, known, request, self.job, self.hints.is_row)
+        opened.publish(leader, known, request, self.job, self.hints.is_row)
     }
 
     /// What this request is to a flight that it joins.
-    pub(super) const fn follower_part(&self) -> MemberPart {
-        MemberPart {
+    pub(super) const fn follower_kind(&self) -> WaiterKind {
+        WaiterKind {
             is_leader: false,
             is_row: self.hints.is_row,
         }
     }
 
     /// Joins the computation of the same value by another request, or begins one.
-    pub(super) async fn enter_flight(&self) -> SharedRole {
+    pub(super) async fn enter_flight(&self) -> FlightRole {
         let Some(key) = self.stage().and_then(|stage| self.flight_key(stage)) else {
-            return SharedRole::Single;
+            return FlightRole::Single;
         };
         // The time of a refusal would otherwise tell tenants who trust nobody that others read the same object.
         let wait = match self.services.cache.scope() {
@@ -227,7 +227,7 @@ impl<'a> Sharing<'a> {
         }
     }
 
-    /// Counts the request, which the store has authorized, for the share of its data set.
+    /// Counts the request, which the store has authorized, for the quota of its data set.
     pub(super) fn observe(&self, object: &BytesKind) {
         if self.services.cache.is_on()
             && let Some(stage) = self.job.stage_for(Some(object))

@@ -1,4 +1,4 @@
-//! The shares as they are saved on the disk of the cache, so that values of an earlier run keep theirs.
+//! The quotas as they are saved on the disk of the cache, so that values of an earlier run keep theirs.
 
 use std::{
     collections::BTreeMap,
@@ -8,9 +8,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    MAX_SETS, Shares,
+    MAX_SETS, Quotas,
+    quota::LevelBytes,
     set::{Set, SetId},
-    share::TierBytes,
 };
 
 /// The version of the saved form.
@@ -18,19 +18,19 @@ const VERSION: u32 = 1;
 
 /// The sets with values on the disk, at a time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct SavedShares {
+pub(crate) struct SavedQuotas {
     version: u32,
-    /// The time of the shares, and that of the clock on the wall, in seconds.
+    /// The time of the quotas, and that of the clock on the wall, in seconds.
     now: Duration,
     unix_seconds: u64,
     sets: BTreeMap<SetId, Set>,
 }
 
-impl SavedShares {
-    /// Parses saved shares; `None` if they are damaged or of another version.
+impl SavedQuotas {
+    /// Parses saved quotas; `None` if they are damaged or of another version.
     pub(crate) fn from_json(json: &[u8]) -> Option<Self> {
         let mut saved: Self = serde_json::from_slice(json).ok()?;
-        saved.sets.retain(|_, set| set.share.bytes().is_valid());
+        saved.sets.retain(|_, set| set.quota.bytes().is_valid());
         while saved.sets.len() > MAX_SETS {
             saved.sets.pop_last();
         }
@@ -45,23 +45,23 @@ impl SavedShares {
         serde_json::to_vec(self)
     }
 
-    /// The time of the shares at the start of a later run: the time between them counts.
+    /// The time of the quotas at the start of a later run: the time between them counts.
     pub(crate) fn resumed_at(&self, clock: SystemTime) -> Duration {
         let seconds = unix_seconds(clock).saturating_sub(self.unix_seconds);
         self.now.saturating_add(Duration::from_secs(seconds))
     }
 }
 
-impl Shares {
-    /// How often anything has changed that [`Shares::save`] saves.
+impl Quotas {
+    /// How often anything has changed that [`Quotas::save`] saves.
     pub(crate) const fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// A copy of the sets that have a share of the disk.
-    pub(crate) fn save(&self, now: Duration, clock: SystemTime) -> SavedShares {
-        let sets = self.sets.iter().filter(|(_, set)| set.share.bytes().disk > 0.0);
-        SavedShares {
+    /// A copy of the sets that have a quota of the disk.
+    pub(crate) fn save(&self, now: Duration, clock: SystemTime) -> SavedQuotas {
+        let sets = self.sets.iter().filter(|(_, set)| set.quota.bytes().disk > 0.0);
+        SavedQuotas {
             version: VERSION,
             now,
             unix_seconds: unix_seconds(clock),
@@ -69,13 +69,13 @@ impl Shares {
         }
     }
 
-    /// Takes over the sets of an earlier run, at the time [`SavedShares::resumed_at`]. If there is less space now, each gets the
-    /// same part of its share.
-    pub(crate) fn resume(&mut self, saved: SavedShares, now: Duration) {
+    /// Takes over the sets of an earlier run, at the time [`SavedQuotas::resumed_at`]. If there is less space now, each gets the
+    /// same part of its quota.
+    pub(crate) fn resume(&mut self, saved: SavedQuotas, now: Duration) {
         self.sets = saved.sets;
         let granted = |sets: &BTreeMap<SetId, Set>| {
-            let bytes = sets.values().map(|set| set.share.bytes());
-            bytes.fold(TierBytes::default(), TierBytes::plus)
+            let bytes = sets.values().map(|set| set.quota.bytes());
+            bytes.fold(LevelBytes::default(), LevelBytes::plus)
         };
         let ratio = self.capacity.ratio_of(granted(&self.sets));
         for set in self.sets.values_mut() {
@@ -83,7 +83,7 @@ impl Shares {
             set.shrink_to(ratio);
         }
         self.granted = granted(&self.sets);
-        // The next reallocation is an interval away: until then all sets of the earlier run have their shares.
+        // The next reallocation is an interval away: until then all sets of the earlier run have their quotas.
         self.reallocated_at = Some(now);
     }
 }

@@ -1,4 +1,4 @@
-//! A computation that several requests share: from an object, or from a cached value before the last one.
+//! A sample in flight: several requests wait for one computation, from an object or from a cached value before the last one.
 
 use std::sync::Arc;
 
@@ -12,97 +12,97 @@ use super::{
     source_read::SourceRead,
 };
 use crate::{
-    cache::{Flights, Follower, Leader, Member, Role, Waiter},
+    cache::{Flights, Follower, Leader, PendingResult, Role, Waiter},
     error::{Error, ErrorKind, Result},
     origin::Authorization,
     routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
 };
 
 /// The result of a computation, with the memory of the value.
-pub(in crate::routes) type SharedResult = Result<ComputedSample>;
-pub(in crate::routes) type SharedFlights = Flights<FlightStart, SharedResult>;
-pub(super) type SharedRole = Role<FlightStart, SharedResult>;
-pub(super) type SharedLeader = Leader<FlightStart, SharedResult>;
-pub(super) type SharedFollower = Follower<FlightStart, SharedResult>;
-type SharedMember = Member<FlightStart, SharedResult>;
+pub(in crate::routes) type FlightResult = Result<ComputedSample>;
+pub(in crate::routes) type ValueFlights = Flights<FlightStart, FlightResult>;
+pub(super) type FlightRole = Role<FlightStart, FlightResult>;
+pub(super) type FlightLeader = Leader<FlightStart, FlightResult>;
+pub(super) type FlightFollower = Follower<FlightStart, FlightResult>;
+type FlightWaiter = Waiter<FlightStart, FlightResult>;
 
-/// What the members of a flight compute from: what the store has sent or authorized for the leader.
+/// What the waiters of a flight compute from: what the store has sent or authorized for the leader.
 #[derive(Debug)]
 pub(in crate::routes) enum FlightStart {
     Object(Box<ObjectStream>),
     Cached(Box<CachedSample>),
 }
 
-/// This request's part in a computation, before it has waited for memory. It holds no memory of the value.
+/// A sample whose value this request or another one computes, before it has waited for memory. It holds no memory of the value.
 #[derive(Debug)]
-pub(super) struct SharedComputation {
-    member: SharedMember,
+pub(super) struct FlightSample {
+    waiter: FlightWaiter,
     authorization: Authorization,
     /// Reads the object, if the result is gone or another request failed to read it.
     source: SourceRead,
-    part: MemberPart,
+    kind: WaiterKind,
 }
 
 /// What a request is to its flight.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MemberPart {
+pub(super) struct WaiterKind {
     /// The computation starts from what the store sent for this request.
     pub(super) is_leader: bool,
     /// Rows of a batch wait for memory in their order, which is over once they are computed.
     pub(super) is_row: bool,
 }
 
-/// A computation for which some member has memory.
+/// A flight of which some waiter has the memory.
 #[derive(Debug)]
-pub(super) struct AdmittedComputation {
-    waiter: Waiter<SharedResult>,
-    member: SharedMember,
+pub(super) struct AdmittedFlight {
+    pending: PendingResult<FlightResult>,
+    waiter: FlightWaiter,
     source: SourceRead,
     /// Whether this request started it.
     is_own: bool,
-    part: MemberPart,
+    kind: WaiterKind,
 }
 
-/// A value and its memory, held by all requests that send it.
+/// The value of a flight and its memory, held by all requests that send it.
 #[derive(Debug)]
-pub(in crate::routes) struct SharedValue {
-    result: Arc<SharedResult>,
+pub(in crate::routes) struct FlightValue {
+    result: Arc<FlightResult>,
     /// As long as the value is being sent, further requests can join.
-    member: SharedMember,
+    waiter: FlightWaiter,
 }
 
-impl SharedValue {
+impl FlightValue {
     /// The memory of the value alone, if no other request has it.
     pub(super) fn into_memory(self) -> std::result::Result<ValueMemory, Self> {
-        let Self { result, member } = self;
+        let Self { result, waiter } = self;
         match Arc::try_unwrap(result) {
             Ok(Ok(computed)) => Ok(computed.memory),
             // Only a computation with a value is in this struct.
             Ok(failed) => Err(Self {
                 result: Arc::new(failed),
-                member,
+                waiter,
             }),
-            Err(result) => Err(Self { result, member }),
+            Err(result) => Err(Self { result, waiter }),
         }
     }
 }
 
-impl SharedComputation {
+impl FlightSample {
     pub(super) const fn new(
-        member: SharedMember,
+        waiter: FlightWaiter,
         authorization: Authorization,
         source: SourceRead,
-        part: MemberPart,
+        kind: WaiterKind,
     ) -> Self {
         Self {
-            member,
+            waiter,
             authorization,
             source,
-            part,
+            kind,
         }
     }
 
-    /// Waits until some member has the memory for the computation: this one, for `bytes`, or another one.
+    /// Waits until some waiter has the memory for the computation: this one, for `bytes`, or another one.
     pub(super) async fn admit(
         self,
         services: &Services,
@@ -113,21 +113,21 @@ impl SharedComputation {
     ) -> Result<AdmittedSample> {
         let queued = Instant::now();
         let Self {
-            member,
+            waiter,
             authorization,
             source,
-            part,
+            kind,
         } = self;
         let permit = tokio::select! {
             biased;
-            () = member.started() => None,
+            () = waiter.started() => None,
             permit = services.memory.acquire(job.position.tenant(), bytes) => Some(permit?),
         };
         timing.add("queue", queued.elapsed());
         let is_own = permit.is_some_and(|permit| {
             let (services, job, prepared) = (services.clone(), job.clone(), prepared.clone());
-            let object = member.source().kind;
-            member.start(Result::is_ok, move |start, members| async move {
+            let object = waiter.source().kind;
+            waiter.start(Result::is_ok, move |start, waiters| async move {
                 let timing = Timing::default();
                 let computed = match start {
                     FlightStart::Object(stream) => {
@@ -139,15 +139,15 @@ impl SharedComputation {
                             .await
                     }
                 }?;
-                let (payer, tenants) = (job.position.tenant(), members.tenants());
-                services.cpu.share_cost(payer, &tenants, computed.compute_time);
+                let (payer, tenants) = (job.position.tenant(), waiters.tenants());
+                services.cpu.divide_cost(payer, &tenants, computed.compute_time);
                 Ok(computed)
             })
         });
-        let Some(waiter) = member.wait() else {
+        let Some(pending) = waiter.pending_result() else {
             // All who waited have gone with the result. It may be cached since.
-            let object = member.source().kind;
-            drop(member);
+            let object = waiter.source().kind;
+            drop(waiter);
             let stages = 1..=prepared.stage;
             return match services.cache.find(source.sample(), source.etag(), stages) {
                 Some(candidate) => {
@@ -157,18 +157,18 @@ impl SharedComputation {
                 None => source.admit(services, job, prepared).await,
             };
         };
-        let start = AdmittedStart::Shared(AdmittedComputation {
+        let start = AdmittedStart::Flight(AdmittedFlight {
+            pending,
             waiter,
-            member,
             source,
             is_own,
-            part,
+            kind,
         });
         Ok(AdmittedSample { timing, start })
     }
 }
 
-impl AdmittedComputation {
+impl AdmittedFlight {
     /// Waits for the value. If another request could not read the object, this one tries by itself, unless it is a row: the
     /// client tries rows again.
     ///
@@ -182,26 +182,26 @@ impl AdmittedComputation {
         timing: Timing,
     ) -> Result<ComputedSample> {
         let Self {
+            pending,
             waiter,
-            member,
             source,
             is_own,
-            part,
+            kind,
         } = self;
-        let can_retry = !(part.is_row || is_own && part.is_leader);
-        let result = waiter.result().await;
+        let can_retry = !(kind.is_row || is_own && kind.is_leader);
+        let result = pending.result().await;
         let result = result.ok_or_else(|| Error::new(ErrorKind::Internal, "a step panicked"))?;
         match &*result {
             Ok(computed) => Ok(computed.shared_with(
                 is_own,
                 timing,
-                SharedValue {
+                FlightValue {
                     result: Arc::clone(&result),
-                    member,
+                    waiter,
                 },
             )),
             Err(error) if can_retry && error.retry_after().is_some() => {
-                drop((result, member));
+                drop((result, waiter));
                 let admitted = source.admit(services, job, prepared).await?;
                 Box::pin(admitted.compute(services, job, prepared)).await
             }

@@ -1,11 +1,11 @@
-//! A set of values, and its share of the cache.
+//! A set of values, and its quota of the cache.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    share::{ROUNDING_RATIO, Share, TierBytes},
+    quota::{LevelBytes, Quota, ROUNDING_RATIO},
     statistics::SetStatistics,
     threshold::Threshold,
 };
@@ -20,29 +20,31 @@ const GROWTH_RATIO: f64 = 0.25;
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct SetId(pub [u8; 16]);
 
-/// A set: its statistics and its share.
+/// A set: its statistics and its quota.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Set {
     pub(super) statistics: SetStatistics,
-    pub(super) share: Share,
+    /// By the name that saved files have had since their first version.
+    #[serde(rename = "share")]
+    pub(super) quota: Quota,
 }
 
 impl Set {
     pub(super) fn new(now: Duration) -> Self {
         Self {
             statistics: SetStatistics::new(now),
-            share: Share::default(),
+            quota: Quota::default(),
         }
     }
 
-    /// The bytes that the share lacks for all values that are known or announced; 0 if they are not worth caching.
+    /// The bytes that the quota lacks for all values that are known or announced; 0 if they are not worth caching.
     pub(super) fn missing_bytes(&self) -> f64 {
         let all_bytes = self
             .statistics
             .all_bytes()
             .filter(|_| self.statistics.is_worth_caching())
             .unwrap_or(0.0);
-        let missing_bytes = all_bytes - self.share.bytes().total();
+        let missing_bytes = all_bytes - self.quota.bytes().total();
         if missing_bytes > all_bytes * ROUNDING_RATIO {
             missing_bytes
         } else {
@@ -52,10 +54,10 @@ impl Set {
 
     /// Whether it may take more than what is free: from sets of which nobody knows whether they are used again.
     pub(super) fn may_displace(&self) -> bool {
-        !self.share.has_grown && self.statistics.is_reused(self.statistics.last_request())
+        !self.quota.has_grown && self.statistics.is_reused(self.statistics.last_request())
     }
 
-    /// The bytes to take at a time, if the share lacks some and `available_bytes` are free or of others: more than it lacks, as the
+    /// The bytes to take at a time, if the quota lacks some and `available_bytes` are free or of others: more than it lacks, as the
     /// number of objects may still be growing, and a part of them if it would take all and lack some still.
     pub(super) fn growth_bytes(&self, available_bytes: f64) -> f64 {
         let missing_bytes = self.missing_bytes();
@@ -63,91 +65,91 @@ impl Set {
             GROWTH_RATIO * available_bytes
         } else {
             missing_bytes
-                .max(GROWTH_RATIO * self.share.bytes().total())
+                .max(GROWTH_RATIO * self.quota.bytes().total())
                 .min(available_bytes)
         }
     }
 
-    /// Lets the share grow by the bytes that it lacks, if as many are free, and by at least `more_bytes`, which are. If they are
-    /// not, it grows once, by a part of what is free. Lowers the thresholds if the set has more bytes than its share.
-    pub(super) fn fit(&mut self, free: TierBytes, more_bytes: f64) {
+    /// Lets the quota grow by the bytes that it lacks, if as many are free, and by at least `more_bytes`, which are. If they are
+    /// not, it grows once, by a part of what is free. Lowers the thresholds if the set has more bytes than its quota.
+    pub(super) fn resize_quota(&mut self, free: LevelBytes, more_bytes: f64) {
         let missing_bytes = self.missing_bytes();
-        let Self { statistics, share } = self;
+        let Self { statistics, quota } = self;
         let Some(all_bytes) = statistics.all_bytes() else {
             return;
         };
         if !statistics.is_worth_caching() {
-            *share = Share::default();
+            *quota = Quota::default();
         } else if missing_bytes == 0.0 {
-            share.fit(all_bytes);
+            quota.lower_thresholds(all_bytes);
         } else if missing_bytes <= free.total() * (1.0 + ROUNDING_RATIO) {
-            let bytes = share.bytes().plus(free.first(missing_bytes.max(more_bytes)));
-            share.set(bytes, all_bytes, &mut statistics.objects);
-            share.is_full = false;
-        } else if share.has_grown {
-            share.fit(all_bytes);
+            let bytes = quota.bytes().plus(free.first(missing_bytes.max(more_bytes)));
+            quota.set(bytes, all_bytes, &mut statistics.objects);
+            quota.is_full = false;
+        } else if quota.has_grown {
+            quota.lower_thresholds(all_bytes);
         } else {
-            // All objects that were counted have been admitted. With a threshold that falls while more are counted, a share of G
+            // All objects that were counted have been admitted. With a threshold that falls while more are counted, a quota of G
             // writes G ln(1/T) bytes more until it is T, over values that are needed.
-            share.is_full =
-                share.threshold() == Threshold::ALL && statistics.tenants.announced_samples() == 0;
+            quota.is_full =
+                quota.threshold() == Threshold::ALL && statistics.tenants.announced_samples() == 0;
             let growth_bytes = more_bytes.max(GROWTH_RATIO * free.total());
-            let bytes = share.bytes().plus(free.first(growth_bytes));
-            share.set(bytes, all_bytes, &mut statistics.objects);
-            share.has_grown = true;
+            let bytes = quota.bytes().plus(free.first(growth_bytes));
+            quota.set(bytes, all_bytes, &mut statistics.objects);
+            quota.has_grown = true;
         }
     }
 
-    /// Gives up at most `bytes` of the share. Returns those that are free now.
-    pub(super) fn give_up(&mut self, bytes: f64) -> TierBytes {
-        let before = self.share.bytes();
+    /// Gives up at most `bytes` of the quota. Returns those that are free now.
+    pub(super) fn give_up(&mut self, bytes: f64) -> LevelBytes {
+        let before = self.quota.bytes();
         let ratio = (1.0 - bytes / before.total()).clamp(0.0, 1.0);
-        self.shrink_to(TierBytes {
+        self.shrink_to(LevelBytes {
             memory: ratio,
             disk: ratio,
         });
-        before.minus(self.share.bytes())
+        before.minus(self.quota.bytes())
     }
 
-    /// Lowers the share to a ratio of each of its parts.
-    pub(super) fn shrink_to(&mut self, ratio: TierBytes) {
-        let Self { statistics, share } = self;
+    /// Lowers the quota to a ratio of each of its parts.
+    pub(super) fn shrink_to(&mut self, ratio: LevelBytes) {
+        let Self { statistics, quota } = self;
         match statistics.all_bytes() {
-            Some(all_bytes) => share.set(share.bytes().times(ratio), all_bytes, &mut statistics.objects),
-            None => *share = Share::default(),
+            Some(all_bytes) => quota.set(quota.bytes().times(ratio), all_bytes, &mut statistics.objects),
+            None => *quota = Quota::default(),
         }
     }
 
     /// A set of an earlier run: what it had in memory is gone.
     pub(super) fn restart(&mut self) {
-        let in_memory = self.share.memory_threshold();
+        let in_memory = self.quota.memory_threshold();
         self.statistics.objects.unmark_below(in_memory);
     }
 
-    pub(super) fn reallocate(&mut self, bytes: TierBytes) {
-        let Self { statistics, share } = self;
+    pub(super) fn reallocate(&mut self, bytes: LevelBytes) {
+        let Self { statistics, quota } = self;
         if let Some(all_bytes) = statistics.all_bytes() {
-            share.set(bytes, all_bytes, &mut statistics.objects);
+            quota.set(bytes, all_bytes, &mut statistics.objects);
         }
-        share.has_grown = false;
-        share.is_full = false;
+        quota.has_grown = false;
+        quota.is_full = false;
     }
 
     /// Forgets the tenants without a request for this time, and with them what they announced.
     pub(super) fn forget_tenants(&mut self, expiry: Duration, now: Duration) {
         self.statistics.tenants.expire(expiry, now);
         if let Some(all_bytes) = self.statistics.all_bytes() {
-            self.share.fit(all_bytes);
+            self.quota.lower_thresholds(all_bytes);
         }
     }
 
     pub(super) fn cached_ratio(&self) -> f64 {
-        self.statistics.cached_ratio(self.share.threshold())
+        self.statistics.cached_ratio(self.quota.threshold())
     }
 
     /// The bytes of the values that are admitted.
-    pub(super) fn used_bytes(&self) -> TierBytes {
-        self.share.used_bytes(self.statistics.all_bytes().unwrap_or(0.0))
+    pub(super) fn used_bytes(&self) -> LevelBytes {
+        self.quota.used_bytes(self.statistics.all_bytes().unwrap_or(0.0))
     }
 
     /// Requests per second and byte of all values. Never 0, however long ago the last one was: until it expires, a set has a claim.

@@ -12,7 +12,7 @@ fn unused_sets_expire() {
     assert_near_all(cache.ratio(0));
     cache.now += Duration::from_mins(1);
     cache.reallocate();
-    assert!(cache.shares.sets.is_empty() && cache.shares.snapshot(cache.now).is_empty());
+    assert!(cache.quotas.sets.is_empty() && cache.quotas.snapshot(cache.now).is_empty());
 }
 
 #[test]
@@ -23,11 +23,11 @@ fn the_number_of_sets_is_bounded() {
         cache.now += Duration::from_millis(1);
         let id = SetId((number << 64).to_le_bytes());
         cache
-            .shares
+            .quotas
             .observe_request(id, &Tenant::default(), 0, None, cache.now);
-        assert!(cache.shares.sets.len() <= MAX_SETS);
+        assert!(cache.quotas.sets.len() <= MAX_SETS);
     }
-    // Sets without a share are forgotten first.
+    // Sets without a quota are forgotten first.
     assert_near_all(cache.ratio(0));
 }
 
@@ -41,7 +41,7 @@ fn the_snapshot_says_who_uses_what() {
             ..job(1, "b", 0)
         },
     ]);
-    let statuses = cache.shares.snapshot(cache.now);
+    let statuses = cache.quotas.snapshot(cache.now);
     let text = serde_json::to_value(&statuses).unwrap();
     assert_eq!(statuses.len(), 1);
     assert_eq!(text[0]["set"], "01".repeat(16));

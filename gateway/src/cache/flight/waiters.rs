@@ -1,27 +1,27 @@
-//! The members of a flight, whom the store has authorized to have its result.
+//! The waiters of a flight, whom the store has authorized to have its result.
 
 use std::{
     fmt,
     sync::{Arc, Weak},
 };
 
-use super::{Flight, Outcome, Phase, Waiter};
+use super::{Flight, Outcome, PendingResult, Phase};
 use crate::{cache::SourceHead, compute::Tenant};
 
 /// A request that the store has authorized to have the result.
-pub struct Member<O, R> {
+pub struct Waiter<O, R> {
     flight: Arc<Flight<O, R>>,
     source: Arc<SourceHead>,
 }
 
-/// The members of a flight, for its computation, which does not keep it alive.
-pub struct Members<O, R>(Weak<Flight<O, R>>);
+/// The waiters of a flight, for its computation, which does not keep it alive.
+pub struct Waiters<O, R>(Weak<Flight<O, R>>);
 
 /// Ends a flight, with a result or without one.
 struct Ending<O, R>(Weak<Flight<O, R>>);
 
-impl<O, R> Member<O, R> {
-    /// A member of a tenant, which shares the cost of the computation.
+impl<O, R> Waiter<O, R> {
+    /// A waiter of a tenant, which shares the cost of the computation.
     pub(super) fn new(flight: Arc<Flight<O, R>>, source: Arc<SourceHead>, tenant: &Tenant) -> Self {
         let is_awaited = matches!(*flight.outcome.lock(), Outcome::Awaited(_));
         if is_awaited {
@@ -35,27 +35,27 @@ impl<O, R> Member<O, R> {
         &self.source
     }
 
-    /// Waits until a member has started the computation.
+    /// Waits until a waiter has started the computation.
     pub async fn started(&self) {
         let mut phase = self.flight.phase.subscribe();
-        // The sender lives as long as this member.
+        // The sender lives as long as this waiter.
         drop(phase.wait_for(|phase| !matches!(phase, Phase::Opened(_))).await);
     }
 
     /// A place among those who wait for the result. `None` if it has come and gone: later requests then begin another flight.
-    pub fn wait(&self) -> Option<Waiter<R>> {
-        let waiter = self.flight.outcome.lock().wait();
-        if waiter.is_none() {
+    pub fn pending_result(&self) -> Option<PendingResult<R>> {
+        let pending = self.flight.outcome.lock().pending_result();
+        if pending.is_none() {
             self.flight.forget();
         }
-        waiter
+        pending
     }
 }
 
-impl<O: Send + 'static, R: Send + Sync + 'static> Member<O, R> {
-    /// Starts the computation, unless another member has. A result that is not `is_good` is only for those who wait for it:
+impl<O: Send + 'static, R: Send + Sync + 'static> Waiter<O, R> {
+    /// Starts the computation, unless another waiter has. A result that is not `is_good` is only for those who wait for it:
     /// later requests begin another flight.
-    pub fn start<F>(&self, is_good: fn(&R) -> bool, compute: impl FnOnce(O, Members<O, R>) -> F) -> bool
+    pub fn start<F>(&self, is_good: fn(&R) -> bool, compute: impl FnOnce(O, Waiters<O, R>) -> F) -> bool
     where
         F: Future<Output = R> + Send + 'static,
     {
@@ -63,7 +63,7 @@ impl<O: Send + 'static, R: Send + Sync + 'static> Member<O, R> {
             return false;
         };
         let flight = Arc::downgrade(&self.flight);
-        let computation = compute(opened, Members(Weak::clone(&flight)));
+        let computation = compute(opened, Waiters(Weak::clone(&flight)));
         let source = Arc::clone(&self.source);
         self.flight.phase.send_replace(Phase::Started(source));
         let task = tokio::spawn(async move {
@@ -76,8 +76,8 @@ impl<O: Send + 'static, R: Send + Sync + 'static> Member<O, R> {
     }
 }
 
-impl<O, R> Members<O, R> {
-    /// The tenants of all members so far.
+impl<O, R> Waiters<O, R> {
+    /// The tenants of all waiters so far.
     pub fn tenants(&self) -> Vec<Tenant> {
         let flight = self.0.upgrade();
         flight
@@ -109,16 +109,16 @@ impl<O, R> Drop for Ending<O, R> {
     }
 }
 
-impl<O, R> fmt::Debug for Member<O, R> {
+impl<O, R> fmt::Debug for Waiter<O, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Member")
+        f.debug_struct("Waiter")
             .field("key", &self.flight.key)
             .finish_non_exhaustive()
     }
 }
 
-impl<O, R> fmt::Debug for Members<O, R> {
+impl<O, R> fmt::Debug for Waiters<O, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Members").finish_non_exhaustive()
+        f.debug_struct("Waiters").finish_non_exhaustive()
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Demand {
 ///
 /// Hits grow linearly with the cached bytes, since nothing is evicted, so without a bound for tenants this is the fractional
 /// knapsack problem, which is solved exactly in the order of the gains (Dantzig, "Discrete-variable extremum problems",
-/// 1957). First, a tenant gets at most its fair share, `capacity_bytes` by the number of tenants. Then, in the same order, the
+/// 1957). First, a tenant gets at most its fair part, `capacity_bytes` by the number of tenants. Then, in the same order, the
 /// sets get what is left. A set without a gain gets nothing.
 pub(super) fn allocate(capacity_bytes: f64, demands: &[Demand]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..demands.len())
@@ -54,7 +54,7 @@ pub(super) fn allocate(capacity_bytes: f64, demands: &[Demand]) -> Vec<f64> {
 
 /// What tenants have been charged.
 struct Accounts {
-    /// The fair share of a tenant.
+    /// The fair part of a tenant.
     bound_bytes: f64,
     /// Charged bytes by tenant.
     charged_bytes: Vec<f64>,
@@ -75,7 +75,7 @@ impl Accounts {
         }
     }
 
-    /// The bytes that the set may get until one of its tenants has its fair share.
+    /// The bytes that the set may get until one of its tenants has its fair part.
     fn room(&self, demand: &Demand) -> f64 {
         let charged = demand.tenants.iter().map(|tenant| self.charged_bytes[*tenant]);
         let most_charged = charged.fold(f64::NEG_INFINITY, f64::max);

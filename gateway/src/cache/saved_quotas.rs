@@ -1,6 +1,6 @@
-//! The file with the shares, in the folder of the disk.
+//! The file with the quotas, in the folder of the disk.
 //!
-//! It is written while values are, so that after a restart the values of each set have their share before the first request: else
+//! It is written while values are, so that after a restart the values of each set have their quota before the first request: else
 //! other sets would take the space, and overwrite them.
 
 use std::{
@@ -16,15 +16,15 @@ use tokio::time::Instant;
 
 use super::{
     Inner,
-    shares::{SavedShares, Shares},
+    quotas::{Quotas, SavedQuotas},
 };
 
-/// How often the shares are saved at most.
+/// How often the quotas are saved at most.
 pub(super) const TICK: Duration = Duration::from_secs(1);
 /// Saving takes at most this part of the time: with many sets, the next time is later.
 const MAX_TIME_RATIO: u32 = 100;
 
-/// Name of the file.
+/// Name of the file, which earlier versions wrote by this name, too.
 const NAME: &str = "shares.json";
 /// Its name while it is written.
 const NEW_NAME: &str = "shares.json.new";
@@ -33,7 +33,7 @@ const MAX_BYTES: u64 = 128 << 20;
 
 /// The file.
 #[derive(Debug)]
-pub(super) struct SharesFile {
+pub(super) struct QuotasFile {
     folder: PathBuf,
     state: Mutex<State>,
     /// Held while the file is written.
@@ -48,7 +48,7 @@ struct State {
     next: Option<Instant>,
 }
 
-impl SharesFile {
+impl QuotasFile {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -57,55 +57,55 @@ impl SharesFile {
         }
     }
 
-    /// Gives the sets of an earlier run their shares. Returns the time of the shares now. A damaged file is as none: the shares
+    /// Gives the sets of an earlier run their quotas. Returns the time of the quotas now. A damaged file is as none: the quotas
     /// follow from the requests then.
-    pub(super) fn resume(&self, shares: &mut Shares, clock: SystemTime) -> Duration {
+    pub(super) fn resume(&self, quotas: &mut Quotas, clock: SystemTime) -> Duration {
         let json = match read(&self.folder.join(NAME)) {
             Ok(json) => json,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    tracing::warn!(%error, "cannot read the shares of the result cache");
+                    tracing::warn!(%error, "cannot read the quotas of the result cache");
                 }
                 return Duration::ZERO;
             }
         };
-        let Some(saved) = SavedShares::from_json(&json) else {
+        let Some(saved) = SavedQuotas::from_json(&json) else {
             tracing::warn!(
-                "the saved shares of the result cache are damaged, or of another version: they are not used"
+                "the saved quotas of the result cache are damaged, or of another version: they are not used"
             );
             return Duration::ZERO;
         };
         let now = saved.resumed_at(clock);
-        shares.resume(saved, now);
+        quotas.resume(saved, now);
         now
     }
 }
 
 impl Inner {
-    /// Saves the shares, if they have changed and if there is a disk; not again at once, unless it `is_last`.
-    pub(super) async fn save_shares(&self, is_last: bool) {
-        let Some(file) = &self.saved_shares else { return };
+    /// Saves the quotas, if they have changed and if there is a disk; not again at once, unless it `is_last`.
+    pub(super) async fn save_quotas(&self, is_last: bool) {
+        let Some(file) = &self.saved_quotas else { return };
         let _writing = file.writing.lock().await;
         let saved = {
-            let (shares, mut state) = (self.shares.lock(), file.state.lock());
+            let (quotas, mut state) = (self.quotas.lock(), file.state.lock());
             let is_early = !is_last && state.next.is_some_and(|next| Instant::now() < next);
-            if is_early || state.changes == shares.changes() {
+            if is_early || state.changes == quotas.changes() {
                 return;
             }
-            state.changes = shares.changes();
-            shares.save(self.now(), SystemTime::now())
+            state.changes = quotas.changes();
+            quotas.save(self.now(), SystemTime::now())
         };
         let (started, folder) = (Instant::now(), file.folder.clone());
         #[expect(
             clippy::disallowed_methods,
-            reason = "writes to a file, as `tokio::fs` does; its JSON is as short as the table of shares"
+            reason = "writes to a file, as `tokio::fs` does; its JSON is as short as the table of quotas"
         )]
         let written = tokio::task::spawn_blocking(move || {
             let json = saved.to_json().map_err(io::Error::other)?;
             write(&folder, &json)
         });
         if let Ok(Err(error)) = written.await {
-            tracing::debug!(%error, "cannot save the shares of the result cache");
+            tracing::debug!(%error, "cannot save the quotas of the result cache");
         }
         file.state.lock().next = Some(Instant::now() + MAX_TIME_RATIO * started.elapsed());
     }

@@ -1,4 +1,4 @@
-//! What a restart leaves of the shares.
+//! What a restart leaves of the quotas.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,20 +8,21 @@ const CLOCK: SystemTime = UNIX_EPOCH;
 
 /// The same cache in another process, `pause` later, with room for these bytes. Its memory is empty.
 fn restarted(cache: &Cache, memory_bytes: u64, disk_bytes: u64, pause: Duration) -> Cache {
-    let json = cache.shares.save(cache.now, CLOCK).to_json().unwrap();
-    let saved = SavedShares::from_json(&json).unwrap();
+    let json = cache.quotas.save(cache.now, CLOCK).to_json().unwrap();
+    let saved = SavedQuotas::from_json(&json).unwrap();
     let mut later = Cache::new(memory_bytes, disk_bytes);
     later.now = saved.resumed_at(CLOCK + pause);
     assert_eq!(later.now, cache.now + pause);
-    later.shares.resume(saved, later.now);
-    let is_on_disk = |(id, hash): &&(SetId, u64)| cache.shares.placement(*id, *hash) == Some(Tier::Disk);
+    later.quotas.resume(saved, later.now);
+    let is_on_disk =
+        |(id, hash): &&(SetId, u64)| cache.quotas.placement(*id, *hash) == Some(CacheLevel::Disk);
     later.cached = cache.cached.iter().filter(is_on_disk).copied().collect();
     later.reallocated_at(later.now);
     later
 }
 
 #[test]
-fn sets_have_their_shares_at_once() {
+fn sets_have_their_quotas_at_once() {
     let mut cache = Cache::new(0, 2_000_000);
     cache.read(&[job(0, "a", 1)]);
     let mut cache = restarted(&cache, 0, 2_000_000, Duration::from_secs(20));
@@ -71,22 +72,22 @@ fn with_less_space_each_set_has_less() {
 }
 
 #[test]
-fn a_set_that_was_unused_for_the_expiry_has_no_share() {
+fn a_set_that_was_unused_for_the_expiry_has_no_quota() {
     let mut cache = Cache::new(0, 2_000_000);
     cache.read(&[job(0, "a", 2)]);
     let mut cache = restarted(&cache, 0, 2_000_000, DAY + HOUR);
     cache.reallocate();
-    assert!(cache.shares.sets.is_empty());
+    assert!(cache.quotas.sets.is_empty());
 }
 
 #[test]
-fn damaged_shares_are_refused() {
+fn damaged_quotas_are_refused() {
     let mut cache = Cache::new(0, 2_000_000);
     cache.read(&[job(0, "a", 1)]);
-    let json = cache.shares.save(cache.now, CLOCK).to_json().unwrap();
+    let json = cache.quotas.save(cache.now, CLOCK).to_json().unwrap();
     let text = String::from_utf8(json.clone()).unwrap();
-    assert!(SavedShares::from_json(&json).is_some());
-    assert!(SavedShares::from_json(&json[..json.len() / 2]).is_none());
+    assert!(SavedQuotas::from_json(&json).is_some());
+    assert!(SavedQuotas::from_json(&json[..json.len() / 2]).is_none());
     for (part, damage) in [
         ("\"version\":1", "\"version\":2"),
         // Not in the order of the sample.
@@ -94,6 +95,20 @@ fn damaged_shares_are_refused() {
     ] {
         assert!(text.contains(part), "{part}");
         let damaged = text.replacen(part, damage, 1);
-        assert!(SavedShares::from_json(damaged.as_bytes()).is_none(), "{damage}");
+        assert!(SavedQuotas::from_json(damaged.as_bytes()).is_none(), "{damage}");
+    }
+}
+
+#[test]
+fn saved_files_keep_the_names_of_their_first_version() {
+    let mut cache = Cache::new(0, 2_000_000);
+    cache.read(&[job(0, "a", 1)]);
+    let json = cache.quotas.save(cache.now, CLOCK).to_json().unwrap();
+    let saved: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    let set = saved["sets"].as_object().unwrap().values().next().unwrap();
+    let quota = &set["share"];
+    assert!(quota["bytes"]["disk"].as_f64() > Some(0.0), "{set}");
+    for name in ["memory", "total", "has_grown", "is_full"] {
+        assert!(quota.get(name).is_some(), "{name}: {quota}");
     }
 }

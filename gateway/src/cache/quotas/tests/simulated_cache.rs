@@ -1,4 +1,4 @@
-//! Jobs, and a cache that follows the shares.
+//! Jobs, and a cache that follows the quotas.
 
 use std::collections::BTreeSet;
 
@@ -18,9 +18,9 @@ pub(super) struct Job {
     pub(super) saved_seconds: f64,
 }
 
-/// A cache that follows the shares. It evicts nothing: what it still has above a threshold is not counted as a hit.
+/// A cache that follows the quotas. It evicts nothing: what it still has above a threshold is not counted as a hit.
 pub(super) struct Cache {
-    pub(super) shares: Shares,
+    pub(super) quotas: Quotas,
     pub(super) cached: BTreeSet<(SetId, u64)>,
     pub(super) now: Duration,
     reallocated_at: Duration,
@@ -29,7 +29,7 @@ pub(super) struct Cache {
 impl Cache {
     pub(super) fn new(memory_bytes: u64, disk_bytes: u64) -> Self {
         Self {
-            shares: Shares::new(memory_bytes, disk_bytes, DAY),
+            quotas: Quotas::new(memory_bytes, disk_bytes, DAY),
             cached: BTreeSet::new(),
             now: HOUR,
             reallocated_at: HOUR,
@@ -55,15 +55,15 @@ impl Cache {
 
     pub(super) fn request(&mut self, job: &Job, hash: u64) -> bool {
         let (set, tenant) = (set_id(job.set), Tenant::from_access_key(Some(job.tenant)));
-        self.shares
+        self.quotas
             .observe_request(set, &tenant, hash, job.hints, self.now);
-        if self.shares.placement(set, hash).is_some() && self.cached.contains(&(set, hash)) {
-            self.shares.observe_hit(set, hash);
+        if self.quotas.placement(set, hash).is_some() && self.cached.contains(&(set, hash)) {
+            self.quotas.observe_hit(set, hash);
             return true;
         }
-        self.shares
+        self.quotas
             .observe_value(set, hash, VALUE_BYTES, job.saved_seconds);
-        if self.shares.placement(set, hash).is_some() {
+        if self.quotas.placement(set, hash).is_some() {
             self.cached.insert((set, hash));
         }
         false
@@ -75,17 +75,17 @@ impl Cache {
     }
 
     pub(super) fn reallocate(&mut self) {
-        self.shares.reallocate(self.now);
+        self.quotas.reallocate(self.now);
         self.reallocated_at = self.now;
     }
 
     /// The bytes that a set may use.
     pub(super) fn bytes(&self, set: u8) -> f64 {
-        let set = self.shares.sets.get(&set_id(set));
+        let set = self.quotas.sets.get(&set_id(set));
         set.map_or(0.0, |set| set.used_bytes().total())
     }
 
     pub(super) fn ratio(&self, set: u8) -> f64 {
-        self.shares.cached_ratio(set_id(set))
+        self.quotas.cached_ratio(set_id(set))
     }
 }

@@ -1,37 +1,37 @@
-//! Moves shares towards their targets, slowly.
+//! Moves quotas towards their targets, slowly.
 
-/// A share does not fall by less than this ratio.
+/// A quota does not fall by less than this ratio.
 const MIN_FALL_RATIO: f64 = 0.05;
-/// A share below this ratio of the capacity falls to its target at once, not by half each time.
+/// A quota below this ratio of the capacity falls to its target at once, not by half each time.
 const NEGLIGIBLE_RATIO: f64 = 0.001;
 
-/// A share of a set, in bytes.
+/// A quota of a set, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Movement {
     pub(super) current_bytes: f64,
     pub(super) target_bytes: f64,
 }
 
-/// The next bytes of each share.
+/// The next bytes of each quota.
 ///
-/// A share falls at most to `min_rest_ratio` of its bytes, and rises as far as the capacity that is free then allows: if the
+/// A quota falls at most to `min_rest_ratio` of its bytes, and rises as far as the capacity that is free then allows: if the
 /// rises need more, all are shortened by the same ratio. Small falls are ignored, since targets are never exact, and what a
-/// fall removes is computed again after the next rise. Shares that use at most the capacity now use at most the capacity
+/// fall removes is computed again after the next rise. Quotas that use at most the capacity now use at most the capacity
 /// afterwards.
-pub(super) fn move_shares(capacity_bytes: f64, min_rest_ratio: f64, shares: &[Movement]) -> Vec<f64> {
-    let lowered = shares
+pub(super) fn move_quotas(capacity_bytes: f64, min_rest_ratio: f64, quotas: &[Movement]) -> Vec<f64> {
+    let lowered = quotas
         .iter()
-        .map(|share| share.lowered(min_rest_ratio, NEGLIGIBLE_RATIO * capacity_bytes));
+        .map(|quota| quota.lowered(min_rest_ratio, NEGLIGIBLE_RATIO * capacity_bytes));
     let mut bytes: Vec<f64> = lowered.collect();
     let free_bytes = (capacity_bytes - bytes.iter().sum::<f64>()).max(0.0);
-    let rising_bytes: f64 = shares.iter().map(Movement::rise_bytes).sum();
+    let rising_bytes: f64 = quotas.iter().map(Movement::rise_bytes).sum();
     let rise_ratio = if rising_bytes > free_bytes {
         free_bytes / rising_bytes
     } else {
         1.0
     };
-    for (bytes, share) in bytes.iter_mut().zip(shares) {
-        *bytes += rise_ratio * share.rise_bytes();
+    for (bytes, quota) in bytes.iter_mut().zip(quotas) {
+        *bytes += rise_ratio * quota.rise_bytes();
     }
     bytes
 }
@@ -58,17 +58,17 @@ mod tests {
 
     use super::*;
 
-    fn moved(capacity_bytes: f64, shares: &[(f64, f64)]) -> Vec<f64> {
+    fn moved(capacity_bytes: f64, quotas: &[(f64, f64)]) -> Vec<f64> {
         let movement = |(current_bytes, target_bytes): &(f64, f64)| Movement {
             current_bytes: *current_bytes,
             target_bytes: *target_bytes,
         };
-        let shares: Vec<Movement> = shares.iter().map(movement).collect();
-        move_shares(capacity_bytes, 0.5, &shares)
+        let quotas: Vec<Movement> = quotas.iter().map(movement).collect();
+        move_quotas(capacity_bytes, 0.5, &quotas)
     }
 
     #[test]
-    fn shares_fall_by_half_and_rise_at_once() {
+    fn quotas_fall_by_half_and_rise_at_once() {
         assert_eq!(moved(100.0, &[(80.0, 0.0), (20.0, 60.0)]), [40.0, 60.0]);
         assert_eq!(moved(100.0, &[(80.0, 0.0), (20.0, 100.0)]), [40.0, 60.0]);
         assert_eq!(moved(100.0, &[(80.0, 50.0), (0.0, 50.0)]), [50.0, 50.0]);
@@ -86,20 +86,20 @@ mod tests {
     }
 
     #[test]
-    fn a_share_ends() {
+    fn a_quota_ends() {
         assert_eq!(moved(100.0, &[(0.09, 0.0)]), [0.0]);
     }
 
     proptest! {
         #[test]
         fn the_capacity_is_never_exceeded(
-            shares in prop::collection::vec((0.0..100.0_f64, 0.0..100.0_f64), 0..9),
+            quotas in prop::collection::vec((0.0..100.0_f64, 0.0..100.0_f64), 0..9),
             spare in 0.0..100.0_f64,
         ) {
-            let capacity = spare + shares.iter().map(|(current, _)| current).sum::<f64>();
-            let bytes = moved(capacity, &shares);
+            let capacity = spare + quotas.iter().map(|(current, _)| current).sum::<f64>();
+            let bytes = moved(capacity, &quotas);
             prop_assert!(bytes.iter().sum::<f64>() <= capacity * (1.0 + 1e-9), "{bytes:?}");
-            for (bytes, (current, target)) in bytes.into_iter().zip(shares) {
+            for (bytes, (current, target)) in bytes.into_iter().zip(quotas) {
                 let lowest = if current < 0.001 * capacity { target.min(current) } else { current / 2.0 };
                 prop_assert!(bytes >= lowest && bytes <= current.max(target) * (1.0 + 1e-9));
             }

@@ -15,7 +15,7 @@ use foyer::{
 };
 use pushdown::pipeline::Digest;
 
-use super::{Entry, MAX_ENTRY_BYTES, Tier, ValueKey, value::Owner};
+use super::{CacheLevel, Entry, MAX_ENTRY_BYTES, ValueKey, value::Owner};
 use crate::{config::CACHE_BLOCK_BYTES, private};
 
 /// Bytes of a block of the disk cache, and of its buffers.
@@ -36,9 +36,9 @@ pub(super) enum Found {
     Disk,
 }
 
-/// Both tiers. Clones share them.
+/// Both levels. Clones share them.
 #[derive(Clone)]
-pub(super) struct Tiers {
+pub(super) struct Levels {
     memory: Option<Cache<ValueKey, Resident, KeyHash>>,
     disk: Option<HybridCache<ValueKey, Entry, KeyHash>>,
     /// What an entry uses at least, so that the index of the disk stays within its memory.
@@ -93,8 +93,8 @@ impl Hasher for DigestHasher {
     }
 }
 
-impl Tiers {
-    /// Tiers of at most these bytes; 0 means that a tier is not used. Values of an earlier run are found again in the folder.
+impl Levels {
+    /// Levels of at most these bytes; 0 means that a level is not used. Values of an earlier run are found again in the folder.
     /// What leaves the memory moves to the disk if it `has_place`.
     ///
     /// # Errors
@@ -168,12 +168,12 @@ impl Tiers {
     }
 
     /// The entry of a key. An I/O error, and an entry whose bytes have changed, is a miss.
-    pub(super) async fn get(&self, key: &ValueKey) -> Option<(Entry, Tier)> {
+    pub(super) async fn get(&self, key: &ValueKey) -> Option<(Entry, CacheLevel)> {
         if let Some(entry) = self.memory.as_ref().and_then(|memory| memory.get(key)) {
-            return Some((entry.value().entry.clone(), Tier::Memory));
+            return Some((entry.value().entry.clone(), CacheLevel::Memory));
         }
         match self.disk.as_ref()?.get(key).await {
-            Ok(entry) => Some((entry?.value().clone(), Tier::Disk)),
+            Ok(entry) => Some((entry?.value().clone(), CacheLevel::Disk)),
             Err(error) => {
                 tracing::debug!(%error, "cannot read from the disk of the result cache");
                 None
@@ -181,12 +181,12 @@ impl Tiers {
         }
     }
 
-    /// Adds an entry to a tier. It may be dropped: if the disk is too slow, full or broken.
-    pub(super) fn insert(&self, key: ValueKey, entry: Entry, tier: Tier, owner: Owner) {
-        match (tier, &self.memory, &self.disk) {
-            (Tier::Memory, Some(memory), _) => drop(memory.insert(key, Resident { entry, owner })),
-            (Tier::Disk, _, Some(disk)) => drop(disk.storage_writer(key).insert(entry)),
-            (Tier::Memory, None, _) | (Tier::Disk, _, None) => {}
+    /// Adds an entry to a level. It may be dropped: if the disk is too slow, full or broken.
+    pub(super) fn insert(&self, key: ValueKey, entry: Entry, level: CacheLevel, owner: Owner) {
+        match (level, &self.memory, &self.disk) {
+            (CacheLevel::Memory, Some(memory), _) => drop(memory.insert(key, Resident { entry, owner })),
+            (CacheLevel::Disk, _, Some(disk)) => drop(disk.storage_writer(key).insert(entry)),
+            (CacheLevel::Memory, None, _) | (CacheLevel::Disk, _, None) => {}
         }
     }
 
@@ -221,7 +221,7 @@ async fn open_disk(folder: &Path, bytes: u64) -> io::Result<HybridCache<ValueKey
         .with_submit_queue_size_threshold(BLOCK_BYTES);
     HybridCacheBuilder::new()
         .with_name("result-cache")
-        // On eviction from memory nothing is written: the memory tier is a cache of its own.
+        // On eviction from memory nothing is written: the memory level is a cache of its own.
         .with_policy(HybridCachePolicy::WriteOnInsertion)
         .memory(1)
         .with_shards(1)
@@ -235,9 +235,9 @@ async fn open_disk(folder: &Path, bytes: u64) -> io::Result<HybridCache<ValueKey
         .map_err(io::Error::other)
 }
 
-impl fmt::Debug for Tiers {
+impl fmt::Debug for Levels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tiers")
+        f.debug_struct("Levels")
             .field("memory", &self.memory.is_some())
             .field("disk", &self.disk.is_some())
             .finish_non_exhaustive()

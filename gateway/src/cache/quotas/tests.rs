@@ -57,7 +57,7 @@ fn the_first_epoch_of_the_only_job_fills_the_cache() {
     assert_eq!(cache.read(&[job(0, "a", 2)]), [0]);
     assert_near_all(cache.ratio(0));
     assert_eq!(cache.read(&[job(0, "a", 1)]), [10_000]);
-    // For room of 1.8 MB, too, and if nothing is announced: then the share grows with each value.
+    // For room of 1.8 MB, too, and if nothing is announced: then the quota grows with each value.
     for hints in [job(0, "a", 2).hints, None] {
         let job = Job {
             hints,
@@ -99,7 +99,7 @@ fn the_announced_ratio_is_that_of_later_epochs() {
 }
 
 /// The number of objects is not announced and large: values of about the free capacity are admitted before the first
-/// reallocation, and the share is all of it.
+/// reallocation, and the quota is all of it.
 #[test]
 fn an_unknown_set_writes_no_more_than_what_is_free() {
     let job = Job {
@@ -124,7 +124,7 @@ fn one_epoch_of_one_job_is_cached_while_there_is_space() {
     let mut cache = Cache::new(2_000_000, 0);
     assert_eq!(cache.read(&[job(0, "a", 1)]), [0]);
     assert_eq!(cache.read(&[job(0, "a", 1)]), [10_000]);
-    // After half an hour the second job is no evidence any more, and the set still has its share.
+    // After half an hour the second job is no evidence any more, and the set still has its quota.
     for _ in 0..60 {
         cache.now += REALLOCATION_INTERVAL;
         cache.reallocate();
@@ -233,14 +233,14 @@ fn values_that_are_cheaper_to_compute_are_not_cached() {
     let mut cache = Cache::new(8_000_000, 0);
     cache.read(&[job(0, "a", 9)]);
     for _ in 0..2 {
-        cache.shares.observe_value(set_id(0), 0, VALUE_BYTES, -99.0);
+        cache.quotas.observe_value(set_id(0), 0, VALUE_BYTES, -99.0);
     }
-    assert!((0..10_000).all(|object| cache.shares.placement(set_id(0), object_hash(object)).is_none()));
+    assert!((0..10_000).all(|object| cache.quotas.placement(set_id(0), object_hash(object)).is_none()));
 }
 
 /// Falls by half per interval; what becomes free goes to the better set at once.
 #[test]
-fn shares_move_slowly_to_better_sets() {
+fn quotas_move_slowly_to_better_sets() {
     let mut cache = Cache::new(0, 1_000_000);
     cache.read(&[job(0, "a", 9)]);
     cache.read(&[job(0, "a", 9)]);

@@ -1,21 +1,21 @@
-//! Reallocation: moves the shares towards those sets that gain most.
+//! Reallocation: moves the quotas towards those sets that gain most.
 
 use std::{collections::HashMap, time::Duration};
 
 use super::{
-    Shares,
+    Quotas,
     allocate::{Demand, allocate},
-    movement::{Movement, move_shares},
+    movement::{Movement, move_quotas},
+    quota::LevelBytes,
     set::Set,
-    share::TierBytes,
 };
 use crate::compute::Tenant;
 
-/// A share falls by half in this time at most.
+/// A quota falls by half in this time at most.
 pub(crate) const REALLOCATION_INTERVAL: Duration = Duration::from_secs(30);
 
-impl Shares {
-    /// Moves the shares towards those sets that gain most. To be called at least every [`REALLOCATION_INTERVAL`].
+impl Quotas {
+    /// Moves the quotas towards those sets that gain most. To be called at least every [`REALLOCATION_INTERVAL`].
     pub(crate) fn reallocate(&mut self, now: Duration) {
         self.expire(now);
         self.changes += 1;
@@ -27,7 +27,7 @@ impl Shares {
 
         let statistics = self.sets.values().map(|set| &set.statistics);
         let is_reused: Vec<bool> = statistics.map(|statistics| statistics.is_reused(now)).collect();
-        let used: Vec<TierBytes> = self.sets.values().map(Set::used_bytes).collect();
+        let used: Vec<LevelBytes> = self.sets.values().map(Set::used_bytes).collect();
         let mut demands = self.demands(&is_reused, now);
         let held: Vec<f64> = used.iter().map(|used| used.total()).collect();
         let total = allocate_in_order(self.capacity.total(), &demands, &held, &is_reused);
@@ -39,7 +39,7 @@ impl Shares {
         let held: Vec<f64> = used.iter().map(memory_of).collect();
         let memory = allocate_in_order(self.capacity.memory, &demands, &held, &is_reused);
 
-        let memory = move_shares(
+        let memory = move_quotas(
             self.capacity.memory,
             min_rest_ratio,
             &movements(&used, &memory, memory_of),
@@ -50,16 +50,16 @@ impl Shares {
             .zip(&memory)
             .map(|(total, memory)| (total - memory).max(0.0));
         let disk: Vec<f64> = disk.collect();
-        let disk = move_shares(
+        let disk = move_quotas(
             self.capacity.disk,
             min_rest_ratio,
             &movements(&used, &disk, disk_of),
         );
 
-        self.granted = TierBytes::default();
+        self.granted = LevelBytes::default();
         for (set, (memory, disk)) in self.sets.values_mut().zip(memory.into_iter().zip(disk)) {
-            set.reallocate(TierBytes { memory, disk });
-            self.granted = self.granted.plus(set.share.bytes());
+            set.reallocate(LevelBytes { memory, disk });
+            self.granted = self.granted.plus(set.quota.bytes());
         }
     }
 
@@ -130,19 +130,19 @@ fn allocate_in_order(capacity_bytes: f64, demands: &[Demand], held: &[f64], is_r
     bytes
 }
 
-/// The movement of each share in one tier.
-fn movements(used: &[TierBytes], targets: &[f64], tier: fn(&TierBytes) -> f64) -> Vec<Movement> {
-    let movement = |(used, target): (&TierBytes, &f64)| Movement {
-        current_bytes: tier(used),
+/// The movement of each quota in one level.
+fn movements(used: &[LevelBytes], targets: &[f64], level: fn(&LevelBytes) -> f64) -> Vec<Movement> {
+    let movement = |(used, target): (&LevelBytes, &f64)| Movement {
+        current_bytes: level(used),
         target_bytes: *target,
     };
     used.iter().zip(targets).map(movement).collect()
 }
 
-const fn memory_of(bytes: &TierBytes) -> f64 {
+const fn memory_of(bytes: &LevelBytes) -> f64 {
     bytes.memory
 }
 
-const fn disk_of(bytes: &TierBytes) -> f64 {
+const fn disk_of(bytes: &LevelBytes) -> f64 {
     bytes.disk
 }

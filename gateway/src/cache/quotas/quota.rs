@@ -1,25 +1,32 @@
-//! The share of a set in both tiers of the cache.
+//! The quota of a set in both levels of the cache.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Tier, distinct::DistinctCount, threshold::Threshold};
+use super::{CacheLevel, distinct::DistinctCount, threshold::Threshold};
 
 /// Relative differences of bytes up to this are rounding errors.
 pub(super) const ROUNDING_RATIO: f64 = 1e-9;
 
 /// Bytes in memory and on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct TierBytes {
+pub(super) struct LevelBytes {
     pub(super) memory: f64,
     pub(super) disk: f64,
+}
+
+/// The thresholds of values in memory, and of those in memory or on disk.
+#[derive(Debug, Clone, Copy)]
+struct Thresholds {
+    memory: Threshold,
+    total: Threshold,
 }
 
 /// The bytes that a set may use, and the thresholds which make it use no more.
 ///
 /// The objects with the lowest hashes are in memory, those with the next ones on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Share {
-    bytes: TierBytes,
+pub(super) struct Quota {
+    bytes: LevelBytes,
     memory: Threshold,
     total: Threshold,
     /// It has grown since the last reallocation, although not all values fit.
@@ -28,54 +35,54 @@ pub(super) struct Share {
     pub(super) is_full: bool,
 }
 
-impl Share {
-    pub(super) const fn bytes(&self) -> TierBytes {
+impl Quota {
+    pub(super) const fn bytes(&self) -> LevelBytes {
         self.bytes
     }
 
-    /// The threshold of both tiers together.
+    /// The threshold of both levels together.
     pub(super) const fn threshold(&self) -> Threshold {
         self.total
     }
 
     /// The bytes that the admitted values use, if all values of the set have `all_bytes`.
-    pub(super) fn used_bytes(&self, all_bytes: f64) -> TierBytes {
+    pub(super) fn used_bytes(&self, all_bytes: f64) -> LevelBytes {
         let memory = self.memory.ratio() * all_bytes;
-        TierBytes {
+        LevelBytes {
             memory,
             disk: self.total.ratio() * all_bytes - memory,
         }
     }
 
-    /// The tier of an object.
-    pub(super) fn placement(&self, object_hash: u64) -> Option<Tier> {
+    /// The level of an object.
+    pub(super) fn placement(&self, object_hash: u64) -> Option<CacheLevel> {
         if self.is_full {
             None
         } else if self.memory.admits(object_hash) {
-            Some(Tier::Memory)
+            Some(CacheLevel::Memory)
         } else if self.total.admits(object_hash) {
-            Some(Tier::Disk)
+            Some(CacheLevel::Disk)
         } else {
             None
         }
     }
 
     /// Replaces the bytes. Objects that become admitted are not cached yet.
-    pub(super) fn set(&mut self, bytes: TierBytes, all_bytes: f64, objects: &mut DistinctCount) {
-        let (memory, total) = bytes.thresholds(all_bytes);
-        if total > self.total {
+    pub(super) fn set(&mut self, bytes: LevelBytes, all_bytes: f64, objects: &mut DistinctCount) {
+        let thresholds = bytes.thresholds(all_bytes);
+        if thresholds.total > self.total {
             objects.unmark_above(self.total);
         }
         self.bytes = bytes;
-        self.memory = memory;
-        self.total = total;
+        self.memory = thresholds.memory;
+        self.total = thresholds.total;
     }
 
     /// Lowers the thresholds, if the values of the set have more bytes than known before.
-    pub(super) fn fit(&mut self, all_bytes: f64) {
-        let (memory, total) = self.bytes.thresholds(all_bytes);
-        self.memory = self.memory.min(memory);
-        self.total = self.total.min(total);
+    pub(super) fn lower_thresholds(&mut self, all_bytes: f64) {
+        let thresholds = self.bytes.thresholds(all_bytes);
+        self.memory = self.memory.min(thresholds.memory);
+        self.total = self.total.min(thresholds.total);
     }
 
     /// The threshold of the values in memory.
@@ -84,12 +91,12 @@ impl Share {
     }
 }
 
-impl TierBytes {
+impl LevelBytes {
     pub(super) fn total(self) -> f64 {
         self.memory + self.disk
     }
 
-    /// The product, in each tier.
+    /// The product, in each level.
     pub(super) fn times(self, other: Self) -> Self {
         Self {
             memory: self.memory * other.memory,
@@ -113,7 +120,7 @@ impl TierBytes {
         }
     }
 
-    /// The part of `other` that this has room for, in each tier: at most 1.
+    /// The part of `other` that this has room for, in each level: at most 1.
     pub(super) fn ratio_of(self, other: Self) -> Self {
         let ratio = |room: f64, needed: f64| if needed > room { room / needed } else { 1.0 };
         Self {
@@ -136,7 +143,7 @@ impl TierBytes {
         }
     }
 
-    /// The difference, at least 0 in each tier.
+    /// The difference, at least 0 in each level.
     pub(super) fn minus(self, other: Self) -> Self {
         Self {
             memory: (self.memory - other.memory).max(0.0),
@@ -144,14 +151,16 @@ impl TierBytes {
         }
     }
 
-    /// The thresholds of memory, and of both tiers, for values of `all_bytes`. Both are rounded down, so that neither tier has
+    /// The thresholds for values of `all_bytes`. Both are rounded down, so that neither level has
     /// more than its bytes.
-    fn thresholds(self, all_bytes: f64) -> (Threshold, Threshold) {
+    fn thresholds(self, all_bytes: f64) -> Thresholds {
         let memory = Threshold::from_ratio(self.memory / all_bytes);
-        if self.total() * (1.0 + ROUNDING_RATIO) >= all_bytes {
-            return (memory, Threshold::ALL);
-        }
-        (memory, memory.plus(Threshold::from_ratio(self.disk / all_bytes)))
+        let total = if self.total() * (1.0 + ROUNDING_RATIO) >= all_bytes {
+            Threshold::ALL
+        } else {
+            memory.plus(Threshold::from_ratio(self.disk / all_bytes))
+        };
+        Thresholds { memory, total }
     }
 }
 
@@ -161,31 +170,31 @@ mod tests {
 
     #[test]
     fn the_lowest_hashes_are_in_memory() {
-        let mut share = Share::default();
-        let bytes = TierBytes {
+        let mut quota = Quota::default();
+        let bytes = LevelBytes {
             memory: 25.0,
             disk: 25.0,
         };
-        share.set(bytes, 100.0, &mut DistinctCount::default());
-        let tiers =
-            [0, 1 << 61, 1 << 62, 1 << 62 | 1 << 61, 1 << 63, u64::MAX].map(|hash| share.placement(hash));
-        let (memory, disk) = (Some(Tier::Memory), Some(Tier::Disk));
-        assert_eq!(tiers, [memory, memory, disk, disk, None, None]);
+        quota.set(bytes, 100.0, &mut DistinctCount::default());
+        let levels =
+            [0, 1 << 61, 1 << 62, 1 << 62 | 1 << 61, 1 << 63, u64::MAX].map(|hash| quota.placement(hash));
+        let (memory, disk) = (Some(CacheLevel::Memory), Some(CacheLevel::Disk));
+        assert_eq!(levels, [memory, memory, disk, disk, None, None]);
     }
 
     #[test]
     fn thresholds_only_fall_until_the_bytes_are_replaced() {
-        let (mut share, mut objects) = (Share::default(), DistinctCount::default());
-        let bytes = TierBytes {
+        let (mut quota, mut objects) = (Quota::default(), DistinctCount::default());
+        let bytes = LevelBytes {
             memory: 0.0,
             disk: 50.0,
         };
-        share.set(bytes, 25.0, &mut objects);
-        assert_eq!(share.threshold(), Threshold::ALL);
-        share.fit(100.0);
-        share.fit(80.0);
-        assert_eq!(share.threshold(), Threshold::from_ratio(0.5));
-        share.set(bytes, 80.0, &mut objects);
-        assert_eq!(share.threshold(), Threshold::from_ratio(0.625));
+        quota.set(bytes, 25.0, &mut objects);
+        assert_eq!(quota.threshold(), Threshold::ALL);
+        quota.lower_thresholds(100.0);
+        quota.lower_thresholds(80.0);
+        assert_eq!(quota.threshold(), Threshold::from_ratio(0.5));
+        quota.set(bytes, 80.0, &mut objects);
+        assert_eq!(quota.threshold(), Threshold::from_ratio(0.625));
     }
 }

@@ -78,7 +78,7 @@ enum State {
 }
 
 impl ReadPlan {
-    /// Number of a shard's samples that are read in an epoch.
+    /// Number of a rank's samples that are read in an epoch.
     pub(crate) fn limited(&self, shard: usize) -> usize {
         self.limit.map_or(shard, |limit| shard.min(limit))
     }
@@ -119,13 +119,13 @@ impl PushdownReader {
         PushdownReaderBuilder::default()
     }
 
-    /// Samples of an epoch in this reader's shard from [`start_position`](PushdownReaderBuilder::start_position) on, at most the
+    /// Samples of an epoch for this reader's rank from [`start_position`](PushdownReaderBuilder::start_position) on, at most the
     /// [limit](PushdownReaderBuilder::limit), padding included.
     pub fn len(&self) -> usize {
         self.plan.sample_count(self.session.objects.len())
     }
 
-    /// Whether the shard has no samples.
+    /// Whether the rank has no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -135,13 +135,12 @@ impl PushdownReader {
         self.plan.share().tail_counts(self.session.objects.len())
     }
 
-    /// Batches of an epoch for this shard; the last one may be short. With [`every`](PushdownReaderBuilder::every) they are
-    /// divided among several readers.
+    /// Batches of an epoch for this rank; the last one may be short. Its [workers](PushdownReaderBuilder::worker) share them.
     pub fn batches(&self) -> usize {
         self.len().div_ceil(self.plan.batch_size)
     }
 
-    /// The whole data set, over all shards, in the order of sample indices.
+    /// The whole data set, over all ranks, in the order of sample indices.
     pub fn objects(&self) -> &Objects {
         &self.session.objects
     }

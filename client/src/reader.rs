@@ -112,13 +112,13 @@ impl PushdownReader {
         PushdownReaderBuilder::default()
     }
 
-    /// Samples of an epoch in this reader's shard from [`start_position`](PushdownReaderBuilder::start_position) on, at most the
+    /// Samples of an epoch for this reader's rank from [`start_position`](PushdownReaderBuilder::start_position) on, at most the
     /// [limit](PushdownReaderBuilder::limit), padding included.
     pub fn len(&self) -> usize {
         self.share().sample_count()
     }
 
-    /// Whether the shard has no samples.
+    /// Whether the rank has no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -128,8 +128,7 @@ impl PushdownReader {
         self.share().tail_counts()
     }
 
-    /// Batches of an epoch for this shard; the last one may be short. With [`every`](PushdownReaderBuilder::every) they are
-    /// divided among several readers.
+    /// Batches of an epoch for this rank; the last one may be short. Its [workers](PushdownReaderBuilder::worker) share them.
     pub fn batches(&self) -> usize {
         self.share().batch_count()
     }
@@ -138,7 +137,7 @@ impl PushdownReader {
         self.plan.share(self.session.objects.len())
     }
 
-    /// The whole data set, over all shards, in the order of sample indices.
+    /// The whole data set, over all ranks, in the order of sample indices.
     pub fn objects(&self) -> &Objects {
         &self.session.objects
     }

@@ -90,7 +90,7 @@ impl std::fmt::Debug for State {
 /// Rows that are consecutive in the stretch of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableBatch {
-    /// Number of the batch within this shard, from 0: pass it to `start_at` to resume.
+    /// Number of the batch for this rank, from 0: pass it to `start_at` to resume.
     pub number: usize,
     /// The rows, after the whole pipeline.
     pub rows: RecordBatch,
@@ -128,19 +128,19 @@ impl TableMonitor {
 }
 
 impl TableReader {
-    /// Rows of an epoch in this reader's shard, without those of [`rows_read`](crate::PushdownReaderBuilder::rows_read); at most
+    /// Rows of an epoch for this reader's rank, without those of [`rows_read`](crate::PushdownReaderBuilder::rows_read); at most
     /// the [limit](crate::PushdownReaderBuilder::limit).
     pub fn len(&self) -> u64 {
         let stretch = self.left.stretch(&self.plan);
         stretch.end - stretch.start
     }
 
-    /// Whether the shard has no rows.
+    /// Whether the rank has no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Batches of an epoch for this shard; the last one may be short.
+    /// Batches of an epoch for this rank; the last one may be short.
     pub fn batches(&self) -> u64 {
         self.len().div_ceil(self.plan.batch_size as u64)
     }

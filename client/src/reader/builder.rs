@@ -137,8 +137,9 @@ impl PushdownReaderBuilder {
         /// These objects are the data set, in this order, with their known sizes and ETags, without a listing: those of an earlier
         /// [`list_objects`](crate::Store::list_objects), a [loaded](Objects::load) list, or some of them.
         objects(objects: Objects) => |builder| builder.keys = DataSetKeys::Objects(objects);
-        /// In [`Mode::Auto`]: what the planner of an earlier reader [observed](crate::ReaderMonitor::observations), so that reading begins
-        /// with its plan. Without effect if the pipeline or the number of threads is another. Default: none.
+        /// In [`Mode::Auto`](crate::Mode::Auto): what the planner of an earlier reader
+        /// [observed](crate::ReaderMonitor::observations), so that reading begins with its plan. Without effect if the pipeline or the
+        /// number of threads is another. Default: none.
         observations(known: Observations) => |builder| builder.observations = Some(Box::new(known));
         /// The rank of this reader among those that share the data set. Default: 0 of 1.
         rank(rank: Rank) => |builder| (builder.spec.rank, builder.spec.world) = (rank.index, rank.world);

@@ -1,7 +1,7 @@
-//! What the gateway and the reader both know of S3: addresses, names of presigned URLs, ranges of one version of an object,
-//! error documents, and how texts of others are shown.
+//! What the gateway and the reader both know of S3: addresses, names of presigned URLs, when requests are retried, ranges of one version of an
+//! object, error documents, and how texts of others are shown.
 //!
-//! No network I/O, and nothing of pipelines.
+//! No network I/O, no timers, and nothing of pipelines: requests are sent by a [`RangeTransport`], and retries wait in a [`RetryEnvironment`].
 
 mod address;
 mod content_range;
@@ -10,6 +10,8 @@ mod escaped;
 mod object_part;
 mod object_version;
 pub mod presign;
+mod retry;
+pub mod seconds;
 
 pub use address::Address;
 pub use content_range::ContentRange;
@@ -18,4 +20,8 @@ pub use escaped::{Escaped, is_control};
 pub use object_part::ObjectPart;
 pub use object_version::{
     AnswerHead, ObjectVersion, RangeTransport, ReadError, ReadResult, SuffixAnswer, read_suffix,
+};
+pub use retry::{
+    Attempt, AttemptError, FailingRequest, RetriesLeft, RetryContext, RetryEnvironment, RetryPolicy,
+    is_transient, is_transient_code, parse_retry_after,
 };

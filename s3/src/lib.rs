@@ -10,18 +10,20 @@ mod escaped;
 mod object_part;
 mod object_version;
 pub mod presign;
+mod resumable_get;
 mod retry;
 pub mod seconds;
+mod transport;
 
 pub use address::Address;
 pub use content_range::ContentRange;
 pub use error_document::ErrorDocument;
 pub use escaped::{Escaped, is_control};
 pub use object_part::ObjectPart;
-pub use object_version::{
-    AnswerHead, ObjectVersion, RangeTransport, ReadError, ReadResult, SuffixAnswer, read_suffix,
-};
+pub use object_version::{ObjectVersion, SuffixAnswer, read_suffix};
+pub use resumable_get::ResumableGet;
 pub use retry::{
     Attempt, AttemptError, FailingRequest, RetriesLeft, RetryContext, RetryEnvironment, RetryPolicy,
     is_transient, is_transient_code, parse_retry_after,
 };
+pub use transport::{AnswerBody, AnswerHead, RangeTransport, ReadError, ReadResult};

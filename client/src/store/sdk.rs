@@ -7,34 +7,32 @@ use aws_sdk_s3::{
     error::{ProvideErrorMetadata, SdkError},
 };
 use http::StatusCode;
+use pushdown_s3::{is_transient, parse_retry_after};
 
-use super::Store;
+use super::{Store, failure::FailedAttempt};
 use crate::{
     error::{Error, ErrorKind, Result},
-    retry::is_transient,
     transport::root_cause,
 };
 
 impl Store {
     /// Sends a request of the SDK, which is retried like any other request. `action` is what an error says that cannot be done.
-    pub(super) async fn with_sdk_retries<T, E, F>(&self, action: &str, send: impl Fn() -> F) -> Result<T>
+    pub(super) async fn with_sdk_retries<T, E, F>(
+        &self,
+        action: &str,
+        send: impl Fn() -> F + Sync,
+    ) -> Result<T>
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,
-        F: Future<Output = Result<T, SdkError<E, HttpResponse>>>,
+        F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
     {
-        let mut backoff = self.backoff();
-        loop {
-            let (error, retry_after) = match send().await {
-                Ok(answer) => {
-                    backoff.succeeded();
-                    return Ok(answer);
-                }
-                Err(error) => (sdk_error(action, &error), retry_after(&error)),
-            };
-            if !error.is_retryable() || !backoff.pause(&error, retry_after).await {
-                return Err(error);
-            }
-        }
+        let failed = |error: SdkError<E, HttpResponse>| FailedAttempt {
+            error: sdk_error(action, &error),
+            retry_after: retry_after(&error),
+        };
+        let mut attempt = || async { send().await.map_err(failed) };
+        let sent = self.retries().complete(&mut attempt).await;
+        sent.map_err(|failed| failed.error)
     }
 }
 
@@ -73,6 +71,5 @@ fn sdk_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
 
 /// The pause that the store asks for.
 fn retry_after<E>(error: &SdkError<E, HttpResponse>) -> Option<Duration> {
-    let seconds = error.raw_response()?.headers().get("retry-after")?.trim();
-    seconds.parse().ok().map(Duration::from_secs)
+    parse_retry_after(error.raw_response()?.headers().get("retry-after")?)
 }

@@ -10,12 +10,10 @@ mod multi_object;
 mod object_get;
 mod object_stream;
 mod rows;
-mod sdk;
 mod shard;
 mod shard_index;
 mod spec;
 mod table;
-mod upload;
 mod value;
 mod versioned_object;
 
@@ -26,6 +24,7 @@ use std::{sync::Arc, time::SystemTime};
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use pushdown_exec::sync::Mutex;
 
+pub use aws::Upload;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure};
 pub use list::HiddenObjects;
@@ -35,7 +34,6 @@ pub(crate) use shard::{FoundEntry, ShardBody};
 pub use shard_index::IndexProgress;
 pub use spec::StoreSpec;
 pub use table::StoredTable;
-pub use upload::Upload;
 pub use value::{Value, ValueRequest, ValueStream};
 
 use crate::{

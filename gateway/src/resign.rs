@@ -24,8 +24,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     origin::{IdentityRefresher, SignedPayload, Signer, Signing, StoreIdentity},
     s3::{
+        AddressStyle, RequestAddress,
         action::Operation,
-        address::{AddressStyle, RequestAddress},
         auth::{PayloadMode, Verified, Verifier},
         errors::ACCESS_DENIED,
     },

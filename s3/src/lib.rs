@@ -1,12 +1,14 @@
-//! What the gateway and the reader both know of S3: addresses, names of presigned URLs, when requests are retried, ranges of one version of an
-//! object, error documents, and how texts of others are shown.
+//! What the gateway and the reader both know of S3: addresses, percent-encoding, conditions, names of presigned URLs, when requests are retried,
+//! ranges of one version of an object, documents, and how texts of others are shown.
 //!
 //! No network I/O, no timers, and nothing of pipelines: requests are sent by a [`RangeTransport`], and retries wait in a [`RetryEnvironment`].
 
 mod address;
+pub mod conditions;
 mod content_range;
 mod error_document;
 mod escaped;
+pub mod escapes;
 mod object_part;
 mod object_version;
 pub mod presign;
@@ -15,7 +17,7 @@ mod retry;
 pub mod seconds;
 mod transport;
 
-pub use address::Address;
+pub use address::{Address, AddressStyle, RequestAddress};
 pub use content_range::ContentRange;
 pub use error_document::ErrorDocument;
 pub use escaped::{Escaped, is_control};

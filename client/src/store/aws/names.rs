@@ -1,6 +1,6 @@
 //! Names in the answer to a listing, which are encoded if the store says so: XML cannot hold all characters of keys.
 
-use percent_encoding::percent_decode;
+use pushdown_s3::escapes::decode_form;
 
 /// How the names of an answer are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,7 @@ impl Names {
         if self == Self::Raw {
             return Ok(name);
         }
-        let spaced = name.replace('+', " ");
-        match percent_decode(spaced.as_bytes()).decode_utf8() {
-            Ok(read) => Ok(read.into_owned()),
-            Err(_) => Err(InvalidName(name)),
-        }
+        String::from_utf8(decode_form(&name)).map_err(|_| InvalidName(name))
     }
 }
 

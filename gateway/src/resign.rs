@@ -10,7 +10,6 @@ mod buckets;
 mod deletes;
 mod head;
 mod signed_batch;
-mod xml;
 
 use std::{io, sync::Arc, time::SystemTime};
 

@@ -16,6 +16,7 @@ mod resumable_get;
 mod retry;
 pub mod seconds;
 mod transport;
+pub mod xml;
 
 pub use address::{Address, AddressStyle, RequestAddress};
 pub use content_range::ContentRange;

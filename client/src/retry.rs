@@ -11,7 +11,7 @@ use crate::{
     stats::{Counters, add},
 };
 
-/// The budget of one request.
+/// The retry budget of one request.
 pub(crate) type Retries<'a> = RetryContext<ClientEnvironment<'a>>;
 
 /// In what a request is retried.

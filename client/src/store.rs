@@ -198,12 +198,12 @@ impl Store {
         self.shared.model_cache.as_deref()
     }
 
-    /// The budget of a request.
+    /// The retry budget of a request.
     pub(crate) fn retries(&self) -> Retries<'static> {
         self.retries_in(None)
     }
 
-    /// The budget of a request of a reader, which counts its retries.
+    /// The retry budget of a request of a reader, which counts its retries.
     pub(crate) fn counted_retries<'a>(&self, counters: &'a Counters) -> Retries<'a> {
         self.retries_in(Some(counters))
     }

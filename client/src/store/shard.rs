@@ -136,7 +136,7 @@ impl ShardBody {
     }
 
     async fn open(&mut self) -> Result<Option<u64>, Failure> {
-        let left = self.end - self.get.position();
+        let left = self.end.saturating_sub(self.get.position());
         let error = match self.get.open(&self.transport).await {
             Ok(answer) => {
                 let length = answer.length();

@@ -73,7 +73,7 @@ pub trait AttemptError: fmt::Display {
     }
 }
 
-/// The budget of one request: its policy, and the consecutive failures so far. It belongs to the request until the last byte of its answer has
+/// The retry budget of one request: its policy, and the consecutive failures so far. It belongs to the request until the last byte of its answer has
 /// arrived, over all attempts.
 #[derive(Debug)]
 pub struct RetryContext<E: RetryEnvironment> {
@@ -85,7 +85,7 @@ pub struct RetryContext<E: RetryEnvironment> {
 }
 
 impl<E: RetryEnvironment> RetryContext<E> {
-    /// The budget of a request that has not been sent.
+    /// The retry budget of a request that has not been sent.
     pub const fn new(policy: RetryPolicy, environment: E) -> Self {
         Self {
             policy,

@@ -55,14 +55,12 @@ impl<'a> PartsRead<'a> {
 
     /// Sends one request. Removes the parts that have arrived.
     async fn request(&mut self, first: Part) -> Result<(), Failure> {
-        match joined_range(&self.parts) {
-            Some(range) => self.members(first, range).await,
-            None => {
-                let object = self.object(first).await?;
-                self.parts.clear();
-                Ok(self.assembly.take(first, Ok(object))?)
-            }
+        if let Some(range) = joined_range(&self.parts) {
+            return self.members(first, range).await;
         }
+        let object = self.object(first).await?;
+        self.parts.clear();
+        Ok(self.assembly.take(first, Ok(object))?)
     }
 
     /// Reads a whole object.

@@ -137,12 +137,11 @@ impl ShardRead<'_> {
         // All parts of a shard are members.
         let member = entry.part.member(objects);
         let member = member.ok_or_else(|| Error::internal("an entry of a stream is no member"))?;
-        let body = match self.body.take() {
-            Some(body) => body,
-            None => {
-                let range = entry.range.offset()..self.end;
-                store.shard_body(objects.bucket(), self.shard, range, &self.session.limits)?
-            }
+        let body = if let Some(body) = self.body.take() {
+            body
+        } else {
+            let range = entry.range.offset()..self.end;
+            store.shard_body(objects.bucket(), self.shard, range, &self.session.limits)?
         };
         let body = self.body.insert(body);
         if !body.is_open() {

@@ -6,6 +6,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use pushdown_exec::sync::Mutex;
+use pushdown_s3::{FailingRequest, RetriesLeft};
 use tokio::time::Instant;
 
 /// Minimum time between two logged outages, so that a link that drops a connection now and then does not fill the log.
@@ -32,17 +33,9 @@ struct State {
 
 /// A failed request that is being retried. Dropping it ends it without success.
 #[derive(Debug)]
-pub(crate) struct FailingRequest {
+pub(crate) struct OutageEntry {
     outages: Arc<Outages>,
     succeeded: bool,
-}
-
-/// How long a request will still be retried.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RetriesLeft {
-    pub(crate) attempts: u32,
-    /// The longest total of all pauses before these attempts.
-    pub(crate) pauses: Duration,
 }
 
 impl Outages {
@@ -54,11 +47,11 @@ impl Outages {
     }
 
     /// Registers the first failure of a request.
-    pub(crate) fn begin(self: &Arc<Self>) -> FailingRequest {
+    pub(crate) fn begin(self: &Arc<Self>) -> OutageEntry {
         let mut state = self.state.lock();
         state.failing += 1;
         state.since.get_or_insert_with(Instant::now);
-        FailingRequest {
+        OutageEntry {
             outages: Arc::clone(self),
             succeeded: false,
         }
@@ -77,9 +70,9 @@ impl Outages {
     }
 }
 
-impl FailingRequest {
-    /// The request will be retried after `error`. Logs the first retry of an outage.
-    pub(crate) fn retrying(&self, error: &dyn fmt::Display, left: RetriesLeft) {
+impl FailingRequest for OutageEntry {
+    /// Logs the first retry of an outage.
+    fn retrying(&self, error: &dyn fmt::Display, left: RetriesLeft) {
         let mut state = self.outages.state.lock();
         if state.is_logged || state.last_logged.is_some_and(|last| last.elapsed() < QUIET) {
             return;
@@ -97,13 +90,13 @@ impl FailingRequest {
         tracing::warn!("{error}; retrying {times}, with pauses of up to {seconds:.1} s in all");
     }
 
-    /// The request succeeded. Logs the end of the outage if no other request is failing.
-    pub(crate) fn recovered(mut self) {
+    /// Logs the end of the outage if no other request is failing.
+    fn recovered(mut self) {
         self.succeeded = true;
     }
 }
 
-impl Drop for FailingRequest {
+impl Drop for OutageEntry {
     fn drop(&mut self) {
         if let Some(took) = self.outages.end()
             && self.succeeded
@@ -160,7 +153,7 @@ mod tests {
                 failing.retrying(&"refused", LEFT);
                 failing.retrying(&"refused", LEFT);
             }
-            failing.into_iter().for_each(FailingRequest::recovered);
+            failing.into_iter().for_each(OutageEntry::recovered);
         });
         assert_eq!(
             lines,

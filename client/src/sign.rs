@@ -11,12 +11,10 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials;
 use aws_sdk_s3::primitives::{DateTime, DateTimeFormat};
 use aws_sigv4::sign::v4::{calculate_signature, generate_signing_key};
-use percent_encoding::utf8_percent_encode;
 use pushdown::pipeline::Digest;
-use pushdown_s3::presign;
+use pushdown_s3::{escapes::encode_component, presign};
 
 pub(crate) use batch::{BatchPost, BatchSigner, RequestSigner};
-use path::QUERY_VALUE;
 pub(crate) use path::object_path;
 
 use crate::error::{Error, Result};
@@ -57,7 +55,7 @@ impl Presigner {
             .collect();
         let stamp = format!("{digits}Z");
         let scope = format!("{}/{region}/s3/aws4_request", &stamp[..8]);
-        let encode = |value: &str| utf8_percent_encode(value, QUERY_VALUE).to_string();
+        let encode = |value: &str| encode_component(value.as_bytes());
         let token = credentials
             .session_token()
             .map(|token| format!("&{}={}", presign::SECURITY_TOKEN, encode(token)))

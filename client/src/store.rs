@@ -7,14 +7,13 @@ mod failure;
 mod get;
 mod list;
 mod multi_object;
+mod object_get;
 mod object_stream;
 mod rows;
-mod sdk;
 mod shard;
 mod shard_index;
 mod spec;
 mod table;
-mod upload;
 mod value;
 mod versioned_object;
 
@@ -25,25 +24,24 @@ use std::{sync::Arc, time::SystemTime};
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use pushdown_exec::sync::Mutex;
 
+pub use aws::Upload;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
-pub(crate) use failure::Failure;
+pub(crate) use failure::{Failure, NamedFailure};
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
 pub use rows::TableRows;
-pub(crate) use shard::ShardBody;
+pub(crate) use shard::{FoundEntry, ShardBody};
 pub use shard_index::IndexProgress;
 pub use spec::StoreSpec;
-pub(crate) use spec::seconds;
 pub use table::StoredTable;
-pub use upload::Upload;
 pub use value::{Value, ValueRequest, ValueStream};
 
 use crate::{
     error::{Error, ErrorKind, Result},
     outage_log::Outages,
-    retry::{Backoff, RetryPolicy},
+    retry::{ClientEnvironment, Retries, RetryPolicy},
     sign::Presigner,
-    stats::Traffic,
+    stats::{Counters, Traffic},
     transport::{Endpoint, Timeouts, Transport},
 };
 
@@ -200,9 +198,19 @@ impl Store {
         self.shared.model_cache.as_deref()
     }
 
-    /// The pauses between attempts of a request.
-    pub(crate) fn backoff(&self) -> Backoff {
-        Backoff::new(self.shared.retry, Arc::clone(&self.shared.outages))
+    /// The retry budget of a request.
+    pub(crate) fn retries(&self) -> Retries<'static> {
+        self.retries_in(None)
+    }
+
+    /// The retry budget of a request of a reader, which counts its retries.
+    pub(crate) fn counted_retries<'a>(&self, counters: &'a Counters) -> Retries<'a> {
+        self.retries_in(Some(counters))
+    }
+
+    fn retries_in<'a>(&self, counters: Option<&'a Counters>) -> Retries<'a> {
+        let outages = Arc::clone(&self.shared.outages);
+        Retries::new(self.shared.retry, ClientEnvironment { outages, counters })
     }
 
     /// A presigner with the current credentials and time.

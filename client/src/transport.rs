@@ -21,6 +21,7 @@ use pushdown::wire::{
     header::{FEATURES, MAX_COUNT, MODELS_PATH},
 };
 use pushdown_exec::sync::RwLock;
+use pushdown_s3::{is_transient, seconds};
 use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
 use tokio::{sync::OnceCell, time::timeout};
@@ -30,9 +31,7 @@ use metered::MeteredConnector;
 
 use crate::{
     error::{Error, ErrorKind, Result},
-    retry::is_transient,
     stats::Traffic,
-    store::seconds,
 };
 
 /// Idle connections are closed before the gateway closes them (75 s), so that no request uses a dead one.

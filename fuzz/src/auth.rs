@@ -10,7 +10,7 @@ use http::Request;
 use http::request::Parts;
 use pushdown_gateway::access::Keys;
 use pushdown_gateway::error::Error;
-use pushdown_gateway::s3::address::AddressStyle;
+use pushdown_gateway::s3::AddressStyle;
 use pushdown_gateway::s3::auth::{AuthError, Quoted, Verified, Verifier};
 use pushdown_gateway::s3::sign::Signature;
 

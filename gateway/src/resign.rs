@@ -10,7 +10,6 @@ mod buckets;
 mod deletes;
 mod head;
 mod signed_batch;
-mod xml;
 
 use std::{io, sync::Arc, time::SystemTime};
 
@@ -24,8 +23,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     origin::{IdentityRefresher, SignedPayload, Signer, Signing, StoreIdentity},
     s3::{
+        AddressStyle, RequestAddress,
         action::Operation,
-        address::{AddressStyle, RequestAddress},
         auth::{PayloadMode, Verified, Verifier},
         errors::ACCESS_DENIED,
     },

@@ -19,8 +19,6 @@ use hyper::body::Incoming;
 use pushdown::wire::{Features, header};
 
 use self::http::insert;
-#[cfg(feature = "embedded-store")]
-pub(crate) use self::http::{ConditionResult, evaluate_conditions};
 use crate::{
     body::Body,
     error::Result,

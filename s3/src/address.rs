@@ -1,8 +1,12 @@
-//! The address of an object in a path-style request.
+//! What a request addresses: the bucket and the key, from its path or its virtual host.
+
+mod request;
 
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode_str;
+pub use request::{AddressStyle, RequestAddress};
+
+use crate::escapes;
 
 /// The bucket and the key of an object, percent-decoded. Both are bytes: escapes need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +20,33 @@ pub struct Address<'a> {
 impl<'a> Address<'a> {
     /// The address of a path `/bucket/key`, without a query. `None` without a leading slash, or without one after the bucket.
     ///
-    /// `+` and `%` without two hex digits are literal.
+    /// The path is split before it is decoded, so that a bucket may contain an escaped slash; `+` and `%` without two hex digits are
+    /// literal. This is the name of a sample, whoever serves it. What a request that the gateway verifies addresses, is [`RequestAddress`],
+    /// which is decoded strictly and first.
     pub fn from_path(path: &'a str) -> Option<Self> {
         let (bucket, key) = path.strip_prefix('/')?.split_once('/')?;
         Some(Self {
-            bucket: percent_decode_str(bucket).into(),
-            key: percent_decode_str(key).into(),
+            bucket: escapes::decode_lenient(bucket),
+            key: escapes::decode_lenient(key),
         })
+    }
+
+    /// The address of a decoded path: `/bucket/key`, `/bucket` or `/`. `None` without a leading slash.
+    fn from_decoded_path(path: &'a [u8]) -> Option<Self> {
+        let path = path.strip_prefix(b"/")?;
+        let end = path.iter().position(|byte| *byte == b'/');
+        let (bucket, key) = path.split_at(end.unwrap_or(path.len()));
+        Some(Self {
+            bucket: bucket.into(),
+            key: key.get(1..).unwrap_or_default().into(),
+        })
+    }
+
+    fn into_owned(self) -> Address<'static> {
+        Address {
+            bucket: Cow::Owned(self.bucket.into_owned()),
+            key: Cow::Owned(self.key.into_owned()),
+        }
     }
 
     /// Whether the path names an object: neither bucket nor key is empty.

@@ -1,6 +1,8 @@
 //! The XML document of an S3 error.
 
-use quick_xml::{Reader, escape::resolve_predefined_entity, events::Event};
+use quick_xml::{Reader, events::Event};
+
+use crate::xml::{UnknownEntity, text_of};
 
 /// What an error document says. Both parts are optional: proxies and stores answer with other documents too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,7 +37,8 @@ impl ErrorDocument {
                 }
                 Ok(Event::Eof) | Err(_) => return found,
                 Ok(event) => {
-                    if let (Some((_, content)), Some(text)) = (&mut element, text_of(&event)) {
+                    let text = text_of(&event, UnknownEntity::Literal);
+                    if let (Some((_, content)), Some(text)) = (&mut element, text) {
                         content.push_str(&text);
                     }
                 }
@@ -49,23 +52,6 @@ impl ErrorDocument {
             "Message" => _ = self.message.get_or_insert(content),
             _ => {}
         }
-    }
-}
-
-/// The text that an event adds to its element. A reference to an entity that XML does not define stays as it is.
-fn text_of(event: &Event<'_>) -> Option<String> {
-    match event {
-        Event::Text(text) => Some(text.xml10_content().ok()?.into_owned()),
-        Event::CData(data) => Some(data.xml10_content().ok()?.into_owned()),
-        Event::GeneralRef(reference) => {
-            if let Ok(Some(character)) = reference.resolve_char_ref() {
-                return Some(character.to_string());
-            }
-            let name = reference.xml10_content().ok()?;
-            let text = resolve_predefined_entity(&name).map(str::to_owned);
-            Some(text.unwrap_or_else(|| format!("&{name};")))
-        }
-        _ => None,
     }
 }
 
@@ -96,6 +82,20 @@ mod tests {
         assert_eq!(
             parse("<E><Code>A</Code><Code>B</Code><Message/></E>"),
             (Some("A".to_owned()), None)
+        );
+    }
+
+    #[test]
+    fn other_elements_are_passed_over() {
+        let found =
+            parse("<Error><Details><Key>k</Key></Details><Code>A</Code><Message>m</Message><New/></Error>");
+        assert_eq!(found, both("A", "m"));
+        // A code with elements in it is none.
+        let found = parse("<Error><Code>A<b>c</b></Code><Message>m</Message></Error>");
+        assert_eq!(found, (None, Some("m".to_owned())));
+        assert_eq!(
+            parse("<Error><Code>&#1;&#xD800;</Code></Error>").0,
+            Some("\u{1}&#xD800;".to_owned())
         );
     }
 

@@ -1,21 +1,32 @@
-//! What the gateway and the reader both know of S3: addresses, names of presigned URLs, ranges of one version of an object,
-//! error documents, and how texts of others are shown.
+//! What the gateway and the reader both know of S3: addresses, percent-encoding, conditions, names of presigned URLs, when requests are retried,
+//! ranges of one version of an object, documents, and how texts of others are shown.
 //!
-//! No network I/O, and nothing of pipelines.
+//! No network I/O, no timers, and nothing of pipelines: requests are sent by a [`RangeTransport`], and retries wait in a [`RetryEnvironment`].
 
 mod address;
+pub mod conditions;
 mod content_range;
 mod error_document;
 mod escaped;
+pub mod escapes;
 mod object_part;
 mod object_version;
 pub mod presign;
+mod resumable_get;
+mod retry;
+pub mod seconds;
+mod transport;
+pub mod xml;
 
-pub use address::Address;
+pub use address::{Address, AddressStyle, RequestAddress};
 pub use content_range::ContentRange;
 pub use error_document::ErrorDocument;
 pub use escaped::{Escaped, is_control};
 pub use object_part::ObjectPart;
-pub use object_version::{
-    AnswerHead, ObjectVersion, RangeTransport, ReadError, ReadResult, SuffixAnswer, read_suffix,
+pub use object_version::{ObjectVersion, SuffixAnswer, read_suffix};
+pub use resumable_get::ResumableGet;
+pub use retry::{
+    Attempt, AttemptError, FailingRequest, RetriesLeft, RetryContext, RetryEnvironment, RetryPolicy,
+    is_transient, is_transient_code, parse_retry_after,
 };
+pub use transport::{AnswerBody, AnswerHead, RangeTransport, ReadError, ReadResult};

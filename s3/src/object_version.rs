@@ -7,31 +7,13 @@ use std::ops::Range;
 
 use http::{
     HeaderMap, HeaderValue, StatusCode,
-    header::{ETAG, IF_MATCH, InvalidHeaderValue, RANGE},
+    header::{ETAG, IF_MATCH, RANGE},
 };
 
-use crate::ContentRange;
-
-/// Sends signed GETs of one object.
-pub trait RangeTransport {
-    /// An answer whose body has not been read.
-    type Answer: AnswerHead;
-    /// Why there is no answer.
-    type Error;
-
-    /// Sends a GET with these headers besides those of the signature. Returns its answer, with any status.
-    fn get(&self, headers: HeaderMap) -> impl Future<Output = Result<Self::Answer, Self::Error>> + Send;
-}
-
-/// What is known of an answer before its body is read.
-pub trait AnswerHead {
-    /// The status.
-    fn status(&self) -> StatusCode;
-    /// The headers.
-    fn headers(&self) -> &HeaderMap;
-    /// The length of the body in bytes, if it is known.
-    fn content_length(&self) -> Option<u64>;
-}
+use crate::{
+    AnswerHead, ContentRange, RangeTransport, ReadError, ReadResult, ResumableGet,
+    transport::{range_value, send},
+};
 
 /// One version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,26 +39,6 @@ pub enum SuffixAnswer<A> {
     /// Any other answer: the whole object, if the store does not support ranges or the object is empty; or a refusal.
     Other(A),
 }
-
-/// Why a read failed.
-#[derive(Debug)]
-pub enum ReadError<A, E> {
-    /// There is no answer.
-    Transport(E),
-    /// The object was replaced after the first answer.
-    Replaced,
-    /// A range without an ETag: no later range can be compared with it.
-    MissingEtag,
-    /// The answer does not belong to the request; the text says why.
-    Mismatch(&'static str),
-    /// An answer with another status than that of the requested range or object.
-    UnexpectedStatus(A),
-    /// A range cannot be written as a header value.
-    Header(InvalidHeaderValue),
-}
-
-/// The result of a read.
-pub type ReadResult<V, T> = Result<V, ReadError<<T as RangeTransport>::Answer, <T as RangeTransport>::Error>>;
 
 /// Requests the last `length` bytes of an object, or the whole object if it is shorter. The answer determines the version of all
 /// later reads.
@@ -119,6 +81,11 @@ pub async fn read_suffix<T: RangeTransport>(
 }
 
 impl ObjectVersion {
+    /// A GET of a range within the object, which is not empty. Its answers must state exactly this version and range.
+    pub fn get<A>(&self, range: Range<u64>) -> ResumableGet<A> {
+        ResumableGet::of_version(self, range)
+    }
+
     /// Requests a range within the object, which is not empty. Returns the answer, whose body has the length of the range.
     ///
     /// # Errors
@@ -128,18 +95,7 @@ impl ObjectVersion {
         transport: &T,
         range: &Range<u64>,
     ) -> ReadResult<T::Answer, T> {
-        let last = range.end.saturating_sub(1);
-        let mut headers = self.condition();
-        headers.insert(RANGE, range_value(&format!("{}-{last}", range.start))?);
-        let answer = send(transport, headers).await?;
-        let answer = self.check(answer, StatusCode::PARTIAL_CONTENT)?;
-        match ContentRange::from_headers(answer.headers()) {
-            Some(found) if found.total_bytes != self.total_bytes => Err(ReadError::Replaced),
-            Some(found) if found.range == *range => Ok(answer),
-            _ => Err(ReadError::Mismatch(
-                "Content-Range does not match the requested range",
-            )),
-        }
+        self.get(range.clone()).into_answer(transport).await
     }
 
     /// Requests the whole object. Returns the answer, whose body has the length of the object.
@@ -175,14 +131,6 @@ impl ObjectVersion {
             Err(ReadError::Replaced)
         }
     }
-}
-
-async fn send<T: RangeTransport>(transport: &T, headers: HeaderMap) -> ReadResult<T::Answer, T> {
-    transport.get(headers).await.map_err(ReadError::Transport)
-}
-
-fn range_value<A, E>(range: &str) -> Result<HeaderValue, ReadError<A, E>> {
-    HeaderValue::from_str(&format!("bytes={range}")).map_err(ReadError::Header)
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ fn hidden_objects_are_left_out_of_samples_and_listed_by_ls() {
     };
     let samples = read(&[]);
     assert!(samples.status.success(), "{samples:?}");
-    let line = "s3://photos/: left out 3 hidden objects, such as `Thumbs.db`: `include_hidden` keeps them";
+    let line = "s3://photos/: left out 3 hidden objects, such as `Thumbs.db`: `--include-hidden`, in code \
+                `include_hidden`, keeps them";
     let warnings = text(&samples.stderr);
     assert_eq!(
         warnings.lines().filter(|text| text.contains(line)).count(),

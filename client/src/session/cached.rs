@@ -41,6 +41,16 @@ pub(super) struct Lookups {
     deadline: Option<Instant>,
 }
 
+/// Whether the value of an object is cached.
+enum CachedValueOf<'a> {
+    /// At this stage.
+    Stage(&'a ValueCache, &'a CachedStage),
+    /// It is not, for this reason.
+    NotCached(NotCachedReason),
+    /// The reader has no value cache.
+    NoCache,
+}
+
 impl Lookups {
     pub(super) const fn new() -> Self {
         Self {
@@ -153,8 +163,7 @@ impl Session {
             return;
         };
         let is_needed = |index: &usize| {
-            matches!(self.cached_stage(*index), Some(Ok(_)))
-                && cache.needs_etag(ListedSample::new(&self.objects, *index))
+            self.cached_stage(*index).is_some() && cache.needs_etag(ListedSample::new(&self.objects, *index))
         };
         let needed: Vec<usize> = indices.filter(is_needed).collect();
         let answers = stream::iter(needed).map(|index| async move {
@@ -171,22 +180,33 @@ impl Session {
         }
     }
 
-    /// The cache and the stage at which it has an object's value, or why it has none; `None` without a cache.
-    fn cached_stage(&self, index: usize) -> Option<Result<(&ValueCache, &CachedStage), NotCachedReason>> {
-        let cache = self.value_cache.as_ref()?;
-        Some(match cache.stage(self.objects.bytes(index)) {
-            Some(stage) if stage.stage < self.first_stage => Err(NotCachedReason::NoModels),
-            Some(_) if cache.has_no_etag(ListedSample::new(&self.objects, index)) => {
-                Err(NotCachedReason::NoEtag)
+    /// The cache and the stage at which it has an object's value, if it is to have one.
+    fn cached_stage(&self, index: usize) -> Option<(&ValueCache, &CachedStage)> {
+        match self.cached_value_of(index) {
+            CachedValueOf::Stage(cache, stage) => Some((cache, stage)),
+            CachedValueOf::NotCached(_) | CachedValueOf::NoCache => None,
+        }
+    }
+
+    fn cached_value_of(&self, index: usize) -> CachedValueOf<'_> {
+        let Some(cache) = &self.value_cache else {
+            return CachedValueOf::NoCache;
+        };
+        match cache.stage(self.objects.bytes(index)) {
+            Some(stage) if stage.stage < self.first_stage => {
+                CachedValueOf::NotCached(NotCachedReason::NoModels)
             }
-            Some(stage) => Ok((cache, stage)),
-            None => Err(cache.too_large_reason()),
-        })
+            Some(_) if cache.has_no_etag(ListedSample::new(&self.objects, index)) => {
+                CachedValueOf::NotCached(NotCachedReason::NoEtag)
+            }
+            Some(stage) => CachedValueOf::Stage(cache, stage),
+            None => CachedValueOf::NotCached(cache.too_large_reason()),
+        }
     }
 
     /// The cached value of an object and its stage, or who fetches it. Claims nothing and waits for nobody unless `may_wait` is set.
     fn load_or_claim(&self, index: usize, may_wait: bool) -> (u8, Lookup) {
-        let Some(Ok((cache, stage))) = self.cached_stage(index) else {
+        let Some((cache, stage)) = self.cached_stage(index) else {
             return (0, Lookup::Unclaimed);
         };
         let Ok(number) = u8::try_from(stage.stage) else {
@@ -223,19 +243,19 @@ impl Session {
             return vec![false; indices.len()];
         };
         cache.are_held(indices.iter().map(|index| {
-            let (_, stage) = self.cached_stage(*index)?.ok()?;
+            let (_, stage) = self.cached_stage(*index)?;
             Some((ListedSample::new(&self.objects, *index), stage))
         }))
     }
 
     /// Whether a value at `stage` is to be cached, then or at a later stage. Counts the reason if not.
     pub(super) fn should_cache(&self, index: usize, stage: u8) -> bool {
-        let reason = match self.cached_stage(index) {
-            None => return false,
-            Some(Ok((_, cached))) if cached.stage >= usize::from(stage) => return true,
-            Some(Ok(_)) if self.objects.bytes(index).is_none() => NotCachedReason::Unlisted,
-            Some(Ok(_)) => NotCachedReason::AfterRandom,
-            Some(Err(reason)) => reason,
+        let reason = match self.cached_value_of(index) {
+            CachedValueOf::NoCache => return false,
+            CachedValueOf::Stage(_, cached) if cached.stage >= usize::from(stage) => return true,
+            CachedValueOf::Stage(..) if self.objects.bytes(index).is_none() => NotCachedReason::Unlisted,
+            CachedValueOf::Stage(..) => NotCachedReason::AfterRandom,
+            CachedValueOf::NotCached(reason) => reason,
         };
         self.counters.not_cached.count(reason);
         false
@@ -250,7 +270,7 @@ impl Session {
         claim: Option<Claim>,
         context: &Context<'_>,
     ) -> pushdown::Result<Sample> {
-        let Some(Ok((cache, stage))) = self.cached_stage(index) else {
+        let Some((cache, stage)) = self.cached_stage(index) else {
             return self.run_steps(index, steps, sample, context);
         };
         let arrived = (steps.start == 0).then(|| sample.bytes());
@@ -278,7 +298,7 @@ impl Session {
     /// Limits the split to the cached stage, if its value is known to be no larger than the object: a later value could not
     /// be cached.
     pub(super) fn clamp_to_cached_stage(&self, index: usize, split: Split) -> Split {
-        let Some(Ok((_, stage))) = self.cached_stage(index) else {
+        let Some((_, stage)) = self.cached_stage(index) else {
             return split;
         };
         let Ok(cached) = u8::try_from(stage.stage) else {

@@ -19,12 +19,10 @@ use super::{
 use crate::{
     budget::Charge,
     error::{ErrorKind, Result},
-    sample_name::SampleName,
-    stats::add,
     store::Failure,
 };
 use assembly::Assembly;
-use attempt::attempt;
+use attempt::PartsRead;
 pub(super) use part::{MAX_GAP_BYTES, Part};
 pub(super) use queue::PlainQueue;
 use streamed::StreamedParts;
@@ -87,32 +85,15 @@ async fn read(
 ) -> Result<()> {
     let max_bytes = session.limits.max_object_bytes;
     let is_small = |part: &Part| part.range.is_none_or(|range| range.size() <= max_bytes);
-    let (mut parts, large): (VecDeque<Part>, VecDeque<Part>) = parts.into_iter().partition(is_small);
+    let (parts, large): (VecDeque<Part>, VecDeque<Part>) = parts.into_iter().partition(is_small);
     for part in large {
         assembly.take(part, Err(too_large(max_bytes)))?;
     }
-    let mut backoff = session.store.backoff();
-    while let Some(first) = parts.front() {
-        let name = SampleName::from(session.objects.object(first.index));
-        let before = parts.len();
-        let permit = permit(&session.gets, job).await;
-        let attempted = attempt(session, job, assembly, &mut parts).await;
-        drop(permit);
-        let Err(failure) = attempted else {
-            backoff.succeeded();
-            return Ok(());
-        };
-        if parts.len() < before {
-            backoff.progressed();
-        }
-        let (again, retry_after) = failure.retry();
-        let subject = || format!("s3://{}/{name}: {failure}", session.objects.bucket());
-        if again && backoff.pause(&subject(), retry_after).await {
-            add(&session.counters.retries, 1);
-            continue;
-        }
-        let error = row_error(failure)?;
-        for part in parts.drain(..) {
+    let mut read = PartsRead::new(session, job, assembly, parts);
+    let mut retries = session.store.counted_retries(&session.counters);
+    if let Err(failed) = retries.complete(&mut read).await {
+        let error = row_error(failed.failure)?;
+        for part in read.into_missing() {
             assembly.take(part, Err(error.clone()))?;
         }
     }

@@ -6,6 +6,7 @@ mod request;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -15,17 +16,16 @@ use http::{
     header::{ACCEPT, CONTENT_TYPE},
 };
 use pushdown::wire::{self, BatchReader, CachedRatios, RowError};
+use pushdown_s3::{Attempt, AttemptError, is_transient_code};
 
 use super::{BatchJob, Session, intake::Intake};
 use crate::{
     error::{Error, ErrorKind, Result},
     planning::{Adapter, Event, GatewayCpus},
-    retry::is_transient_code,
     sample_name::SampleName,
-    stats::add,
     transport::{Answer, listed_features},
 };
-use features::{features, without_members};
+use features::{KnownFeatures, features, without_members};
 use refusals::{
     batch_refused, check_columns, fail_or_fall_back, is_limited_by_engine, is_overload, not_a_gateway,
 };
@@ -34,8 +34,8 @@ use request::{batch_post, request_slots};
 /// Content type of the answer.
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 
-/// The outcome of an attempt without a permanent error.
-enum Attempt {
+/// The outcome of a request without a permanent error.
+enum Attempted {
     /// Every row has arrived, with a value or an error.
     Complete,
     /// Some rows are missing.
@@ -53,75 +53,158 @@ struct RowFailures {
     left_to_host: BTreeSet<usize>,
 }
 
+/// Samples that are pushed down, by requests until all of them have arrived.
+struct PushedRead<'a> {
+    session: &'a Arc<Session>,
+    job: &'a BatchJob,
+    intake: &'a Intake<'a>,
+    /// Slots of those that have not arrived.
+    slots: Vec<usize>,
+}
+
+/// Why a request did not deliver all of its rows.
+enum Unfinished {
+    /// There is nothing to request any more.
+    NothingLeft,
+    /// No other request may succeed.
+    Failed(Error),
+    /// The answer is missing, or a part of it.
+    Lost {
+        error: Error,
+        retry_after: Option<Duration>,
+        has_progressed: bool,
+        /// Whether the gateway had no time for the batch before either, and the plan may read plainly.
+        is_given_up: bool,
+    },
+    /// The answer is complete, but rows of it are errors that may pass.
+    Rows {
+        failed: BTreeMap<usize, RowError>,
+        /// Text of the first one.
+        first: String,
+        has_progressed: bool,
+    },
+}
+
 /// Reads the values of these slots. Leaves those missing that are to be read plainly. Returns whether the gateway had time for the others.
 pub(super) async fn fetch(
     session: &Arc<Session>,
     job: &BatchJob,
     intake: &Intake<'_>,
-    mut slots: Vec<usize>,
+    slots: Vec<usize>,
 ) -> Result<bool> {
-    let mut backoff = session.store.backoff();
+    let mut read = PushedRead {
+        session,
+        job,
+        intake,
+        slots,
+    };
+    let mut retries = session.store.counted_retries(&session.counters);
     loop {
-        session.limit_routes(job, intake, &mut slots);
-        let before = slots.len();
-        let wanted = request_slots(session, job, &slots);
-        if wanted.is_empty() {
-            return Ok(true);
-        }
-        if let Some(charge) = &job.charge {
-            charge.wait_for_room().await;
-        }
-        let mut failures = RowFailures::default();
-        let attempt = attempt(session, job, &wanted, intake, &mut failures).await?;
-        let failed = match attempt {
-            Attempt::Limited => {
-                backoff.succeeded();
-                continue;
-            }
-            Attempt::Complete => {
-                session.is_overloaded.store(false, Relaxed);
-                None
-            }
-            Attempt::Partial(error, retry_after) => Some((error, retry_after)),
-        };
-        let missing = intake.missing();
-        slots.retain(|slot| missing.binary_search(slot).is_ok() && !failures.left_to_host.contains(slot));
-        if slots.len() < before {
-            backoff.progressed();
-        }
-        let again = match (&failed, failures.transient.first_key_value()) {
-            (Some((error, _)), _) if is_overload(session, error) && session.is_overloaded.load(Relaxed) => {
-                false
-            }
-            (Some((error, retry_after)), _) => backoff.pause(error, *retry_after).await,
-            (None, Some((slot, error))) => {
-                let name = SampleName::from(session.objects.object(job.samples[*slot].index));
-                let text = format!("s3://{}/{name}: {error}", session.objects.bucket());
-                backoff.pause(&text, None).await
-            }
-            (None, None) => {
-                backoff.succeeded();
-                continue;
-            }
-        };
-        if again {
-            add(&session.counters.retries, 1);
-            continue;
-        }
-        match failed {
-            Some((error, _)) if is_overload(session, &error) => {
+        match retries.complete(&mut read).await {
+            Ok(()) => {}
+            Err(Unfinished::NothingLeft) => return Ok(true),
+            Err(Unfinished::Lost { error, .. }) if is_overload(session, &error) => {
                 if !session.is_overloaded.swap(true, Relaxed) {
                     tracing::warn!(%error, "batches are read plainly until the gateway has time for one");
                 }
                 return Ok(false);
             }
-            Some((error, _)) => return Err(error),
-            None => {}
+            Err(Unfinished::Lost { error, .. } | Unfinished::Failed(error)) => return Err(error),
+            // The gateway works, but these samples fail: report them by name.
+            Err(Unfinished::Rows { failed, .. }) => {
+                read.slots.retain(|slot| !failed.contains_key(slot));
+                let mut failed = failed.into_iter();
+                failed.try_for_each(|(slot, error)| intake.failed(slot, error))?;
+            }
         }
-        // The gateway works, but these samples fail: report them by name.
-        slots.retain(|slot| !failures.transient.contains_key(slot));
-        let mut transient = failures.transient.into_iter();
-        transient.try_for_each(|(slot, error)| intake.failed(slot, error))?;
+    }
+}
+
+impl Attempt for PushedRead<'_> {
+    type Output = ();
+    type Error = Unfinished;
+
+    /// Requests as many of the missing samples as fit into one request.
+    async fn run(&mut self) -> Result<(), Unfinished> {
+        let Self {
+            session,
+            job,
+            intake,
+            slots,
+        } = self;
+        session.limit_routes(job, intake, slots);
+        let before = slots.len();
+        let wanted = request_slots(session, job, slots);
+        if wanted.is_empty() {
+            return Err(Unfinished::NothingLeft);
+        }
+        if let Some(charge) = &job.charge {
+            charge.wait_for_room().await;
+        }
+        let mut failures = RowFailures::default();
+        let attempted = attempt(session, job, &wanted, intake, &mut failures).await;
+        let lost = match attempted.map_err(Unfinished::Failed)? {
+            Attempted::Limited => return Ok(()),
+            Attempted::Complete => {
+                session.is_overloaded.store(false, Relaxed);
+                None
+            }
+            Attempted::Partial(error, retry_after) => Some((error, retry_after)),
+        };
+        let missing = intake.missing();
+        slots.retain(|slot| missing.binary_search(slot).is_ok() && !failures.left_to_host.contains(slot));
+        let has_progressed = slots.len() < before;
+        if let Some((error, retry_after)) = lost {
+            return Err(Unfinished::Lost {
+                is_given_up: is_overload(session, &error) && session.is_overloaded.load(Relaxed),
+                error,
+                retry_after,
+                has_progressed,
+            });
+        }
+        let Some((slot, error)) = failures.transient.first_key_value() else {
+            return Ok(());
+        };
+        let name = SampleName::from(session.objects.object(job.samples[*slot].index));
+        Err(Unfinished::Rows {
+            first: format!("s3://{}/{name}: {error}", session.objects.bucket()),
+            failed: failures.transient,
+            has_progressed,
+        })
+    }
+}
+
+impl fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NothingLeft => f.write_str("nothing is left to request"),
+            Self::Failed(error) | Self::Lost { error, .. } => error.fmt(f),
+            Self::Rows { first, .. } => f.write_str(first),
+        }
+    }
+}
+
+impl AttemptError for Unfinished {
+    fn is_retryable(&self) -> bool {
+        match self {
+            Self::NothingLeft | Self::Failed(_) => false,
+            Self::Lost { is_given_up, .. } => !is_given_up,
+            Self::Rows { .. } => true,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Lost { retry_after, .. } => *retry_after,
+            Self::NothingLeft | Self::Failed(_) | Self::Rows { .. } => None,
+        }
+    }
+
+    fn has_progressed(&self) -> bool {
+        match self {
+            Self::Lost { has_progressed, .. } | Self::Rows { has_progressed, .. } => *has_progressed,
+            Self::NothingLeft | Self::Failed(_) => false,
+        }
     }
 }
 
@@ -132,13 +215,13 @@ async fn attempt(
     slots: &[usize],
     intake: &Intake<'_>,
     failures: &mut RowFailures,
-) -> Result<Attempt> {
+) -> Result<Attempted> {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
     let features = match features(session, job).await? {
-        Ok(features) => features,
-        Err(ended) => return Ok(ended),
+        KnownFeatures::Usable(features) => features,
+        KnownFeatures::Ended(attempted) => return Ok(attempted),
     };
     let write = |signer, features| batch_post(session, job, slots, signer, features);
     let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
@@ -156,7 +239,7 @@ async fn attempt(
             let refused = batch_refused(session, answer.refusal().await, listed.is_some());
             return fail_or_fall_back(session, refused);
         }
-        Err(error) if error.is_retryable() => return Ok(Attempt::Partial(error, None)),
+        Err(error) if error.is_retryable() => return Ok(Attempted::Partial(error, None)),
         Err(error) => return Err(error),
     };
     job.progress.mark_answered();
@@ -169,7 +252,7 @@ async fn attempt(
     }
     let engine = answer.header(wire::header::ENGINE);
     if engine.is_some_and(|engine| is_limited_by_engine(session, job, slots, engine)) {
-        return Ok(Attempt::Limited);
+        return Ok(Attempted::Limited);
     }
     // A proxy may drop the engine header; the stream names the engine, too.
     if !is_arrow {
@@ -179,7 +262,7 @@ async fn attempt(
         );
     }
     match read_rows(session, job, slots, answer, intake, failures).await {
-        Err(error) if error.is_retryable() => Ok(Attempt::Partial(error, None)),
+        Err(error) if error.is_retryable() => Ok(Attempted::Partial(error, None)),
         done => done,
     }
 }
@@ -198,7 +281,7 @@ async fn read_rows(
     mut answer: Answer,
     intake: &Intake<'_>,
     failures: &mut RowFailures,
-) -> Result<Attempt> {
+) -> Result<Attempted> {
     let mut reader = BatchReader::new(session.limits);
     let (mut taken, mut engine_checked) = (0, false);
     loop {
@@ -213,7 +296,7 @@ async fn read_rows(
             .filter(|_| !std::mem::replace(&mut engine_checked, true))
             && is_limited_by_engine(session, job, slots, engine)
         {
-            return Ok(Attempt::Limited);
+            return Ok(Attempted::Limited);
         }
         if !rows.is_empty() {
             check_columns(session, reader.column_names().unwrap_or_default())?;
@@ -250,5 +333,5 @@ async fn read_rows(
             slots.len()
         )));
     }
-    Ok(Attempt::Complete)
+    Ok(Attempted::Complete)
 }

@@ -11,6 +11,7 @@ use pushdown::{
     shard::{LeftOut, Member, split_name},
     wire::{MAX_COLUMN_BYTES, RowError},
 };
+use pushdown_s3::Escaped;
 
 use super::sample::{StoredSample, invalid_shard, member_too_large};
 use crate::shards::{Column, ColumnMatcher, FoundExtensions};
@@ -76,7 +77,7 @@ impl GroupCounts {
             *has |= other;
         }
         self.left_out
-            .extend(&format!("{} ", key.escape_debug()), &other.left_out);
+            .extend(&format!("{} ", Escaped(key)), &other.left_out);
         self.broken_shards += other.broken_shards;
     }
 }
@@ -129,8 +130,8 @@ impl Grouping {
                     Some(_) => Err(invalid_shard(format_args!(
                         "expected the members of `{}` to follow each other, found `{}` after others: run `pushdown index`, and read the \
                          samples of its list",
-                        name.escape_debug(),
-                        member.name.escape_debug()
+                        Escaped(name),
+                        Escaped(&member.name)
                     ))),
                     None => Ok((None, None)),
                 };
@@ -217,8 +218,8 @@ impl Group {
         if is_second {
             return Err(invalid_shard(format_args!(
                 "expected one member of `{}` for a column, found `{}` as a second",
-                self.name.escape_debug(),
-                member.name.escape_debug()
+                Escaped(&self.name),
+                Escaped(&member.name)
             )));
         }
         match column {

@@ -89,11 +89,13 @@ impl ShardSource {
         let session = Arc::clone(&self.session);
         let (bucket, key) = (session.shards.bucket(), session.shards.key(self.index));
         let etag = self.task.shard.etag.as_deref();
-        let mut stream = session.store.stream_object(bucket, key, etag)?;
+        let mut stream = session
+            .store
+            .stream_object(bucket, key, etag, &session.counters)?;
         let columns = Arc::clone(&session.columns);
         let mut unpacker = Unpacker::new(columns, session.limits.max_object_bytes);
         let end = 'shard: loop {
-            let piece = match stream.next(&session.counters).await {
+            let piece = match stream.next().await {
                 Ok(piece) => piece,
                 Err(failure) => break End::Failed(row_error(failure)?),
             };

@@ -1,23 +1,13 @@
 //! Keys as URL paths, percent-encoded once by S3's rules.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
-/// All characters but the unreserved ones of RFC 3986.
-pub(super) const QUERY_VALUE: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
-
-/// The same, without slashes.
-const KEY: &AsciiSet = &QUERY_VALUE.remove(b'/');
+use pushdown_s3::escapes::{encode_component, encode_path};
 
 /// The path of an object in path style: `/bucket/key`.
 pub(crate) fn object_path(bucket: &str, key: &str) -> String {
     format!(
         "/{}/{}",
-        utf8_percent_encode(bucket, QUERY_VALUE),
-        utf8_percent_encode(key, KEY)
+        encode_component(bucket.as_bytes()),
+        encode_path(key.as_bytes())
     )
 }
 

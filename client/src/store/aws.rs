@@ -1,94 +1,36 @@
-//! The parts that the AWS SDK provides: sources of settings and credentials, and the client for listings and uploads.
+//! All that the AWS SDK does: sources of settings and credentials, and the requests that are no GETs of objects: listings, uploads and the ETag
+//! of an object. They are retried like any other request.
+
+mod names;
+mod pages;
+mod settings;
+mod upload;
 
 use std::time::Duration;
 
-use aws_config::{
-    BehaviorVersion, Region, SdkConfig,
-    environment::EnvironmentVariableRegionProvider,
-    meta::region::{ProvideRegion as _, RegionProviderChain},
-    profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider},
-    provider_config::ProviderConfig,
-};
-use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
-use aws_sdk_s3::config::{
-    RequestChecksumCalculation, SharedHttpClient, retry::RetryConfig, timeout::TimeoutConfig,
+use aws_config::{BehaviorVersion, Region};
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_s3::{
+    config::{
+        RequestChecksumCalculation, SharedHttpClient, http::HttpResponse, retry::RetryConfig,
+        timeout::TimeoutConfig,
+    },
+    error::{ProvideErrorMetadata, SdkError},
 };
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use aws_types::service_config::ServiceConfigKey;
+use http::StatusCode;
+use pushdown_s3::{is_transient, parse_retry_after};
 
-use super::{Credentials, StoreBuilder};
+pub use self::upload::Upload;
+pub(super) use self::{
+    pages::BucketPages,
+    settings::{RENEW_BEFORE, Sources},
+};
+use super::{Store, failure::FailedAttempt};
 use crate::{
     error::{Error, ErrorKind, Result},
-    transport::{Endpoint, Timeouts},
+    transport::{Endpoint, Timeouts, root_cause},
 };
-
-/// The variable with the endpoint of all services; with `_S3` at its end, of S3 alone.
-const ENDPOINT_VARIABLE: &str = "AWS_ENDPOINT_URL";
-/// Credentials are renewed this long before they expire.
-pub(super) const RENEW_BEFORE: Duration = Duration::from_mins(5);
-
-/// Settings resolved from the builder, the environment and the profile.
-pub(super) struct Sources {
-    pub(super) endpoint: Option<String>,
-    pub(super) region: String,
-    pub(super) provider: Option<SharedCredentialsProvider>,
-}
-
-impl Sources {
-    pub(super) async fn load(builder: &StoreBuilder) -> Self {
-        let mut profile = ProfileFileRegionProvider::builder();
-        let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
-        if let Some(name) = &builder.spec.profile {
-            profile = profile.profile_name(name);
-            loader = loader.profile_name(name);
-        }
-        if let Some(credentials) = &builder.credentials {
-            loader = loader.credentials_provider(credentials.to_aws());
-        }
-        // Not the default chain, which queries the instance metadata service and waits for it.
-        let region = RegionProviderChain::first_try(builder.spec.region.clone().map(Region::new))
-            .or_else(EnvironmentVariableRegionProvider::new())
-            .or_else(profile.build())
-            .or_else(Region::from_static("us-east-1"));
-        let config = loader.region(region).load().await;
-        Self {
-            endpoint: builder
-                .spec
-                .endpoint
-                .clone()
-                .or_else(|| configured_endpoint(&config)),
-            region: config
-                .region()
-                .map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
-            provider: config.credentials_provider(),
-        }
-    }
-}
-
-/// The endpoint of S3 in environment and profile, in the order of the AWS tools: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `endpoint_url` of
-/// `s3` in the `services` section of the profile, `endpoint_url` of the profile. `None` also if these are to be ignored. An empty value is
-/// none.
-fn configured_endpoint(config: &SdkConfig) -> Option<String> {
-    let sources = config.service_config()?;
-    let load = |variable| {
-        let key = ServiceConfigKey::builder()
-            .service_id("S3")
-            .env(variable)
-            .profile("endpoint_url")
-            .build();
-        sources.load_config(key.ok()?)
-    };
-    // It evaluates `AWS_IGNORE_CONFIGURED_ENDPOINT_URLS` and `ignore_configured_endpoint_urls`, too.
-    let found = load(ENDPOINT_VARIABLE)?;
-    let variables = || {
-        [format!("{ENDPOINT_VARIABLE}_S3"), ENDPOINT_VARIABLE.to_owned()]
-            .into_iter()
-            .filter_map(|name| std::env::var(name).ok())
-    };
-    // An empty variable hides the values after it from `load`. No variable has an empty name.
-    let values = [found].into_iter().chain(variables()).chain(load(""));
-    values.into_iter().find(|value| !value.is_empty())
-}
 
 /// A client for listings and uploads, in path style. It does not retry: retries follow the same policy as for all other requests.
 pub(super) fn client(
@@ -122,39 +64,92 @@ fn http() -> SharedHttpClient {
         .build_https()
 }
 
-impl Credentials {
-    /// The credentials of a profile of the AWS configuration files, even if the environment has others.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Credentials`] if the profile has none, or its provider fails.
-    pub async fn from_profile(profile: &str) -> Result<Self> {
-        let region = ProfileFileRegionProvider::builder().profile_name(profile).build();
-        let config = ProviderConfig::without_region()
-            .with_http_client(http())
-            .with_region(region.region().await);
-        let provider = ProfileFileCredentialsProvider::builder()
-            .profile_name(profile)
-            .configure(&config)
-            .build();
-        let found = provider.provide_credentials().await.map_err(|error| {
-            let text = format!("no credentials found in the profile `{profile}`");
-            Error::new(ErrorKind::Credentials, text).with_source(error)
-        })?;
-        Ok(Self {
-            access_key: found.access_key_id().to_owned(),
-            secret_key: found.secret_access_key().to_owned(),
-            session_token: found.session_token().map(str::to_owned),
-        })
+impl Store {
+    /// Sends a request of the SDK, with retries. `action` is what an error says that cannot be done.
+    pub(super) async fn with_sdk_retries<T, E, F>(
+        &self,
+        action: &str,
+        send: impl Fn() -> F + Sync,
+    ) -> Result<T>
+    where
+        E: ProvideErrorMetadata + std::error::Error + 'static,
+        F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
+    {
+        let failed = |error: SdkError<E, HttpResponse>| FailedAttempt {
+            error: sdk_error(action, &error),
+            retry_after: retry_after(&error),
+        };
+        let mut attempt = || async { send().await.map_err(failed) };
+        let sent = self.retries().complete(&mut attempt).await;
+        sent.map_err(|failed| failed.error)
     }
 
-    fn to_aws(&self) -> aws_credential_types::Credentials {
-        let (access_key, secret_key) = (self.access_key.clone(), self.secret_key.clone());
-        aws_credential_types::Credentials::new(
-            access_key,
-            secret_key,
-            self.session_token.clone(),
-            None,
-            "explicit",
-        )
+    /// The ETag of an object, if the store has one. Asked once, without retries.
+    ///
+    /// # Errors
+    /// If the store does not answer, or refuses.
+    pub(crate) async fn etag(&self, bucket: &str, key: &str) -> Result<Option<String>> {
+        let head = self.shared.sdk.head_object().bucket(bucket).key(key).send().await;
+        let action = || format!("read the ETag of s3://{bucket}/{key}");
+        Ok(head.map_err(|error| sdk_error(&action(), &error))?.e_tag)
+    }
+}
+
+/// Converts an error of the SDK, with the store's own code and message if it answered.
+fn sdk_error<E: ProvideErrorMetadata + std::error::Error + 'static>(
+    action: &str,
+    error: &SdkError<E, HttpResponse>,
+) -> Error {
+    let kind = match error {
+        SdkError::ServiceError(answer) => match StatusCode::from_u16(answer.raw().status().as_u16()) {
+            Ok(status) if is_transient(status) => ErrorKind::Unavailable,
+            _ => ErrorKind::Refused,
+        },
+        SdkError::ConstructionFailure(_) => ErrorKind::Refused,
+        _ => ErrorKind::Unreachable,
+    };
+    let cause = match (error.code(), error.message()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code.to_owned(),
+        _ => root_cause(error),
+    };
+    let text = match error.code().and_then(remedy) {
+        Some(remedy) => format!("cannot {action}: {}; {remedy}", cause.trim_end_matches('.')),
+        None => format!("cannot {action}: {cause}"),
+    };
+    Error::new(kind, text)
+}
+
+/// What to do about an error with this code, of which stores say little.
+fn remedy(code: &str) -> Option<&'static str> {
+    match code {
+        "SignatureDoesNotMatch" => {
+            Some("check the secret access key, and that no proxy before the endpoint changes `Host`")
+        }
+        "NoSuchBucket" | "NotFound" => Some("check the name of the bucket, and the endpoint"),
+        _ => None,
+    }
+}
+
+/// The pause that the store asks for.
+fn retry_after<E>(error: &SdkError<E, HttpResponse>) -> Option<Duration> {
+    parse_retry_after(error.raw_response()?.headers().get("retry-after")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frequent_mistakes_have_a_remedy() {
+        for code in ["SignatureDoesNotMatch", "NoSuchBucket", "NotFound"] {
+            assert!(
+                remedy(code).is_some_and(|text| text.starts_with("check the ")),
+                "{code}"
+            );
+        }
+        for code in ["SlowDown", "AccessDenied", "InternalError"] {
+            assert_eq!(remedy(code), None, "{code}");
+        }
     }
 }

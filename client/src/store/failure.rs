@@ -3,10 +3,11 @@
 use std::{fmt, time::Duration};
 
 use pushdown::wire;
+use pushdown_s3::{AttemptError, ReadError};
 
 use crate::{
     error::{Error, ErrorKind},
-    transport::Refusal,
+    transport::{Answer, Refusal},
 };
 
 /// Why an attempt to read an object failed.
@@ -20,6 +21,22 @@ pub(crate) enum Failure {
     TooLarge(u64),
     /// The shard is not the one of the list.
     Unusable(wire::RowError),
+}
+
+/// A failure, and what was read: the failure of an attempt that is logged by this name.
+#[derive(Debug)]
+pub(crate) struct NamedFailure {
+    pub(crate) name: String,
+    pub(crate) failure: Failure,
+    /// Whether something arrived before.
+    pub(crate) has_progressed: bool,
+}
+
+/// The error of an attempt, and the pause that the endpoint asks for.
+#[derive(Debug)]
+pub(super) struct FailedAttempt {
+    pub(super) error: Error,
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl fmt::Display for Failure {
@@ -40,31 +57,95 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
-    /// Whether another attempt may succeed, and the pause before it that the endpoint asks for.
-    pub(crate) fn retry(&self) -> (bool, Option<Duration>) {
-        match self {
-            Self::Refused(refusal) => (refusal.is_transient(), refusal.retry_after),
-            Self::Lost(error) => (error.is_retryable(), None),
-            Self::TooLarge(_) | Self::Unusable(_) => (false, None),
+    /// The failure of a read of one version. `replaced` is what it means that the object is another version.
+    pub(super) async fn of_read(
+        error: ReadError<Answer, Self>,
+        replaced: impl FnOnce() -> Self + Send,
+    ) -> Self {
+        match error {
+            ReadError::Transport(failure) => failure,
+            ReadError::Replaced => replaced(),
+            ReadError::MissingEtag => malformed("expected an ETag").into(),
+            ReadError::Mismatch(reason) => malformed(reason).into(),
+            ReadError::UnexpectedStatus(answer) => Self::Refused(answer.refusal().await),
+            ReadError::Header(error) => Error::internal("a range is not a header value")
+                .with_source(error)
+                .into(),
         }
     }
 
-    /// Converts to an error about `subject`, and the pause that the endpoint asks for.
-    pub(super) fn into_error(self, subject: &str) -> (Error, Option<Duration>) {
-        match self {
-            Self::Refused(refusal) => {
-                let retry_after = refusal.retry_after;
-                (refusal.into_error(subject), retry_after)
-            }
-            Self::Lost(error) => (error, None),
-            Self::TooLarge(limit) => (
-                Error::new(
-                    ErrorKind::Sample,
-                    format!("{subject} is too large: expected at most {limit} bytes"),
-                ),
-                None,
-            ),
-            Self::Unusable(error) => (Error::new(ErrorKind::Sample, format!("{subject}: {error}")), None),
+    /// The failure of an attempt to read an object of this name, without progress.
+    pub(crate) const fn named(self, name: String) -> NamedFailure {
+        NamedFailure {
+            name,
+            failure: self,
+            has_progressed: false,
         }
     }
+
+    /// Converts to the error of an attempt, which is about `subject`.
+    pub(super) fn about(self, subject: &str) -> FailedAttempt {
+        let mut retry_after = None;
+        let error = match self {
+            Self::Refused(refusal) => {
+                retry_after = refusal.retry_after;
+                refusal.into_error(subject)
+            }
+            Self::Lost(error) => error,
+            Self::TooLarge(limit) => Error::new(
+                ErrorKind::Sample,
+                format!("{subject} is too large: expected at most {limit} bytes"),
+            ),
+            Self::Unusable(error) => Error::new(ErrorKind::Sample, format!("{subject}: {error}")),
+        };
+        FailedAttempt { error, retry_after }
+    }
+}
+
+impl fmt::Display for NamedFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.failure)
+    }
+}
+
+impl AttemptError for NamedFailure {
+    fn is_retryable(&self) -> bool {
+        match &self.failure {
+            Failure::Refused(refusal) => refusal.is_transient(),
+            Failure::Lost(error) => error.is_retryable(),
+            Failure::TooLarge(_) | Failure::Unusable(_) => false,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match &self.failure {
+            Failure::Refused(refusal) => refusal.retry_after,
+            Failure::Lost(_) | Failure::TooLarge(_) | Failure::Unusable(_) => None,
+        }
+    }
+
+    fn has_progressed(&self) -> bool {
+        self.has_progressed
+    }
+}
+
+impl fmt::Display for FailedAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl AttemptError for FailedAttempt {
+    fn is_retryable(&self) -> bool {
+        self.error.is_retryable()
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+/// The error for an answer that does not belong to its request.
+pub(super) fn malformed(reason: &str) -> Error {
+    Error::protocol(format!("invalid answer from the endpoint: {reason}"))
 }

@@ -140,24 +140,14 @@ impl Store {
     }
 
     /// Repeats `attempt` until it succeeds, fails permanently, or exhausts the retries.
-    pub(super) async fn with_retries<T, A: Future<Output = Result<T, Failure>>>(
+    pub(super) async fn with_retries<T, A: Future<Output = Result<T, Failure>> + Send>(
         &self,
         subject: &str,
-        attempt: impl Fn() -> A,
+        attempt: impl Fn() -> A + Sync,
     ) -> Result<T> {
-        let mut backoff = self.backoff();
-        loop {
-            let (error, retry_after) = match attempt().await {
-                Ok(done) => {
-                    backoff.succeeded();
-                    return Ok(done);
-                }
-                Err(failure) => failure.into_error(subject),
-            };
-            if !error.is_retryable() || !backoff.pause(&error, retry_after).await {
-                return Err(error);
-            }
-        }
+        let mut attempt = || async { attempt().await.map_err(|failure| failure.about(subject)) };
+        let done = self.retries().complete(&mut attempt).await;
+        done.map_err(|failed| failed.error)
     }
 
     /// The stage and the content type of a value, from the headers of the gateway's answer.

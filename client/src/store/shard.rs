@@ -3,18 +3,15 @@
 use std::{fmt, ops::Range};
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::{
-    HeaderMap, HeaderValue, StatusCode,
-    header::{ETAG, IF_MATCH, InvalidHeaderValue, RANGE},
-};
+use http::{HeaderValue, StatusCode};
 use pushdown::{
     Limits,
     shard::{MemberRange, ShardFormat, check_entry},
     wire::RowError,
 };
-use pushdown_s3::ContentRange;
+use pushdown_s3::{Attempt, ReadError, ResumableGet};
 
-use super::{Failure, Store};
+use super::{Failure, Store, failure::FailedAttempt, object_get::ObjectGet};
 use crate::{
     error::{Error, Result},
     objects::{MemberRef, Object},
@@ -30,73 +27,55 @@ const INVALID_SHARD: &str = "InvalidShard";
 /// The most bytes of a body that the buffer has room for in advance.
 const MAX_CAPACITY: u64 = 8 << 20;
 
-/// The bytes of a shard from a position on, as they arrive.
+/// The bytes of a range of a shard as they arrive, over as many answers as it takes.
 #[derive(Debug)]
 pub(crate) struct ShardBody {
-    answer: Answer,
+    transport: ObjectGet,
+    get: ResumableGet<Answer>,
+    /// The limit of a whole shard, which a store without ranges sends.
+    max_whole_bytes: u64,
+    /// Where the range ends in the shard.
+    end: u64,
     /// The bytes that have arrived and were not taken.
     buffer: BytesMut,
-    /// Where the buffer begins in the shard.
-    position: u64,
     /// The last entry that was taken.
     last: Option<(MemberRange, Bytes)>,
 }
 
+/// What a shard has where its list has a member.
+#[derive(Debug)]
+pub(crate) enum FoundEntry {
+    /// The content of the member.
+    Member(Bytes),
+    /// Something else, which is an error of this member alone.
+    Other(RowError),
+}
+
 impl Store {
-    /// Requests a range of a shard, and waits for the head of the answer. If the store does not support ranges, the answer is the whole
-    /// shard, whose bytes before the range are not kept.
-    pub(crate) async fn open_shard(
+    /// A range of a shard. Requests nothing yet. If the store does not support ranges, it sends the whole shard, whose bytes before the range
+    /// are not kept.
+    ///
+    /// # Errors
+    /// For an ETag that is no header value.
+    pub(crate) fn shard_body(
         &self,
         bucket: &str,
         shard: Object<'_>,
-        range: &Range<u64>,
+        range: Range<u64>,
         limits: &Limits,
-    ) -> Result<ShardBody, Failure> {
-        let invalid_header = |error: InvalidHeaderValue| {
+    ) -> Result<ShardBody> {
+        let etag = HeaderValue::from_str(shard.etag.unwrap_or_default()).map_err(|error| {
             Error::config("the ETag of a shard is not a valid header value").with_source(error)
-        };
-        let etag = HeaderValue::from_str(shard.etag.unwrap_or_default()).map_err(invalid_header)?;
-        let last = range.end.saturating_sub(1);
-        let bytes =
-            HeaderValue::from_str(&format!("bytes={}-{last}", range.start)).map_err(invalid_header)?;
-        let headers = HeaderMap::from_iter([(IF_MATCH, etag.clone()), (RANGE, bytes)]);
-        let path = object_path(bucket, shard.key);
-        let answer = self.send_get(&path, headers).await?;
-        let position = match answer.status {
-            StatusCode::PARTIAL_CONTENT => ContentRange::from_headers(&answer.headers)
-                .filter(|found| found.range.start == range.start)
-                .map(|found| found.range.start)
-                .ok_or_else(|| {
-                    Error::protocol(
-                        "invalid answer from the endpoint: Content-Range does not match the requested range",
-                    )
-                })?,
-            StatusCode::OK if range.end > limits.max_object_bytes => {
-                return Err(Failure::TooLarge(limits.max_object_bytes));
-            }
-            StatusCode::OK => 0,
-            status => {
-                let refusal = answer.refusal().await;
-                return Err(match status {
-                    StatusCode::PRECONDITION_FAILED => Failure::Unusable(replaced()),
-                    StatusCode::RANGE_NOT_SATISFIABLE => Failure::Unusable(invalid(format_args!(
-                        "expected an entry at byte {}, found the end of the shard",
-                        range.start
-                    ))),
-                    _ => Failure::Refused(refusal),
-                });
-            }
-        };
-        // Not every store evaluates `If-Match`.
-        if answer.headers.get(ETAG) != Some(&etag) {
-            return Err(Failure::Unusable(replaced()));
-        }
-        let length = answer.length().unwrap_or_default();
-        let length = length.min(range.end - range.start).min(MAX_CAPACITY);
+        })?;
         Ok(ShardBody {
-            answer,
-            buffer: BytesMut::with_capacity(usize::try_from(length).unwrap_or_default()),
-            position,
+            transport: ObjectGet {
+                store: self.clone(),
+                path: object_path(bucket, shard.key),
+            },
+            max_whole_bytes: limits.max_object_bytes,
+            end: range.end,
+            get: ResumableGet::range(etag, range, limits.max_object_bytes),
+            buffer: BytesMut::new(),
             last: None,
         })
     }
@@ -110,55 +89,84 @@ impl Store {
             return self.get(bucket, object.key, limits).await;
         };
         let about = format!("s3://{bucket}/{}", SampleName::from(object));
-        self.with_retries(&about, || self.get_member(bucket, object, member, limits))
-            .await
-    }
-
-    async fn get_member(
-        &self,
-        bucket: &str,
-        shard: Object<'_>,
-        member: MemberRef<'_>,
-        limits: &Limits,
-    ) -> Result<Bytes, Failure> {
         if member.range.size() > limits.max_object_bytes {
-            return Err(Failure::TooLarge(limits.max_object_bytes));
+            return Err(Failure::TooLarge(limits.max_object_bytes).about(&about).error);
         }
-        let range = member.range.entry();
-        let mut body = self.open_shard(bucket, shard, &range, limits).await?;
-        let content = body.content(shard.key, member).await?;
-        content.map_err(Failure::Unusable)
+        let mut read = MemberRead {
+            about: &about,
+            body: self.shard_body(bucket, object, member.range.entry(), limits)?,
+            key: object.key,
+            member,
+        };
+        let read = self.retries().complete(&mut read).await;
+        read.map_err(|failed| failed.error)
+    }
+}
+
+/// The attempts to read one member.
+struct MemberRead<'a> {
+    about: &'a str,
+    body: ShardBody,
+    key: &'a str,
+    member: MemberRef<'a>,
+}
+
+impl Attempt for MemberRead<'_> {
+    type Output = Bytes;
+    type Error = FailedAttempt;
+
+    async fn run(&mut self) -> Result<Bytes, FailedAttempt> {
+        let found = self.body.entry_at(self.key, self.member).await;
+        let content = found.and_then(|found| found.into_content().map_err(Failure::Unusable));
+        content.map_err(|failure| failure.about(self.about))
     }
 }
 
 impl ShardBody {
-    /// The length of the body in bytes, if it is known.
-    pub(crate) fn length(&self) -> Option<u64> {
-        self.answer.length()
+    /// Whether an answer is being read. Otherwise the next entry needs a request.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.get.answer().is_some()
     }
 
-    /// The content of a member. Its entry is the same as that of the last member, or after it. The inner error is one of this member:
-    /// its entry is not that of the list.
+    /// Requests what is missing from an entry on, and waits for the head of the answer. Returns the length of its body in bytes, if it is
+    /// known.
+    pub(crate) async fn open_at(&mut self, entry: &MemberRange) -> Result<Option<u64>, Failure> {
+        self.skip_to(entry.entry().start);
+        self.open().await
+    }
+
+    async fn open(&mut self) -> Result<Option<u64>, Failure> {
+        let left = self.end.saturating_sub(self.get.position());
+        let error = match self.get.open(&self.transport).await {
+            Ok(answer) => {
+                let length = answer.length();
+                let room = length.unwrap_or_default().min(left).min(MAX_CAPACITY);
+                self.buffer.reserve(usize::try_from(room).unwrap_or_default());
+                return Ok(length);
+            }
+            Err(error) => error,
+        };
+        Err(self.failure(error).await)
+    }
+
+    /// What the shard has in the place of a member. Its entry is the same as that of the last member, or after it.
     ///
     /// # Errors
-    /// If the answer breaks off.
-    pub(crate) async fn content(
-        &mut self,
-        key: &str,
-        member: MemberRef<'_>,
-    ) -> Result<Result<Bytes, RowError>> {
+    /// If the shard cannot be read. What has arrived of the entry is kept for the next attempt.
+    pub(crate) async fn entry_at(&mut self, key: &str, member: MemberRef<'_>) -> Result<FoundEntry, Failure> {
         let entry = self.entry(&member.range).await?;
-        Ok(match entry {
+        let content = match entry {
             Some(entry) => check(key, member, entry),
             None => Err(invalid(format_args!(
                 "expected an entry that ends at byte {}, found the end of the shard before",
                 member.range.entry().end
             ))),
-        })
+        };
+        Ok(content.map_or_else(FoundEntry::Other, FoundEntry::Member))
     }
 
-    /// The bytes of an entry; `None` if the body ends before them.
-    async fn entry(&mut self, range: &MemberRange) -> Result<Option<Bytes>> {
+    /// The bytes of an entry; `None` if the shard ends before them.
+    async fn entry(&mut self, range: &MemberRange) -> Result<Option<Bytes>, Failure> {
         if let Some((last, entry)) = &self.last
             && last == range
         {
@@ -168,28 +176,56 @@ impl ShardBody {
         let Ok(length) = usize::try_from(entry.end - entry.start) else {
             return Ok(None);
         };
-        loop {
-            self.skip_to(entry.start);
-            if self.position == entry.start && self.buffer.len() >= length {
-                self.position = entry.end;
-                let entry = self.buffer.split_to(length).freeze();
-                self.last = Some((*range, entry.clone()));
-                return Ok(Some(entry));
+        self.skip_to(entry.start);
+        while self.buffer.len() < length {
+            if !self.is_open() {
+                self.open().await?;
             }
-            match self.answer.chunk().await? {
-                Some(chunk) => self.buffer.extend_from_slice(&chunk),
-                None => return Ok(None),
+            match self.get.chunk(&self.transport).await {
+                Ok(Some(chunk)) => self.buffer.extend_from_slice(&chunk),
+                Ok(None) => return Ok(None),
+                Err(error) => return Err(self.failure(error).await),
             }
         }
+        let entry = self.buffer.split_to(length).freeze();
+        self.last = Some((*range, entry.clone()));
+        Ok(Some(entry))
     }
 
-    /// Drops bytes before a position, as far as they have arrived.
+    /// Drops the bytes before a position.
     fn skip_to(&mut self, position: u64) {
-        let unwanted = position.saturating_sub(self.position);
-        let unwanted = usize::try_from(unwanted).unwrap_or(usize::MAX);
-        let unwanted = unwanted.min(self.buffer.len());
-        self.buffer.advance(unwanted);
-        self.position += unwanted as u64;
+        let start = self.get.position() - self.buffer.len() as u64;
+        let unwanted = usize::try_from(position.saturating_sub(start)).unwrap_or(usize::MAX);
+        self.buffer.advance(unwanted.min(self.buffer.len()));
+        self.get.skip_to(position);
+    }
+
+    async fn failure(&self, error: ReadError<Answer, Failure>) -> Failure {
+        match error {
+            ReadError::UnexpectedStatus(answer) if answer.status == StatusCode::OK => {
+                Failure::TooLarge(self.max_whole_bytes)
+            }
+            ReadError::UnexpectedStatus(answer) if answer.status == StatusCode::RANGE_NOT_SATISFIABLE => {
+                Failure::Unusable(invalid(format_args!(
+                    "expected an entry at byte {}, found the end of the shard",
+                    self.get.position()
+                )))
+            }
+            error => Failure::of_read(error, || Failure::Unusable(replaced())).await,
+        }
+    }
+}
+
+impl FoundEntry {
+    /// The content of the member.
+    ///
+    /// # Errors
+    /// The error of this member, if the shard has something else there.
+    pub(crate) fn into_content(self) -> Result<Bytes, RowError> {
+        match self {
+            Self::Member(content) => Ok(content),
+            Self::Other(error) => Err(error),
+        }
     }
 }
 

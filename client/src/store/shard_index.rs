@@ -12,6 +12,7 @@ use pushdown::{
     Limits,
     shard::{Compression, LeftOut, Member, ShardFormat, shard_kind},
 };
+use pushdown_s3::Escaped;
 
 use super::{Store, versioned_object::VersionedObject};
 use crate::{
@@ -87,7 +88,7 @@ impl Store {
                 left_out,
             } = found;
             if !left_out.is_empty() {
-                all_left_out.extend(&format!("{} ", key.escape_debug()), &left_out);
+                all_left_out.extend(&format!("{} ", Escaped(key)), &left_out);
                 left_out_by_shard.insert(key.to_owned(), left_out.count());
             }
             builder.extend(members.iter().map(|Member { name, range }| Object {

@@ -24,19 +24,3 @@ pub struct StoreSpec {
     /// Cache folder for the weights of models. Not used by a build without models.
     pub model_cache: Option<PathBuf>,
 }
-
-/// Durations as seconds.
-pub(crate) mod seconds {
-    use std::time::Duration;
-
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub(crate) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(duration.as_secs_f64())
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        let seconds = f64::deserialize(deserializer)?;
-        Duration::try_from_secs_f64(seconds).map_err(D::Error::custom)
-    }
-}

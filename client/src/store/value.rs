@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::ACCEPT};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use pushdown::{Limits, Pipeline, Sample, wire};
+use pushdown_s3::escapes::encode_for_header;
 
 use crate::{
     error::{Error, Result},
@@ -89,10 +89,7 @@ pub(super) fn member_headers(object: Object<'_>) -> Result<HeaderMap> {
         return Ok(HeaderMap::new());
     };
     let headers = [
-        (
-            wire::header::MEMBER,
-            utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),
-        ),
+        (wire::header::MEMBER, encode_for_header(name)),
         (wire::header::OFFSET, range.offset().to_string()),
         (wire::header::SIZE, range.size().to_string()),
         (wire::header::HEADER_SIZE, range.header_bytes().to_string()),

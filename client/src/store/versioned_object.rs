@@ -1,6 +1,7 @@
 //! An object read by ranges, all of them of one version.
 
 mod range_get;
+mod range_read;
 mod stream;
 
 use std::{fmt, ops::Range};
@@ -10,12 +11,14 @@ use pushdown::{Limits, Suffix};
 use pushdown_exec::sync::Mutex;
 use pushdown_s3::{ObjectPart, ObjectVersion, ReadError, SuffixAnswer, read_suffix};
 
-use self::range_get::{RangeAnswer, RangeGet};
-use super::{Failure, Store, ValueRequest, ValueStream};
+use self::{
+    range_get::{RangeAnswer, RangeGet},
+    range_read::RangeRead,
+};
+use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed};
 use crate::{
     error::{Error, ErrorKind, Result},
     planning::{RateSamples, ReadRate},
-    retry::Backoff,
     sign::object_path,
     transport::Answer,
 };
@@ -112,16 +115,8 @@ impl VersionedObject {
             }
             None => {}
         }
-        let mut backoff = self.store.backoff();
-        loop {
-            match self.first_suffix(length).await {
-                Ok(suffix) => {
-                    backoff.succeeded();
-                    return Ok(suffix);
-                }
-                Err(failure) => self.pause(failure, &mut backoff).await?,
-            }
-        }
+        let first = || self.first_suffix(length);
+        self.store.with_retries(&self.name, first).await
     }
 
     /// The first read. Its answer determines the version of all others.
@@ -170,14 +165,9 @@ impl VersionedObject {
             }
             None => return Err(Error::internal("the end of a table must be read first")),
         };
-        let mut backoff = self.store.backoff();
-        let bytes = loop {
-            match self.range_once(&range, &version).await {
-                Ok(bytes) => break bytes,
-                Err(failure) => self.pause(failure, &mut backoff).await?,
-            }
-        };
-        backoff.succeeded();
+        let mut read = RangeRead::new(self, &version, &range);
+        let bytes = self.store.retries().complete(&mut read).await;
+        let bytes = bytes.map_err(|failed| failed.error)?;
         self.extend_end(&range, &bytes);
         Ok(bytes)
     }
@@ -199,17 +189,6 @@ impl VersionedObject {
         }
     }
 
-    async fn range_once(&self, range: &Range<u64>, version: &ObjectVersion) -> Result<Bytes, Failure> {
-        let measured = RangeGet {
-            object: self,
-            is_measured: true,
-        };
-        match version.read_range(&measured, range).await {
-            Ok(answer) => exactly(answer, range.end - range.start).await,
-            Err(error) => Err(self.failure(error).await),
-        }
-    }
-
     /// GETs whose rate is not measured.
     const fn get(&self) -> RangeGet<'_> {
         RangeGet {
@@ -219,36 +198,25 @@ impl VersionedObject {
     }
 
     async fn failure(&self, error: ReadError<RangeAnswer<'_>, Failure>) -> Failure {
+        // Measured until the refusal has arrived.
+        let mut pending = None;
+        let error = error.map_answer(|refused| {
+            pending = refused.pending;
+            refused.answer
+        });
         match error {
-            ReadError::Transport(failure) => failure,
-            ReadError::Replaced => {
-                let text = format!("{} was replaced while it was read: read it again", self.name);
-                Error::new(ErrorKind::Sample, text).into()
-            }
-            ReadError::MissingEtag => malformed("expected an ETag").into(),
-            ReadError::Mismatch(reason) => malformed(reason).into(),
-            ReadError::UnexpectedStatus(RangeAnswer {
-                answer,
-                pending: _pending,
-            }) if !answer.status.is_success() => Failure::Refused(answer.refusal().await),
-            ReadError::UnexpectedStatus(RangeAnswer { answer, .. }) => malformed(&format!(
+            ReadError::UnexpectedStatus(answer) if answer.status.is_success() => malformed(&format!(
                 "the store answered a range request with {} and the whole object (expected 206)",
                 answer.status.as_u16()
             ))
             .into(),
-            ReadError::Header(error) => Error::internal("a range is not a header value")
-                .with_source(error)
-                .into(),
-        }
-    }
-
-    /// Waits before the next attempt. Returns the error if no attempt is left.
-    async fn pause(&self, failure: Failure, backoff: &mut Backoff) -> Result<()> {
-        let (error, retry_after) = failure.into_error(&self.name);
-        if error.is_retryable() && backoff.pause(&error, retry_after).await {
-            Ok(())
-        } else {
-            Err(error)
+            error => {
+                let replaced = || {
+                    let text = format!("{} was replaced while it was read: read it again", self.name);
+                    Error::new(ErrorKind::Sample, text).into()
+                };
+                Failure::of_read(error, replaced).await
+            }
         }
     }
 }
@@ -279,8 +247,4 @@ fn end_of(bytes: &Bytes, length: u64) -> Suffix {
         bytes: bytes.slice(bytes.len() - length..),
         total: bytes.len() as u64,
     }
-}
-
-fn malformed(reason: &str) -> Error {
-    Error::protocol(format!("invalid answer from the endpoint: {reason}"))
 }

@@ -6,11 +6,10 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Response, StatusCode, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use pushdown_s3::ErrorDocument;
+use pushdown_s3::{AnswerBody, AnswerHead, ErrorDocument, is_transient, parse_retry_after};
 use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::retry::is_transient;
 
 /// The most bytes of an error document that are read.
 const DOCUMENT_BYTES: u64 = 64 << 10;
@@ -119,7 +118,7 @@ impl Answer {
         let status = self.status;
         let retry_after = self
             .header(header::RETRY_AFTER.as_str())
-            .and_then(|value| value.trim().parse().ok());
+            .and_then(parse_retry_after);
         // If the document cannot be read, the status alone describes the error.
         let document = self
             .collect(DOCUMENT_BYTES)
@@ -133,8 +132,30 @@ impl Answer {
             status,
             code: code.unwrap_or_else(|| format!("Http{}", status.as_u16())),
             message: message.unwrap_or_else(|| reason.to_owned()),
-            retry_after: retry_after.map(Duration::from_secs),
+            retry_after,
         }
+    }
+}
+
+impl AnswerHead for Answer {
+    fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    fn content_length(&self) -> Option<u64> {
+        self.length()
+    }
+}
+
+impl AnswerBody for Answer {
+    type Error = Error;
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>> {
+        Self::chunk(self).await
     }
 }
 

@@ -15,8 +15,8 @@ use super::line::{Line, ObjectCounts, format_time, name};
 use super::request::Outcome;
 use super::verdict::Verdict;
 use crate::access::{Access, Action, Allowed, Key};
+use crate::s3::RequestAddress;
 use crate::s3::action::Operation;
-use crate::s3::address::RequestAddress;
 use crate::server::Connection;
 
 /// The record of a request, in its extensions. Clones share it.

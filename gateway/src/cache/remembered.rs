@@ -5,9 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use chrono::NaiveDateTime;
 use foyer::{Cache, CacheBuilder, EvictionConfig, FifoConfig};
-use percent_encoding::percent_decode_str;
 use pushdown::pipeline::Digest;
-use pushdown_s3::presign;
+use pushdown_s3::{escapes, presign};
 use tokio::time::Instant;
 
 use super::{key::group_name, writes::Writes};
@@ -151,7 +150,7 @@ fn signature_expiry(request: &OriginRequest) -> Option<SystemTime> {
     let query = request.target().query()?;
     let value = |name| {
         let mut values = query::values(query, name);
-        let value = percent_decode_str(values.next()?).decode_utf8().ok()?;
+        let value = String::from_utf8(escapes::decode_lenient(values.next()?).into_owned()).ok()?;
         values.next().is_none().then_some(value)
     };
     value(presign::SIGNATURE)?;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::values::{Text, duration};
 use super::{Audit, Faults, list, path};
-use crate::s3::address::AddressStyle;
+use crate::s3::AddressStyle;
 pub use settings::ResignSettings;
 
 /// Region of signatures if none is configured: that of most stores other than AWS.

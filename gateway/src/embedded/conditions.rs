@@ -4,10 +4,9 @@
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use pushdown_s3::conditions::{ConditionResult, evaluate};
 use s3s::service::S3Service;
 use s3s::{Body, HttpError, s3_error};
-
-use crate::routes::{ConditionResult, evaluate_conditions};
 
 /// Headers of the object's answer that a 304 has, too.
 const OF_NOT_MODIFIED: [header::HeaderName; 3] = [header::ETAG, header::CACHE_CONTROL, header::EXPIRES];
@@ -31,7 +30,7 @@ pub(super) async fn answer(
 fn apply(conditions: &HeaderMap, answer: Response<Body>) -> Result<Response<Body>, HttpError> {
     let headers = answer.headers();
     let (etag, modified) = (headers.get(header::ETAG), headers.get(header::LAST_MODIFIED));
-    match evaluate_conditions(conditions, etag, modified) {
+    match evaluate(conditions, etag, modified) {
         ConditionResult::Proceed => Ok(answer),
         ConditionResult::NotModified => {
             let mut not_modified = Response::new(Body::empty());

@@ -5,7 +5,7 @@ use std::{io, path::PathBuf, sync::Arc};
 use http::Uri;
 
 use super::{Origin, StallTimeouts, client, endpoint::Endpoint};
-use crate::{config::Limits, s3::address::AddressStyle, telemetry::Metrics};
+use crate::{config::Limits, s3::AddressStyle, telemetry::Metrics};
 
 /// Address of the store, and timeouts.
 #[derive(Debug, Clone)]

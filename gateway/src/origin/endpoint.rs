@@ -8,7 +8,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Uri, Version};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::s3::address::AddressStyle;
+use crate::s3::AddressStyle;
 
 /// The domains of AWS, the second one in China.
 const AWS_DOMAINS: [&str; 2] = ["amazonaws.com", "amazonaws.com.cn"];

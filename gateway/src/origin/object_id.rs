@@ -1,9 +1,8 @@
 //! The identity of an object at the store, and of a part of it.
 
 use http::{HeaderValue, Uri};
-use percent_encoding::percent_decode_str;
 use pushdown::{pipeline::Digest, wire::header};
-use pushdown_s3::presign;
+use pushdown_s3::{escapes, presign};
 
 use super::ShardMember;
 use crate::s3::query;
@@ -48,7 +47,7 @@ impl ObjectId {
         let path = decoded_path(target);
         let query = target.query().unwrap_or_default();
         let version = query::values(query, VERSION_ID).next().unwrap_or_default();
-        let version: Vec<u8> = percent_decode_str(version).collect();
+        let version = escapes::decode_lenient(version).into_owned();
         let host = host.map_or(&b""[..], HeaderValue::as_bytes).to_ascii_lowercase();
         let bucket = path.split(|byte| *byte == b'/').nth(1).unwrap_or_default();
         let mut others: Vec<_> = query::decoded(query)
@@ -133,7 +132,7 @@ fn is_neutral(name: &[u8]) -> bool {
 }
 
 fn decoded_path(target: &Uri) -> Vec<u8> {
-    percent_decode_str(target.path()).collect()
+    escapes::decode_lenient(target.path()).into_owned()
 }
 
 #[cfg(test)]

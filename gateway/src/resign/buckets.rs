@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use http::{Response, header::ACCEPT_ENCODING, request::Parts};
+use pushdown_s3::xml::{UnknownEntity, text_of};
 use quick_xml::{Reader, events::Event};
 
 use super::answers::{self, invalid};
-use super::xml::text_of;
 use crate::{access::Key, body::Body, error::Result};
 
 /// Filters the list of buckets for a key. It is in the extensions of the request.
@@ -106,7 +106,7 @@ fn can_see(key: &Key, content: &str) -> Option<bool> {
             Event::Comment(_) => {}
             event => {
                 if is_name && let Some(name) = names.last_mut() {
-                    name.push_str(&text_of(&event)?);
+                    name.push_str(&text_of(&event, UnknownEntity::Refused)?);
                 }
             }
         }

@@ -79,7 +79,7 @@ fn hoist(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
     let name = HeaderName::from_bytes(name.to_ascii_lowercase().as_bytes()).map_err(|error| {
         invalid("invalid parameter x-amz-*: expected the name of a header").with_source(error)
     })?;
-    let value: Vec<u8> = percent_encoding::percent_decode_str(value).collect();
+    let value = pushdown_s3::escapes::decode_lenient(value).into_owned();
     let value = HeaderValue::from_bytes(&value).map_err(|error| {
         invalid("invalid parameter x-amz-*: expected the value of a header").with_source(error)
     })?;

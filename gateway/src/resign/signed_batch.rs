@@ -13,8 +13,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     origin::SignedPayload,
     s3::{
+        RequestAddress,
         action::Operation,
-        address::RequestAddress,
         auth::{AuthError, PayloadMode, stream::StreamError},
         query::Query,
     },

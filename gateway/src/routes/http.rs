@@ -2,15 +2,12 @@
 
 mod accept;
 mod body;
-mod conditions;
 mod etag;
 mod headers;
 mod store_refusal;
 mod stream;
 mod timing;
 
-#[cfg(feature = "embedded-store")]
-pub(crate) use conditions::{ConditionResult, evaluate as evaluate_conditions};
 pub(super) use {
     accept::AnswerForm,
     body::{ValueBody, next_frame},

@@ -5,12 +5,11 @@ mod member;
 use std::{str::FromStr, sync::Arc};
 
 use http::{HeaderName, Method, header, request::Parts};
-use percent_encoding::percent_decode_str;
 use pushdown::{
     BytesKind, Kind, Pipeline,
     wire::{self, BatchRequest, Split},
 };
-use pushdown_s3::Address;
+use pushdown_s3::{Address, escapes};
 
 use super::scoped_models::ScopedModels;
 use crate::{
@@ -224,9 +223,7 @@ fn value(parts: &Parts, query: &str, name: &'static str) -> Result<Option<String
         })
     });
     let queries = values(query, name).map(|value| {
-        percent_decode_str(&value.replace('+', " "))
-            .decode_utf8()
-            .map(std::borrow::Cow::into_owned)
+        String::from_utf8(escapes::decode_form(value))
             .map_err(|_| invalid(format!("invalid parameter {name}: expected UTF-8")))
     });
     let mut values = headers.chain(queries);

@@ -10,7 +10,7 @@ mod parameters;
 
 use http::{HeaderMap, Method};
 
-use super::address::RequestAddress;
+use super::RequestAddress;
 use super::query::Query;
 use crate::access::{Access, Action};
 use headers::HeaderEffect;

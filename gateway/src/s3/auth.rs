@@ -34,7 +34,7 @@ use self::payload::Payload;
 use self::scope::Scope;
 use self::signed_headers::SignedHeaders;
 use self::signing_keys::SigningKeys;
-use super::address::RequestAddress;
+use super::RequestAddress;
 use super::escapes;
 use super::query::Query;
 use super::sign::{ALGORITHM, Carrier};

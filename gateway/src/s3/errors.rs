@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use pushdown_s3::xml::{TextForm, push_element};
 
 pub use self::auth::{auth_answer, body_answer};
 
@@ -177,33 +178,11 @@ fn xml(answer: &ErrorAnswer, resource: &str, id: RequestId) -> String {
         .chain(fields)
         .chain([("Resource", resource)]);
     for (name, text) in elements {
-        xml.push('<');
-        xml.push_str(name);
-        xml.push('>');
-        escape(&mut xml, text);
-        xml.push_str("</");
-        xml.push_str(name);
-        xml.push('>');
+        push_element(&mut xml, name, text, TextForm::Printable);
     }
     // Writing to a string cannot fail.
     _ = write!(xml, "<RequestId>{id}</RequestId></Error>");
     xml
-}
-
-/// Escapes text for XML. XML 1.0 cannot express most control characters: they become `?`.
-fn escape(xml: &mut String, text: &str) {
-    for character in text.chars() {
-        match character {
-            '&' => xml.push_str("&amp;"),
-            '<' => xml.push_str("&lt;"),
-            '>' => xml.push_str("&gt;"),
-            '"' => xml.push_str("&quot;"),
-            '\'' => xml.push_str("&apos;"),
-            '\t' | '\n' => xml.push(character),
-            control if control.is_control() => xml.push('?'),
-            _ => xml.push(character),
-        }
-    }
 }
 
 #[cfg(test)]

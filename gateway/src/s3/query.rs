@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, collections::BTreeSet, fmt};
 
-use percent_encoding::percent_decode_str;
 use pushdown_s3::presign;
 
 use super::auth::{AuthError, malformed};
@@ -40,12 +39,12 @@ pub fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a str
 pub fn decoded(query: &str) -> impl Iterator<Item = (Cow<'_, [u8]>, Cow<'_, [u8]>)> {
     query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        (percent_decode_str(name).into(), percent_decode_str(value).into())
+        (decoded_name(name), escapes::decode_lenient(value))
     })
 }
 
 fn decoded_name(name: &str) -> Cow<'_, [u8]> {
-    percent_decode_str(name).into()
+    escapes::decode_lenient(name)
 }
 
 /// Refuses a `;` that some stores read as a separator of parameters, and others as a part of a value. It may separate the names of

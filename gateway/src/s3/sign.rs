@@ -6,8 +6,7 @@
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
-use percent_encoding::percent_decode_str;
-use pushdown_s3::presign;
+use pushdown_s3::{escapes, presign};
 
 use super::auth::{AuthError, malformed};
 use super::query::{self, Query};
@@ -243,7 +242,8 @@ impl ClaimedHeaders {
                 fields.filter_map(|field| field.strip_prefix("SignedHeaders="))
             });
         let in_query = query::values(query.unwrap_or_default(), presign::SIGNED_HEADERS);
-        let in_query = in_query.map(|value| percent_decode_str(value).decode_utf8_lossy().into_owned());
+        let in_query =
+            in_query.map(|value| String::from_utf8_lossy(&escapes::decode_lenient(value)).into_owned());
         Self(in_headers.map(str::to_owned).chain(in_query).collect())
     }
 

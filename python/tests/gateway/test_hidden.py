@@ -37,7 +37,8 @@ def test_hidden_objects_are_left_out_and_counted(
     with caplog.at_level(logging.WARNING, "pushdown"):
         assert pushdown.list(url, store=Store(endpoint=endpoint)).keys() == photos
     lines = [record.getMessage() for record in caplog.records]
-    assert lines == [f"{url}: left out 5 hidden objects, such as `._cat.jpg`: `include_hidden` keeps them"]
+    remedy = "`--include-hidden`, in code `include_hidden`, keeps them"
+    assert lines == [f"{url}: left out 5 hidden objects, such as `._cat.jpg`: {remedy}"]
     everything = sorted([*photos, *HIDDEN])
     assert pushdown.list(url, store=Store(endpoint=endpoint), include_hidden=True).keys() == everything
     with pushdown.Reader(url, samples.PIPELINE, **{**options, "sampling": Sampling(tail="short")}) as reader:

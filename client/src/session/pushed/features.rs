@@ -3,7 +3,7 @@
 use pushdown::wire::Features;
 
 use super::{
-    Attempt,
+    Attempted,
     refusals::{fail_or_fall_back, fall_back, not_a_gateway},
 };
 use crate::{
@@ -15,23 +15,33 @@ use crate::{
 const NO_MEMBERS: &str =
     "the gateway is too old to read members of shards: it does not list the feature `members`";
 
-/// What the gateway can do, as far as it is known, or the end of the attempt: for members of shards it must be known that the gateway
-/// reads them.
-pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<Result<Features, Attempt>> {
+/// What the gateway can do, before a request is written.
+pub(super) enum KnownFeatures {
+    /// A request can be written. None if the gateway has not answered yet.
+    Usable(Features),
+    /// No request is sent: the end of the attempt.
+    Ended(Attempted),
+}
+
+/// What the gateway can do, as far as it is known: for members of shards it must be known that the gateway reads them.
+pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<KnownFeatures> {
     let transport = session.store.transport();
     if session.objects.has_members() {
         return match transport.known_features().await {
-            Ok(Some(known)) => Ok(without_members(session, &known).map_or(Ok(known), Err)),
+            Ok(Some(known)) => Ok(match without_members(session, &known) {
+                Some(ended) => KnownFeatures::Ended(ended),
+                None => KnownFeatures::Usable(known),
+            }),
             Ok(None) => {
                 let error = not_a_gateway(session, "its answers list no features");
-                fail_or_fall_back(session, Err(error)).map(Err)
+                fail_or_fall_back(session, Err(error)).map(KnownFeatures::Ended)
             }
-            Err(error) if error.is_retryable() => Ok(Err(Attempt::Partial(error, None))),
+            Err(error) if error.is_retryable() => Ok(KnownFeatures::Ended(Attempted::Partial(error, None))),
             Err(error) => Err(error),
         };
     }
     // What is read once more is worth caching from the first batch on.
-    Ok(Ok(if session.epochs_left(job.epoch) > 1 {
+    Ok(KnownFeatures::Usable(if session.epochs_left(job.epoch) > 1 {
         transport.ask_for_features().await
     } else {
         transport.features()
@@ -40,7 +50,7 @@ pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<Result
 
 /// The end of the attempt if samples are members of shards, which a gateway with these features does not read. From then on all are
 /// read plainly.
-pub(super) fn without_members(session: &Session, features: &Features) -> Option<Attempt> {
+pub(super) fn without_members(session: &Session, features: &Features) -> Option<Attempted> {
     let is_too_old = session.objects.has_members() && !features.has(Features::MEMBERS);
     is_too_old.then(|| fall_back(session, NO_MEMBERS))
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pushdown::{Engine, Family, available_engine, wire};
 
-use super::Attempt;
+use super::Attempted;
 use crate::{
     engine::{Disagreement, check_steps, parse_engine},
     error::{Error, ErrorKind, Result},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Returns an error of a whole answer, or falls back to plain reading if a plan allows that.
-pub(super) fn fail_or_fall_back(session: &Session, refused: Result<Attempt>) -> Result<Attempt> {
+pub(super) fn fail_or_fall_back(session: &Session, refused: Result<Attempted>) -> Result<Attempted> {
     match refused {
         Err(error) if session.adapter.is_some() => Ok(fall_back(session, &error.to_string())),
         refused => refused,
@@ -26,11 +26,11 @@ pub(super) fn is_overload(session: &Session, error: &Error) -> bool {
 }
 
 /// Classifies an answer that is an error as a whole. `is_gateway` if the answer is certainly a gateway's.
-pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: bool) -> Result<Attempt> {
+pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: bool) -> Result<Attempted> {
     let retry_after = refusal.retry_after;
     if refusal.is_transient() {
         let error = refusal.into_error(&format!("the gateway {} is overloaded", session.store.endpoint()));
-        return Ok(Attempt::Partial(error, retry_after));
+        return Ok(Attempted::Partial(error, retry_after));
     }
     // The codes with which a gateway refuses a whole batch. A plain store takes the path for that of an object, and has no
     // such bucket, or requires a signature or a form.
@@ -104,9 +104,9 @@ pub(super) fn check_columns(session: &Session, found: &[String]) -> Result<()> {
 }
 
 /// Reads everything plainly from now on. Logged once.
-pub(super) fn fall_back(session: &Session, why: &str) -> Attempt {
+pub(super) fn fall_back(session: &Session, why: &str) -> Attempted {
     limit_stage(session, 0, why);
-    Attempt::Limited
+    Attempted::Limited
 }
 
 /// Lets the gateway run only the first `stage` steps from now on. Logged once.

@@ -3,20 +3,19 @@
 use std::{mem, sync::Arc};
 
 use bytes::Bytes;
+use pushdown_s3::Attempt;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    arrived::Content,
     entries::{Entry, are_worth_a_stream},
     stream::ShardStream,
 };
 use crate::{
     error::Error,
+    objects::Object,
     planning::{Adapter, Assignment, PendingRead},
-    retry::Backoff,
     session::{Session, row_error},
-    stats::add,
-    store::{Failure, ShardBody},
+    store::{Failure, FoundEntry, NamedFailure, ShardBody},
 };
 
 /// After a pause, connection and kernel have bytes that arrived during it: they do not measure the link.
@@ -24,7 +23,7 @@ const UNMEASURED_BYTES: u64 = 8 << 20;
 /// Number of the next entries that decide whether a stream goes on under another plan.
 const PLANNED_AHEAD: usize = 256;
 
-/// Reads a stream of a shard. An answer that breaks off is continued at the entry after the last one.
+/// Reads a stream of a shard. An answer that breaks off is continued where it ended.
 #[derive(Debug)]
 pub(super) struct StreamRead {
     pub(super) session: Arc<Session>,
@@ -34,6 +33,25 @@ pub(super) struct StreamRead {
     /// Where the stream ends in the shard.
     pub(super) end: u64,
     pub(super) _slot: OwnedSemaphorePermit,
+}
+
+/// The bytes of a shard while its stream reads them.
+struct ShardRead<'a> {
+    session: &'a Session,
+    shard: Object<'a>,
+    /// Where the stream ends in the shard.
+    end: u64,
+    /// From the first entry on.
+    body: Option<ShardBody>,
+    measurement: Measurement<'a>,
+    /// Whether the stream has paused since the last entry.
+    has_paused: bool,
+}
+
+/// The attempts to read one entry.
+struct EntryRead<'r, 'a> {
+    shard: &'r mut ShardRead<'a>,
+    entry: Entry,
 }
 
 /// Measures the link while a stream reads without a pause.
@@ -61,31 +79,28 @@ impl StreamRead {
     }
 
     async fn read(&self) -> Result<(), Failure> {
-        let mut backoff = self.session.store.backoff();
-        let mut measurement = Measurement::new(self.session.adapter.as_ref());
-        let (mut body, mut has_paused) = (None, false);
+        let mut retries = self.session.store.counted_retries(&self.session.counters);
+        let mut shard = ShardRead {
+            session: &self.session,
+            shard: self.session.objects.object(self.index),
+            end: self.end,
+            body: None,
+            measurement: Measurement::new(self.session.adapter.as_ref()),
+            has_paused: false,
+        };
         let mut plan = None;
         while self.is_planned(&mut plan) {
-            let on_pause = || {
-                measurement.pause();
-                has_paused = true;
-            };
-            let Some(next) = self.stream.next(on_pause).await else {
+            let Some(next) = self.stream.next(|| shard.pause()).await else {
                 return Ok(());
             };
-            let content = loop {
-                match self.content(&mut body, &next.entry, &mut measurement).await {
-                    Ok(content) => break content,
-                    // The other end need not wait until a pause is over.
-                    Err(Failure::Lost(_)) if mem::take(&mut has_paused) => measurement.pause(),
-                    Err(failure) => {
-                        measurement.pause();
-                        self.pause(failure, &mut backoff).await?;
-                    }
-                }
+            let mut entry = EntryRead {
+                shard: &mut shard,
+                entry: next.entry,
             };
-            has_paused = false;
-            backoff.succeeded();
+            let found = retries.complete(&mut entry).await;
+            let content = found.map_err(|failed| failed.failure)?.into_content();
+            // A copy, because it would otherwise keep its neighbours in memory.
+            let content = content.map(|content| Bytes::copy_from_slice(&content));
             self.stream.deliver(next, content);
         }
         Ok(())
@@ -108,45 +123,61 @@ impl StreamRead {
         *checked = Some(plan);
         is_planned
     }
+}
 
-    /// The content of an entry. A body that fails is not put back.
-    async fn content(
-        &self,
-        body: &mut Option<ShardBody>,
-        entry: &Entry,
-        measurement: &mut Measurement<'_>,
-    ) -> Result<Content, Failure> {
-        let Session { objects, store, .. } = &*self.session;
-        let shard = objects.object(self.index);
+impl ShardRead<'_> {
+    /// The stream waits for this host.
+    fn pause(&mut self) {
+        self.measurement.pause();
+        self.has_paused = true;
+    }
+
+    async fn entry(&mut self, entry: &Entry) -> Result<FoundEntry, Failure> {
+        let Session { objects, store, .. } = self.session;
         // All parts of a shard are members.
         let member = entry.part.member(objects);
         let member = member.ok_or_else(|| Error::internal("an entry of a stream is no member"))?;
-        let mut open = if let Some(open) = body.take() {
-            open
+        let body = if let Some(body) = self.body.take() {
+            body
         } else {
-            measurement.begin();
             let range = entry.range.offset()..self.end;
-            let opened = store.open_shard(objects.bucket(), shard, &range, &self.session.limits);
-            let open = opened.await?;
-            measurement.on_headers(open.length());
-            open
+            store.shard_body(objects.bucket(), self.shard, range, &self.session.limits)?
         };
-        let content = open.content(shard.key, member).await?;
-        *body = Some(open);
-        measurement.received(entry.content_bytes());
-        // A copy, because it would otherwise keep its neighbours in memory.
-        Ok(content.map(|content| Bytes::copy_from_slice(&content)))
-    }
-
-    /// Waits before the next attempt. Returns the failure if no attempt is left.
-    async fn pause(&self, failure: Failure, backoff: &mut Backoff) -> Result<(), Failure> {
-        let (objects, (again, retry_after)) = (&self.session.objects, failure.retry());
-        let subject = format!("s3://{}/{}: {failure}", objects.bucket(), objects.key(self.index));
-        if again && backoff.pause(&subject, retry_after).await {
-            add(&self.session.counters.retries, 1);
-            return Ok(());
+        let body = self.body.insert(body);
+        if !body.is_open() {
+            self.measurement.begin();
+            let length = body.open_at(&entry.range).await?;
+            self.measurement.on_headers(length);
         }
-        Err(failure)
+        let found = body.entry_at(self.shard.key, member).await?;
+        self.measurement.received(entry.content_bytes());
+        Ok(found)
+    }
+}
+
+impl Attempt for EntryRead<'_, '_> {
+    type Output = FoundEntry;
+    type Error = NamedFailure;
+
+    async fn run(&mut self) -> Result<FoundEntry, NamedFailure> {
+        let Self { shard, entry } = self;
+        let mut found = shard.entry(entry).await;
+        // The other end need not wait until a pause is over.
+        if matches!(found, Err(Failure::Lost(_))) && mem::take(&mut shard.has_paused) {
+            shard.measurement.pause();
+            found = shard.entry(entry).await;
+        }
+        match found {
+            Ok(found) => {
+                shard.has_paused = false;
+                Ok(found)
+            }
+            Err(failure) => {
+                shard.measurement.pause();
+                let bucket = shard.session.objects.bucket();
+                Err(failure.named(format!("s3://{bucket}/{}", shard.shard.key)))
+            }
+        }
     }
 }
 

@@ -35,21 +35,21 @@ fn is_hidden(key: &str, bytes: Option<u64>) -> bool {
 
 /// The hidden objects that a listing has left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct LeftOut {
-    pub(super) count: usize,
+pub(in crate::store) struct LeftOut {
+    pub(in crate::store) count: usize,
     /// The key of one of them: the first in the order of keys.
-    pub(super) first: Option<String>,
+    pub(in crate::store) first: Option<String>,
 }
 
 impl LeftOut {
-    pub(super) fn add(&mut self, key: String) {
+    pub(in crate::store) fn add(&mut self, key: String) {
         self.merge(Self {
             count: 1,
             first: Some(key),
         });
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
+    pub(in crate::store) fn merge(&mut self, other: Self) {
         self.count += other.count;
         self.first = match (self.first.take(), other.first) {
             (Some(one), Some(other)) => Some(one.min(other)),

@@ -1,10 +1,11 @@
 //! The GETs of an object that is read by ranges.
 
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use pushdown_s3::{AnswerHead, RangeTransport};
+use pushdown_s3::{AnswerBody, AnswerHead, RangeTransport};
 
 use super::{Failure, VersionedObject};
-use crate::{planning::PendingRange, transport::Answer};
+use crate::{error::Error, planning::PendingRange, transport::Answer};
 
 /// Sends signed GETs of an object.
 #[derive(Debug)]
@@ -49,5 +50,13 @@ impl AnswerHead for RangeAnswer<'_> {
 
     fn content_length(&self) -> Option<u64> {
         self.answer.length()
+    }
+}
+
+impl AnswerBody for RangeAnswer<'_> {
+    type Error = Error;
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        self.answer.chunk().await
     }
 }

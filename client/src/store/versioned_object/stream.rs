@@ -26,14 +26,8 @@ impl VersionedObject {
             Some(Version::Ranges { version, .. }) => version,
             None => return Err(Error::internal("the end of a table must be read first")),
         };
-        let mut backoff = self.store.backoff();
-        let answer = loop {
-            match self.open_whole(&version).await {
-                Ok(answer) => break answer,
-                Err(failure) => self.pause(failure, &mut backoff).await?,
-            }
-        };
-        backoff.succeeded();
+        let open = || self.open_whole(&version);
+        let answer = self.store.with_retries(&self.name, open).await?;
         let pieces = stream::try_unfold(answer, |mut answer| async move {
             let piece = answer.chunk().await?;
             Ok(piece.map(|piece| (piece, answer)))

@@ -9,7 +9,7 @@ use crate::audit::line::name;
 use crate::audit::request::Outcome;
 use crate::audit::verdict::Verdict;
 use crate::error::Result;
-use crate::s3::address::RequestAddress;
+use crate::s3::RequestAddress;
 
 impl AuditRecord {
     /// Decides on a sample of this batch by `admit`, and counts the decision. `parts` is the head of the sample's request.

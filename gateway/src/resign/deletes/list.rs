@@ -1,6 +1,6 @@
 //! The list of objects in the body of `DeleteObjects`.
 
-use crate::resign::xml::{Elements, Malformed, NAMESPACE, push_element};
+use pushdown_s3::xml::{Elements, Malformed, NAMESPACE, TextForm, push_element};
 
 /// The most objects of a list.
 const MAX_OBJECTS: usize = 1000;
@@ -57,12 +57,12 @@ impl DeleteList {
             xml.push_str("<Object>");
             object.push_name(&mut xml);
             for (name, content) in &object.conditions {
-                push_element(&mut xml, name, content);
+                push_element(&mut xml, name, content, TextForm::Exact);
             }
             xml.push_str("</Object>");
         }
         if self.is_quiet {
-            push_element(&mut xml, "Quiet", "true");
+            push_element(&mut xml, "Quiet", "true", TextForm::Exact);
         }
         xml.push_str("</Delete>");
         xml
@@ -98,9 +98,9 @@ impl ListedObject {
 
     /// Appends the elements that name the object.
     pub(super) fn push_name(&self, xml: &mut String) {
-        push_element(xml, "Key", &self.key);
+        push_element(xml, "Key", &self.key, TextForm::Exact);
         if let Some(version_id) = &self.version_id {
-            push_element(xml, "VersionId", version_id);
+            push_element(xml, "VersionId", version_id, TextForm::Exact);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The answer to `DeleteObjects`: an error for each denied key.
 
+use pushdown_s3::xml::{NAMESPACE, TextForm, push_element};
+
 use super::list::ListedObject;
-use crate::resign::xml::{NAMESPACE, push_element};
 use crate::s3::errors::ACCESS_DENIED;
 
 const ROOT: &str = "DeleteResult";
@@ -52,8 +53,8 @@ fn errors(denied: &[ListedObject]) -> String {
     for object in denied {
         xml.push_str("<Error>");
         object.push_name(&mut xml);
-        push_element(&mut xml, "Code", "AccessDenied");
-        push_element(&mut xml, "Message", ACCESS_DENIED);
+        push_element(&mut xml, "Code", "AccessDenied", TextForm::Exact);
+        push_element(&mut xml, "Message", ACCESS_DENIED, TextForm::Exact);
         xml.push_str("</Error>");
     }
     xml

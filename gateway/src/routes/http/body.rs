@@ -12,11 +12,9 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use pushdown::wire::Encoded;
+use pushdown_s3::conditions::{self, UnsatisfiableRange};
 
-use super::{
-    conditions::{self, UnsatisfiableRange},
-    headers::{insert, respond},
-};
+use super::headers::{insert, respond};
 use crate::{
     body::{self, BoxError},
     error::{Error, ErrorKind},

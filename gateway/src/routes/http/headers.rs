@@ -2,12 +2,9 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use pushdown::{Engine, Pipeline, available_engine, wire};
+use pushdown_s3::conditions::{self, ConditionResult};
 
-use super::{
-    Timing,
-    conditions::{self, ConditionResult},
-    etag,
-};
+use super::{Timing, etag};
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},

@@ -1,12 +1,11 @@
 //! The member of a shard that a GET or HEAD names.
 
 use http::{HeaderValue, request::Parts};
-use percent_encoding::percent_decode_str;
 use pushdown::{
     shard::{MemberRange, ShardFormat, check_name},
     wire::{PLAIN_HEADER_BYTES, header, is_etag_hint},
 };
-use pushdown_s3::Address;
+use pushdown_s3::{Address, escapes};
 
 use super::{invalid, parsed, value};
 use crate::{
@@ -35,8 +34,7 @@ pub(super) fn for_request(parts: &Parts, query: &str, address: &Address<'_>) -> 
         }
         return Ok(None);
     };
-    let name = percent_decode_str(&text)
-        .decode_utf8()
+    let name = String::from_utf8(escapes::decode_lenient(&text).into_owned())
         .map_err(|_| argument(header::MEMBER, "expected percent-encoded UTF-8"))?;
     check_name(&name).map_err(|error| argument(header::MEMBER, &error.to_string()))?;
     let key = String::from_utf8_lossy(&address.key);

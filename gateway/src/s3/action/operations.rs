@@ -6,7 +6,7 @@ use super::access;
 use super::parameters::Parameters;
 use crate::access::Access;
 use crate::access::Action::{self, Delete, List, Read, Versions, Write};
-use crate::s3::address::RequestAddress;
+use crate::s3::RequestAddress;
 use Scope::{Bucket, EachKey, Object, Prefix, Service};
 
 /// What an operation acts on.

@@ -2,7 +2,7 @@
 //! "Authenticating Requests: Using Query Parameters", and "Transferring Payload in Multiple Chunks".
 
 use super::*;
-use crate::s3::address::AddressStyle;
+use crate::s3::AddressStyle;
 
 const ACCESS_KEY: &str = "AKIAIOSFODNN7EXAMPLE";
 const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";

@@ -1,7 +1,7 @@
 //! The readings of a request that its signature is compared with, and what a wrong one reveals.
 
 use super::*;
-use crate::s3::address::AddressStyle;
+use crate::s3::AddressStyle;
 use crate::s3::errors;
 
 fn with_public_hosts(hosts: &[&str]) -> Verifier {

@@ -1,4 +1,4 @@
-//! Conditions and ranges of a request, applied to the derived answer (RFC 9110, sections 13 and 14).
+//! Conditions and ranges of a request, applied to an answer (RFC 9110, sections 13 and 14).
 
 use std::{ops::Range, time::SystemTime};
 
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// The result of evaluating the conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ConditionResult {
+pub enum ConditionResult {
     /// Answer with the content.
     Proceed,
     /// 304.
@@ -16,7 +16,7 @@ pub(crate) enum ConditionResult {
 }
 
 /// Evaluates the conditions of `request` in the order of RFC 9110, section 13.2.2.
-pub(crate) fn evaluate(
+pub fn evaluate(
     request: &HeaderMap,
     etag: Option<&HeaderValue>,
     modified: Option<&HeaderValue>,
@@ -48,7 +48,7 @@ pub(crate) fn evaluate(
 ///
 /// # Errors
 /// [`UnsatisfiableRange`] for a range outside the answer.
-pub(in crate::routes) fn range(
+pub fn range(
     request: &HeaderMap,
     etag: Option<&HeaderValue>,
     length: u64,
@@ -84,7 +84,7 @@ pub(in crate::routes) fn range(
 
 /// A range outside the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::routes) struct UnsatisfiableRange;
+pub struct UnsatisfiableRange;
 
 /// How two entity tags are compared (RFC 9110, section 8.8.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! Names in the answer to a listing, which are encoded if the store says so: XML cannot hold all characters of keys.
 
-use aws_sdk_s3::types::EncodingType;
-use percent_encoding::percent_decode;
+use pushdown_s3::escapes::decode_form;
 
 /// How the names of an answer are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,9 +18,9 @@ pub(super) struct InvalidName(String);
 
 impl Names {
     /// What an answer says by its `EncodingType`.
-    pub(super) fn of(encoding: Option<&EncodingType>) -> Self {
+    pub(super) fn of(encoding: Option<&str>) -> Self {
         match encoding {
-            Some(encoding) if encoding.as_str().eq_ignore_ascii_case("url") => Self::Url,
+            Some(encoding) if encoding.eq_ignore_ascii_case("url") => Self::Url,
             _ => Self::Raw,
         }
     }
@@ -31,11 +30,7 @@ impl Names {
         if self == Self::Raw {
             return Ok(name);
         }
-        let spaced = name.replace('+', " ");
-        match percent_decode(spaced.as_bytes()).decode_utf8() {
-            Ok(read) => Ok(read.into_owned()),
-            Err(_) => Err(InvalidName(name)),
-        }
+        String::from_utf8(decode_form(&name)).map_err(|_| InvalidName(name))
     }
 }
 
@@ -45,7 +40,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_the_answer_says() {
-        let url = Names::of(Some(&EncodingType::Url));
+        let url = Names::of(Some("url"));
         let raw = Names::of(None);
         for (name, expected) in [
             ("a/b", "a/b"),
@@ -65,6 +60,6 @@ mod tests {
         }
         let error = url.read("a/%FF".to_owned()).unwrap_err();
         assert_eq!(error.to_string(), "expected names in UTF-8, found `a/%FF`");
-        assert_eq!(Names::of(Some(&EncodingType::from("none"))), Names::Raw);
+        assert_eq!(Names::of(Some("none")), Names::Raw);
     }
 }

@@ -1,9 +1,9 @@
 //! What a request addresses, by its path or by a virtual host.
 
-use pushdown_s3::Address;
 use serde::Serialize;
 
-use super::escapes;
+use super::Address;
+use crate::escapes;
 
 /// Where a request names its bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -35,25 +35,17 @@ impl RequestAddress {
 
     /// Reads the address from a `Host` header and a decoded path. `None` if the path does not begin with a slash.
     pub fn from_decoded(host: &[u8], path: &[u8], domains: &[String]) -> Option<Self> {
-        let path = path.strip_prefix(b"/")?;
-        if let Some(bucket) = virtual_bucket(host, domains) {
-            return Some(Self {
-                style: AddressStyle::VirtualHost,
-                address: Address {
+        let (style, address) = match virtual_bucket(host, domains) {
+            Some(bucket) => (
+                AddressStyle::VirtualHost,
+                Address {
                     bucket: bucket.into_bytes().into(),
-                    key: path.to_vec().into(),
+                    key: path.strip_prefix(b"/")?.to_vec().into(),
                 },
-            });
-        }
-        let end = path.iter().position(|byte| *byte == b'/');
-        let (bucket, key) = path.split_at(end.unwrap_or(path.len()));
-        Some(Self {
-            style: AddressStyle::Path,
-            address: Address {
-                bucket: bucket.to_vec().into(),
-                key: key.get(1..).unwrap_or_default().to_vec().into(),
-            },
-        })
+            ),
+            None => (AddressStyle::Path, Address::from_decoded_path(path)?.into_owned()),
+        };
+        Some(Self { style, address })
     }
 
     /// Where the request named its bucket. Only path-style requests can address routes of the gateway.

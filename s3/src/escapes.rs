@@ -1,8 +1,9 @@
-//! Percent-encoding as signatures of version 4 define it: all bytes but `A-Za-z0-9-_.~` are escaped, with upper-case digits.
+//! Percent-encoding. It is written as signatures of version 4 define it: all bytes but `A-Za-z0-9-_.~` are escaped, with upper-case digits. It
+//! is read strictly where a signature covers it, and otherwise as stores read it.
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode, percent_encode, utf8_percent_encode};
 
 /// What is escaped in names and values of a query.
 const COMPONENT: &AsciiSet = &NON_ALPHANUMERIC
@@ -26,6 +27,16 @@ pub fn decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
         .then(|| percent_decode(text).into())
 }
 
+/// Decodes escapes. A `%` without two hex digits after it is literal.
+pub fn decode_lenient(text: &str) -> Cow<'_, [u8]> {
+    percent_decode(text.as_bytes()).into()
+}
+
+/// Decodes a value of a form: a `+` is a space, and a `%` without two hex digits after it is literal.
+pub fn decode_form(text: &str) -> Vec<u8> {
+    percent_decode(text.replace('+', " ").as_bytes()).collect()
+}
+
 /// Encodes a name or a value of a query.
 pub fn encode_component(bytes: &[u8]) -> String {
     percent_encode(bytes, COMPONENT).to_string()
@@ -34,6 +45,11 @@ pub fn encode_component(bytes: &[u8]) -> String {
 /// Encodes a path. Slashes stay, and nothing is normalized: `//` and `..` are parts of S3 keys.
 pub fn encode_path(bytes: &[u8]) -> String {
     percent_encode(bytes, PATH).to_string()
+}
+
+/// Encodes text for a header: all characters but `A-Za-z0-9` are escaped.
+pub fn encode_for_header(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 #[cfg(test)]
@@ -49,6 +65,19 @@ mod tests {
         }
         assert_eq!(encode_component(b"aZ09-_.~ +/\xff"), "aZ09-_.~%20%2B%2F%FF");
         assert_eq!(encode_path(b"/a//../b c"), "/a//../b%20c");
+        assert_eq!(encode_for_header("a-b/\u{e9}"), "a%2Db%2F%C3%A9");
+    }
+
+    #[test]
+    fn incomplete_escapes_are_literal_where_stores_read_them_so() {
+        for (text, lenient, form) in [
+            ("a+b%2B", "a+b+", "a b+"),
+            ("100%", "100%", "100%"),
+            ("%zz%41", "%zzA", "%zzA"),
+        ] {
+            assert_eq!(decode_lenient(text), lenient.as_bytes(), "{text}");
+            assert_eq!(decode_form(text), form.as_bytes(), "{text}");
+        }
     }
 
     #[test]

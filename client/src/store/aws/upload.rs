@@ -9,8 +9,10 @@ use aws_sdk_s3::{
 };
 use bytes::Bytes;
 
-use super::Store;
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    store::Store,
+};
 
 /// Bytes of each part but the last one.
 const PART_BYTES: usize = 8 << 20;

@@ -1,26 +1,29 @@
 //! Strict reading and canonical writing of small S3 documents.
 //!
-//! The gateway writes anew what it has decided on, so that the store cannot read the document in another way.
+//! The gateway writes anew what it has decided on, so that the store cannot read the document in another way. The elements are read one by one
+//! and not by `serde`, which accepts text between elements, a second root and a `DOCTYPE`, and knows neither the order of elements nor characters
+//! that XML cannot express.
 
 use quick_xml::{Reader, escape::resolve_predefined_entity, events::Event};
 
 /// The namespace of S3's documents.
-pub(super) const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
+pub const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
 /// The document is not well-formed, or has other elements than expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub struct Malformed;
 
 /// Reads the elements of a document in their order. Prefixes and attributes are ignored.
 #[derive(Debug)]
-pub(super) struct Elements<'a> {
+pub struct Elements<'a> {
     reader: Reader<&'a [u8]>,
     /// The number of open elements.
     depth: usize,
 }
 
 impl<'a> Elements<'a> {
-    pub(super) fn new(document: &'a str) -> Self {
+    /// The elements of a document.
+    pub fn new(document: &'a str) -> Self {
         let mut reader = Reader::from_str(document);
         reader.config_mut().expand_empty_elements = true;
         Self { reader, depth: 0 }
@@ -28,7 +31,10 @@ impl<'a> Elements<'a> {
 
     /// Opens the next child of the open element, and returns its name. `None` closes the open element, which has no more
     /// children; at the top level, `None` is the end of the document.
-    pub(super) fn child(&mut self) -> Result<Option<String>, Malformed> {
+    ///
+    /// # Errors
+    /// For text between elements, and whatever is no element, comment or declaration.
+    pub fn child(&mut self) -> Result<Option<String>, Malformed> {
         loop {
             match self.next_event()? {
                 Event::Start(element) => {
@@ -43,7 +49,7 @@ impl<'a> Elements<'a> {
                 Event::Eof if self.depth == 0 => return Ok(None),
                 Event::Comment(_) | Event::Decl(_) => {}
                 event => {
-                    let text = text_of(&event).ok_or(Malformed)?;
+                    let text = text_of(&event, UnknownEntity::Refused).ok_or(Malformed)?;
                     if !text.bytes().all(is_white_space) {
                         return Err(Malformed);
                     }
@@ -53,7 +59,10 @@ impl<'a> Elements<'a> {
     }
 
     /// The text of the open element, which has no children. Closes it.
-    pub(super) fn content(&mut self) -> Result<String, Malformed> {
+    ///
+    /// # Errors
+    /// For children, unknown entities, and characters that XML 1.0 cannot express.
+    pub fn content(&mut self) -> Result<String, Malformed> {
         let mut content = String::new();
         loop {
             match self.next_event()? {
@@ -62,7 +71,7 @@ impl<'a> Elements<'a> {
                     break;
                 }
                 Event::Comment(_) => {}
-                event => content.push_str(&text_of(&event).ok_or(Malformed)?),
+                event => content.push_str(&text_of(&event, UnknownEntity::Refused).ok_or(Malformed)?),
             }
         }
         if content.chars().all(is_xml_character) {
@@ -77,34 +86,60 @@ impl<'a> Elements<'a> {
     }
 }
 
-/// The text that an event adds to its element. `None` for other events, and for entities that XML does not define.
-pub(super) fn text_of(event: &Event<'_>) -> Option<String> {
+/// What a reference to an entity that XML does not define, or to no character, means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownEntity {
+    /// The text is malformed.
+    Refused,
+    /// It is text, as it is written: proxies quote addresses without escapes.
+    Literal,
+}
+
+/// The text that an event adds to its element. `None` for other events, and for malformed text.
+pub fn text_of(event: &Event<'_>, unknown: UnknownEntity) -> Option<String> {
     match event {
         Event::Text(text) => Some(text.xml10_content().ok()?.into_owned()),
         Event::CData(data) => Some(data.xml10_content().ok()?.into_owned()),
         Event::GeneralRef(reference) => {
-            if let Some(character) = reference.resolve_char_ref().ok()? {
-                return Some(character.to_string());
+            let is_literal = unknown == UnknownEntity::Literal;
+            match reference.resolve_char_ref() {
+                Ok(Some(character)) => return Some(character.to_string()),
+                Err(_) if !is_literal => return None,
+                Ok(None) | Err(_) => {}
             }
             let name = reference.xml10_content().ok()?;
-            resolve_predefined_entity(&name).map(str::to_owned)
+            let text = resolve_predefined_entity(&name).map(str::to_owned);
+            text.or_else(|| is_literal.then(|| format!("&{name};")))
         }
         _ => None,
     }
 }
 
+/// How text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextForm {
+    /// So that readers find the same text.
+    Exact,
+    /// For people: quotes are escaped, too, and control characters, most of which XML 1.0 cannot express, become `?`.
+    Printable,
+}
+
 /// Appends an element with this text.
-pub(super) fn push_element(xml: &mut String, name: &str, text: &str) {
+pub fn push_element(xml: &mut String, name: &str, text: &str, form: TextForm) {
     xml.push('<');
     xml.push_str(name);
     xml.push('>');
     for character in text.chars() {
-        match character {
-            '&' => xml.push_str("&amp;"),
-            '<' => xml.push_str("&lt;"),
-            '>' => xml.push_str("&gt;"),
+        match (character, form) {
+            ('&', _) => xml.push_str("&amp;"),
+            ('<', _) => xml.push_str("&lt;"),
+            ('>', _) => xml.push_str("&gt;"),
             // Readers would turn it into a line feed.
-            '\r' => xml.push_str("&#13;"),
+            ('\r', TextForm::Exact) => xml.push_str("&#13;"),
+            ('"', TextForm::Printable) => xml.push_str("&quot;"),
+            ('\'', TextForm::Printable) => xml.push_str("&apos;"),
+            ('\t' | '\n', TextForm::Printable) => xml.push(character),
+            (control, TextForm::Printable) if control.is_control() => xml.push('?'),
             _ => xml.push(character),
         }
     }
@@ -153,8 +188,15 @@ mod tests {
     fn what_is_written_is_read_again() {
         let text = " a&b<c>d\"e'f\r\n\t\u{e9}\u{10ffff} ";
         let mut xml = String::new();
-        push_element(&mut xml, "a", text);
+        push_element(&mut xml, "a", text, TextForm::Exact);
         assert_eq!(content(&xml).unwrap(), text);
+    }
+
+    #[test]
+    fn text_for_people_has_no_control_characters() {
+        let mut xml = String::new();
+        push_element(&mut xml, "a", "<b> & \"c\" 'd'\r\n\t\u{1}", TextForm::Printable);
+        assert_eq!(xml, "<a>&lt;b&gt; &amp; &quot;c&quot; &apos;d&apos;?\n\t?</a>");
     }
 
     #[test]

@@ -1,0 +1,124 @@
+//! Where endpoint, region and credentials come from: the sources of the AWS tools.
+
+use std::time::Duration;
+
+use aws_config::{
+    BehaviorVersion, Region, SdkConfig,
+    environment::EnvironmentVariableRegionProvider,
+    meta::region::{ProvideRegion as _, RegionProviderChain},
+    profile::{ProfileFileCredentialsProvider, ProfileFileRegionProvider},
+    provider_config::ProviderConfig,
+};
+use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
+use aws_types::service_config::ServiceConfigKey;
+
+use super::http;
+use crate::{
+    error::{Error, ErrorKind, Result},
+    store::{Credentials, StoreBuilder},
+};
+
+/// The variable with the endpoint of all services; with `_S3` at its end, of S3 alone.
+const ENDPOINT_VARIABLE: &str = "AWS_ENDPOINT_URL";
+/// Credentials are renewed this long before they expire.
+pub(in crate::store) const RENEW_BEFORE: Duration = Duration::from_mins(5);
+
+/// Settings resolved from the builder, the environment and the profile.
+pub(in crate::store) struct Sources {
+    pub(in crate::store) endpoint: Option<String>,
+    pub(in crate::store) region: String,
+    pub(in crate::store) provider: Option<SharedCredentialsProvider>,
+}
+
+impl Sources {
+    pub(in crate::store) async fn load(builder: &StoreBuilder) -> Self {
+        let mut profile = ProfileFileRegionProvider::builder();
+        let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
+        if let Some(name) = &builder.spec.profile {
+            profile = profile.profile_name(name);
+            loader = loader.profile_name(name);
+        }
+        if let Some(credentials) = &builder.credentials {
+            loader = loader.credentials_provider(credentials.to_aws());
+        }
+        // Not the default chain, which queries the instance metadata service and waits for it.
+        let region = RegionProviderChain::first_try(builder.spec.region.clone().map(Region::new))
+            .or_else(EnvironmentVariableRegionProvider::new())
+            .or_else(profile.build())
+            .or_else(Region::from_static("us-east-1"));
+        let config = loader.region(region).load().await;
+        Self {
+            endpoint: builder
+                .spec
+                .endpoint
+                .clone()
+                .or_else(|| configured_endpoint(&config)),
+            region: config
+                .region()
+                .map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
+            provider: config.credentials_provider(),
+        }
+    }
+}
+
+/// The endpoint of S3 in environment and profile, in the order of the AWS tools: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `endpoint_url` of
+/// `s3` in the `services` section of the profile, `endpoint_url` of the profile. `None` also if these are to be ignored. An empty value is
+/// none.
+fn configured_endpoint(config: &SdkConfig) -> Option<String> {
+    let sources = config.service_config()?;
+    let load = |variable| {
+        let key = ServiceConfigKey::builder()
+            .service_id("S3")
+            .env(variable)
+            .profile("endpoint_url")
+            .build();
+        sources.load_config(key.ok()?)
+    };
+    // It evaluates `AWS_IGNORE_CONFIGURED_ENDPOINT_URLS` and `ignore_configured_endpoint_urls`, too.
+    let found = load(ENDPOINT_VARIABLE)?;
+    let variables = || {
+        [format!("{ENDPOINT_VARIABLE}_S3"), ENDPOINT_VARIABLE.to_owned()]
+            .into_iter()
+            .filter_map(|name| std::env::var(name).ok())
+    };
+    // An empty variable hides the values after it from `load`. No variable has an empty name.
+    let values = [found].into_iter().chain(variables()).chain(load(""));
+    values.into_iter().find(|value| !value.is_empty())
+}
+
+impl Credentials {
+    /// The credentials of a profile of the AWS configuration files, even if the environment has others.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Credentials`] if the profile has none, or its provider fails.
+    pub async fn from_profile(profile: &str) -> Result<Self> {
+        let region = ProfileFileRegionProvider::builder().profile_name(profile).build();
+        let config = ProviderConfig::without_region()
+            .with_http_client(http())
+            .with_region(region.region().await);
+        let provider = ProfileFileCredentialsProvider::builder()
+            .profile_name(profile)
+            .configure(&config)
+            .build();
+        let found = provider.provide_credentials().await.map_err(|error| {
+            let text = format!("no credentials found in the profile `{profile}`");
+            Error::new(ErrorKind::Credentials, text).with_source(error)
+        })?;
+        Ok(Self {
+            access_key: found.access_key_id().to_owned(),
+            secret_key: found.secret_access_key().to_owned(),
+            session_token: found.session_token().map(str::to_owned),
+        })
+    }
+
+    fn to_aws(&self) -> aws_credential_types::Credentials {
+        let (access_key, secret_key) = (self.access_key.clone(), self.secret_key.clone());
+        aws_credential_types::Credentials::new(
+            access_key,
+            secret_key,
+            self.session_token.clone(),
+            None,
+            "explicit",
+        )
+    }
+}

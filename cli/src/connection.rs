@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pushdown::Pipeline;
-use pushdown_client::{Store, StoreBuilder, parse_with_model_folder};
+use pushdown_client::{
+    internal::parse_with_model_folder,
+    store::{Store, StoreBuilder},
+};
 
 use crate::errors::PipelineError;
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write as _};
 
-use pushdown_client::{Escaped, is_control};
+use pushdown_client::internal::{Escaped, is_control};
 
 use crate::{
     Exit,

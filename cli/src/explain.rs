@@ -6,7 +6,7 @@ mod report;
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use pushdown_client::{HiddenObjects, Objects, Profile};
+use pushdown_client::store::{HiddenObjects, Objects, Profile};
 
 use crate::{
     Exit,

@@ -18,7 +18,7 @@ use pushdown::{
     BytesKind, Limits, Pipeline,
     wire::{self, Split},
 };
-use pushdown_client::{Draft, ValueRequest};
+use pushdown_client::{internal::Draft, store::ValueRequest};
 
 use crate::{
     Exit,

@@ -8,7 +8,10 @@ use std::{
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount, ProgressStyle};
 use pushdown::shard::shard_kind;
-use pushdown_client::{HiddenObjects, Objects, ShardIndex, Store};
+use pushdown_client::{
+    shards::ShardIndex,
+    store::{HiddenObjects, Objects, Store},
+};
 use serde::Serialize;
 use tokio::time::Instant;
 

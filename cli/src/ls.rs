@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use pushdown_client::{Escaped, HiddenObjects, MemberRef, Object, Objects, Store};
+use pushdown_client::{
+    internal::Escaped,
+    store::{HiddenObjects, MemberRef, Object, Objects, Store},
+};
 use serde_json::json;
 
 use crate::{

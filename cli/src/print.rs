@@ -21,7 +21,7 @@ pub(crate) struct Format {
 
 impl Format {
     /// Prints `figures` as JSON if requested, otherwise the output of `text`. Names in a text that stand on a line of their own are to be
-    /// [escaped](pushdown_client::Escaped), so that they cannot end it.
+    /// [escaped](pushdown_client::internal::Escaped), so that they cannot end it.
     pub(crate) fn print<S: Serialize>(
         self,
         figures: impl FnOnce() -> S,

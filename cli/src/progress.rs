@@ -9,7 +9,7 @@ use std::{
 
 use indicatif::{HumanCount, MultiProgress, ProgressBar};
 use parking_lot::Mutex;
-use pushdown_client::Escaped;
+use pushdown_client::internal::Escaped;
 use tokio::time::Instant;
 use tracing_subscriber::fmt::MakeWriter;
 

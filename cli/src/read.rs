@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use pushdown_client::{Compression, Mode, OnError, PushdownReader, Rank, Split};
+use pushdown_client::reader::{Compression, Mode, OnError, PushdownReader, Rank, Split};
 use tokio::time::Instant;
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use indicatif::{HumanBytes, HumanCount};
-use pushdown_client::{Mode, NotCached, Split, Stats};
+use pushdown_client::reader::{Mode, NotCached, Split, Stats};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use clap::Args;
 use indicatif::HumanBytes;
 use pushdown::{Description, Limits};
-use pushdown_client::Escaped;
+use pushdown_client::internal::Escaped;
 use serde_json::json;
 
 use crate::{

@@ -22,7 +22,7 @@ pub(crate) fn remove_drafts_at_end() {
         let Ok(mut signals) = signal(kind) else { continue };
         tokio::spawn(async move {
             if signals.recv().await.is_some() {
-                pushdown_client::remove_drafts();
+                pushdown_client::internal::remove_drafts();
                 // As a shell reports a process that a signal ended.
                 process::exit(128 + number);
             }

@@ -9,7 +9,10 @@ mod report;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use pushdown_client::{ConditionalAnswer, ConditionalGet, Credentials, Signature, Store};
+use pushdown_client::{
+    internal::{ConditionalAnswer, ConditionalGet, Signature},
+    store::{Credentials, Store},
+};
 
 use crate::{
     Exit,

@@ -6,7 +6,7 @@ use std::{
     mem, str,
 };
 
-use pushdown_client::{Escaped, is_control};
+use pushdown_client::internal::{Escaped, is_control};
 use tracing_subscriber::{
     field::MakeExt as _,
     fmt::{

@@ -21,22 +21,22 @@ pub struct Batch {
 /// One sample of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Position in the order of the epoch over all ranks; from `take`, position in its list; of a [`ShardReader`](crate::ShardReader), among
+    /// Position in the order of the epoch over all ranks; from `take`, position in its list; of a [`ShardReader`](crate::shards::ShardReader), among
     /// its own samples.
     pub position: u64,
-    /// Index in the data set: the order of the listing, or of the given keys; of a [`ShardReader`](crate::ShardReader), index of the shard.
+    /// Index in the data set: the order of the listing, or of the given keys; of a [`ShardReader`](crate::shards::ShardReader), index of the shard.
     pub index: usize,
     /// Key of the object, or of the shard.
     pub key: Arc<str>,
     /// Name of the member, for a sample that is a member of a shard.
     pub member: Option<Arc<str>>,
-    /// Whether the sample is repeated only to fill the last batch ([`Tail::Pad`](crate::Tail::Pad)): it must not count.
+    /// Whether the sample is repeated only to fill the last batch ([`Tail::Pad`](crate::reader::Tail::Pad)): it must not count.
     pub is_padding: bool,
     /// Number of steps already applied when the value arrived; this host ran the rest. 0 if no value arrived.
     pub stage: u8,
     /// The value after the whole pipeline, or the error.
     pub value: Result<Sample, RowError>,
-    /// Contents of the further columns as they are stored, in the order of [`Objects::columns`](crate::Objects::columns): `None` where the
+    /// Contents of the further columns as they are stored, in the order of [`Objects::columns`](crate::store::Objects::columns): `None` where the
     /// sample has none, and if no value arrived. Empty without further columns.
     pub columns: Vec<Option<Bytes>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use futures::TryStreamExt as _;
-//! use pushdown_client::{OnError, PushdownReader};
+//! use pushdown_client::reader::{OnError, PushdownReader};
 //!
 //! # async fn read() -> Result<(), pushdown_client::Error> {
 //! let mut reader = PushdownReader::builder()
@@ -33,8 +33,14 @@
 //! While an endpoint fails and is retried, the library logs it with [`tracing`]: one warning per outage, with the error and
 //! the retries left, and one *info* event when the endpoint answers again.
 //!
-//! In [`Mode::Plain`] the same reader reads objects directly and runs the whole pipeline on this host. The result is
+//! In [`Mode::Plain`](reader::Mode::Plain) the same reader reads objects directly and runs the whole pipeline on this host. The result is
 //! the same bit for bit.
+//!
+//! # Chapters
+//! - [`reader`]: the samples of an epoch, in batches. Begin here.
+//! - [`store`]: one endpoint: lists, single values, tables, and what each split of a pipeline costs.
+//! - [`shards`]: samples in tar objects, with an index or without.
+//! - [`table`]: rows of Parquet objects as samples.
 
 mod atomic_write;
 mod batch;
@@ -49,43 +55,32 @@ mod objects;
 mod order;
 mod outage_log;
 mod planning;
-mod reader;
+pub mod reader;
 mod retry;
 mod sample_name;
 mod session;
 mod shard_reader;
-mod shards;
+pub mod shards;
 mod sign;
 mod stats;
-mod store;
+pub mod store;
 #[cfg(feature = "tables")]
-mod table;
+pub mod table;
 mod transport;
 mod value_cache;
 
-pub use atomic_write::{Draft, remove_drafts};
-pub use batch::{Batch, Row, StackLayout, Stacked};
 pub use error::{Error, ErrorKind, Result};
-pub use error_policy::{ErrorPolicy, FailedRows, MaxErrors, OnError, SampleFailure};
-pub use models::parse_with_model_folder;
-pub use objects::{MemberRef, Object, Objects};
-pub use order::{ReaderShare, SampleOrder, Share, Tail, TailCounts};
-pub use planning::{Observations, PlanReport, Profile, SampleProfile};
-pub use pushdown::wire::{Compression, RowError, Split};
-pub use pushdown_s3::{Escaped, is_control};
-pub use reader::{PushdownReader, PushdownReaderBuilder, Rank, ReaderMonitor, ReaderSpec, Worker};
-pub use retry::RetryPolicy;
-pub use sample_name::draw_id;
-pub use session::Mode;
-pub use shard_reader::{ShardMonitor, ShardReader, ShardsRead};
-pub use shards::{ColumnSelection, ShardIndex};
-pub use stats::Stats;
-pub use store::{
-    ConditionalAnswer, ConditionalGet, Credentials, HiddenObjects, IndexProgress, Signature, Store,
-    StoreBuilder, StoreSpec, StoredTable, StoredTables, TableRows, TablesScan, Upload, Value, ValueRequest,
-    ValueStream,
-};
-#[cfg(feature = "tables")]
-pub use table::{RowId, RowObservations, RowsRead, TableBatch, TableMonitor, TableReader};
-pub use transport::Timeouts;
-pub use value_cache::NotCached;
+
+/// What the command line and the Python package of this project need beyond the chapters. It may change in any release.
+#[doc(hidden)]
+pub mod internal {
+    pub use pushdown_s3::{Escaped, is_control};
+
+    pub use crate::{
+        atomic_write::{Draft, remove_drafts},
+        error_policy::{ErrorPolicy, FailedRows, MaxErrors, SampleFailure},
+        models::parse_with_model_folder,
+        sample_name::draw_id,
+        store::{ConditionalAnswer, ConditionalGet, Signature, Upload},
+    };
+}

@@ -35,7 +35,7 @@ pub struct Object<'a> {
 ///
 /// The list consists of Arrow arrays: a million keys of 40 bytes take 56 MB, and with ETags 98 MB. Of samples in shards, the keys and ETags
 /// of the shards are stored once: a million members with names of 20 bytes take 52 MB. Clones share them. It has no credentials.
-/// [`Store::list_objects`](crate::Store::list_objects) lists a prefix; [`ShardIndex::samples`](crate::ShardIndex::samples) selects members
+/// [`Store::list_objects`](crate::store::Store::list_objects) lists a prefix; [`ShardIndex::samples`](crate::shards::ShardIndex::samples) selects members
 /// of shards; [`save`](Self::save) and [`load`](Self::load) keep a list for later.
 #[derive(Clone)]
 pub struct Objects(Arc<List>);

@@ -1,4 +1,30 @@
-//! The reader: a stream of batches in the order of the epoch.
+//! The samples of an epoch, in batches: [`PushdownReader`], its settings, and what it reports.
+//!
+//! ```no_run
+//! use futures::TryStreamExt as _;
+//! use pushdown_client::reader::{Mode, PushdownReader, Tail};
+//!
+//! # async fn read() -> pushdown_client::Result<()> {
+//! let mut reader = PushdownReader::builder()
+//!     .endpoint("http://127.0.0.1:9900")
+//!     .bucket("photos")
+//!     .prefix("train/")
+//!     .pipeline("decode | resize(short=256) | center_crop(224) | to_float")
+//!     .mode(Mode::Auto)
+//!     .batch_size(64)
+//!     .tail(Tail::Drop)
+//!     .build()
+//!     .await?;
+//! println!("{} samples in {} batches", reader.len(), reader.batches());
+//! while let Some(batch) = reader.try_next().await? {
+//!     let images = batch.stack()?;
+//! }
+//! if let Some(plan) = reader.plan() {
+//!     println!("{plan}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod builder;
 mod driver;
@@ -15,19 +41,28 @@ use futures::Stream;
 use pushdown::Pipeline;
 use tokio::{runtime::Handle, time::Instant};
 
+pub use crate::{
+    batch::{Batch, Row, StackLayout, Stacked},
+    error_policy::OnError,
+    order::{ReaderShare, SampleOrder, Share, Tail, TailCounts},
+    planning::{Observations, PlanReport},
+    session::Mode,
+    stats::Stats,
+    value_cache::NotCached,
+};
 pub use builder::{PushdownReaderBuilder, ReaderSpec};
 use driver::{Delivery, Driver};
 pub use monitor::ReaderMonitor;
 pub use place::{Rank, Worker};
+pub use pushdown::wire::{Compression, RowError, Split};
 
 use crate::{
-    batch::Batch,
     error::{Error, Result},
     objects::Objects,
-    order::{ReaderShare, SampleOrder, SampleRef, Shard, Share, Tail, TailCounts},
-    planning::{BatchProgress, Event, PlanReport},
-    session::{BatchJob, Mode, Session},
-    stats::{Stats, add},
+    order::{SampleRef, Shard},
+    planning::{BatchProgress, Event},
+    session::{BatchJob, Session},
+    stats::add,
 };
 
 /// Reads the samples of a data set in the order of an epoch, each exactly once, and runs the end of the pipeline on this

@@ -42,16 +42,16 @@ pub use state::ShardsRead;
 /// compression.
 ///
 /// Each shard is read by one GET, and continued where it broke off. The members of a group must follow each other in the shard. Samples,
-/// their values and their columns are those of an [index](crate::ShardIndex::samples), and so are the draws of random steps. Members are
+/// their values and their columns are those of an [index](crate::shards::ShardIndex::samples), and so are the draws of random steps. Members are
 /// computed at a gateway only with an index, so the endpoint may be any store.
 ///
 /// **Order.** With a seed, shards are shuffled as a whole, and samples by a buffer: it is [`SampleOrder::Shards`], for a single reader exactly
 /// that of an indexed reader of the same shards (as long as the buffer has less than 1 GiB). Shards are dealt out one by one to ranks, and to
-/// the [workers](crate::PushdownReaderBuilder::worker) of a rank; each reader has one buffer. So readers have
+/// the [workers](crate::reader::PushdownReaderBuilder::worker) of a rank; each reader has one buffer. So readers have
 /// different numbers of samples and batches, which nobody knows in advance, and there should be several shards for each.
 ///
-/// **Rows.** [`Row::position`](crate::Row::position) is the number of the sample among those of this reader in the epoch, also after a resume
-/// in the same world. [`Row::index`](crate::Row::index) is the index of its shard in [`shards`](Self::shards). A member that cannot be
+/// **Rows.** [`Row::position`](crate::reader::Row::position) is the number of the sample among those of this reader in the epoch, also after a resume
+/// in the same world. [`Row::index`](crate::reader::Row::index) is the index of its shard in [`shards`](Self::shards). A member that cannot be
 /// read is a row with its name. A shard that cannot be read further is one row, without a member, for all samples that are left of it.
 ///
 /// **Resume.** [`shards_read`](Self::shards_read) is the state after the last batch, from which this reader goes on in the same order, and any
@@ -62,7 +62,7 @@ pub use state::ShardsRead;
 /// It is a [`Stream`] of batches. Shards and batches are prefetched, from the first poll on. After an error the stream ends. Dropping the
 /// reader cancels everything in flight.
 ///
-/// [`SampleOrder::Shards`]: crate::SampleOrder::Shards
+/// [`SampleOrder::Shards`]: crate::reader::SampleOrder::Shards
 #[derive(Debug)]
 pub struct ShardReader {
     session: Arc<ShardSession>,
@@ -136,7 +136,7 @@ impl ShardReader {
         &self.session.shards
     }
 
-    /// Extensions of the further columns of [`Row::columns`](crate::Row::columns), in lower case.
+    /// Extensions of the further columns of [`Row::columns`](crate::reader::Row::columns), in lower case.
     pub fn columns(&self) -> &[String] {
         self.session.columns.further()
     }

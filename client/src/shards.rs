@@ -1,4 +1,31 @@
-//! The members of shards, as `pushdown index` finds them.
+//! Samples in tar objects: [`ShardIndex`] finds their members once, and [`ShardReader`] streams whole shards without an index.
+//!
+//! ```no_run
+//! use pushdown_client::{
+//!     reader::PushdownReader,
+//!     shards::ColumnSelection,
+//!     store::Store,
+//! };
+//!
+//! # async fn read() -> pushdown_client::Result<()> {
+//! let store = Store::builder()
+//!     .endpoint("http://127.0.0.1:9900")
+//!     .build()
+//!     .await?;
+//! let shards = store.list_objects("photos", "shards/").await?;
+//! let index = store.index_shards(&shards, |_progress| ()).await?;
+//! let samples = index.samples(&ColumnSelection::default())?;
+//! let reader = PushdownReader::builder()
+//!     .endpoint("http://127.0.0.1:9900")
+//!     .objects(samples)
+//!     .pipeline("decode | resize(64, 64)")
+//!     .seed(7)
+//!     .build()
+//!     .await?;
+//! println!("{} samples", reader.len());
+//! # Ok(())
+//! # }
+//! ```
 
 mod columns;
 mod file;
@@ -10,6 +37,10 @@ use std::{
     ops::Range,
 };
 
+pub use crate::{
+    shard_reader::{ShardMonitor, ShardReader, ShardsRead},
+    store::IndexProgress,
+};
 pub use selection::ColumnSelection;
 pub(crate) use selection::{Column, ColumnMatcher, FoundExtensions, warn_of_left_out, warn_of_skipped};
 
@@ -20,7 +51,7 @@ use crate::{
 
 /// All members of a set of shards: tar objects, and zip objects without compression. All are in one bucket.
 ///
-/// The members of a shard stand together, in the order of their offsets. [`Store::index_shards`](crate::Store::index_shards) makes an index,
+/// The members of a shard stand together, in the order of their offsets. [`Store::index_shards`](crate::store::Store::index_shards) makes an index,
 /// [`samples`](Self::samples) selects the samples of a data set from it. It has no credentials. Each member takes as much memory as in a list
 /// of [`Objects`].
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub struct Stats {
     pub wire_bytes_up: u64,
     /// Stored size of the objects or members whose values arrived, where the listing or a plain answer states it.
     pub stored_bytes: u64,
-    /// Values read from the [`value_cache`](crate::PushdownReaderBuilder::value_cache) and not requested from the endpoint.
+    /// Values read from the [`value_cache`](crate::reader::PushdownReaderBuilder::value_cache) and not requested from the endpoint.
     pub cache_hits: u64,
     /// Values written to that cache.
     pub cache_writes: u64,

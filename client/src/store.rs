@@ -1,4 +1,29 @@
-//! An S3 endpoint, and the credentials to read from it.
+//! One S3 endpoint, a gateway or a plain store: [`Store`], its credentials, and what single requests return.
+//!
+//! ```no_run
+//! use pushdown_client::store::{Store, ValueRequest};
+//!
+//! # async fn read() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Store::builder()
+//!     .endpoint("http://127.0.0.1:9900")
+//!     .build()
+//!     .await?;
+//! let photos = store.list_objects("photos", "train/").await?;
+//! let pipeline = pushdown::Pipeline::parse("decode | resize(64, 64)")?;
+//! let request = ValueRequest {
+//!     pipeline: &pipeline,
+//!     split: pushdown::wire::Split::Full,
+//!     seed: None,
+//!     epoch: None,
+//!     accept: Some("image/png"),
+//! };
+//! let value = store
+//!     .get_value("photos", photos.key(0), &request, &pushdown::Limits::default())
+//!     .await?;
+//! println!("{} bytes of {}", value.body.len(), value.content_type);
+//! # Ok(())
+//! # }
+//! ```
 
 mod aws;
 mod batch;
@@ -24,6 +49,12 @@ use std::{sync::Arc, time::SystemTime};
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use pushdown_exec::sync::Mutex;
 
+pub use crate::{
+    objects::{MemberRef, Object, Objects},
+    planning::{Profile, SampleProfile},
+    retry::RetryPolicy,
+    transport::Timeouts,
+};
 pub use aws::Upload;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure};
@@ -39,10 +70,10 @@ pub use value::{Value, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
     outage_log::Outages,
-    retry::{ClientEnvironment, Retries, RetryPolicy},
+    retry::{ClientEnvironment, Retries},
     sign::Presigner,
     stats::{Counters, Traffic},
-    transport::{Endpoint, Timeouts, Transport},
+    transport::{Endpoint, Transport},
 };
 
 /// An S3 endpoint (a gateway or a plain store, path style) with credentials. Clones share connections.

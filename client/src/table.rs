@@ -1,4 +1,24 @@
-//! Rows of Parquet objects as samples: record batches in the order of the epoch.
+//! Rows of Parquet objects as samples: [`TableReader`] delivers record batches in the order of the epoch.
+//!
+//! ```no_run
+//! use futures::TryStreamExt as _;
+//! use pushdown_client::reader::PushdownReader;
+//!
+//! # async fn read() -> pushdown_client::Result<()> {
+//! let mut reader = PushdownReader::builder()
+//!     .endpoint("http://127.0.0.1:9900")
+//!     .bucket("trips")
+//!     .prefix("2026/")
+//!     .pipeline("select(columns=[distance, fare], where='distance > 1')")
+//!     .seed(7)
+//!     .build_table()
+//!     .await?;
+//! while let Some(batch) = reader.try_next().await? {
+//!     println!("{} rows", batch.rows.num_rows());
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 mod arrived_rows;
 mod batches;
@@ -59,7 +79,7 @@ pub(crate) use source::TableSource;
 /// as integers of several widths. Columns that the pipeline does not read may differ in any way.
 ///
 /// It is a [`Stream`] of batches. Row groups are prefetched, within the prefetch budget, and computed a few rows at a time, on all
-/// threads. After an error it ends; a reader built with [`start_at`](crate::PushdownReaderBuilder::start_at) resumes where it ended.
+/// threads. After an error it ends; a reader built with [`start_at`](crate::reader::PushdownReaderBuilder::start_at) resumes where it ended.
 #[derive(Debug)]
 pub struct TableReader {
     rows: Arc<RowReader>,
@@ -120,16 +140,16 @@ impl TableMonitor {
         source.counters.snapshot(source.store.traffic())
     }
 
-    /// What the planner has observed, for [another reader](crate::PushdownReaderBuilder::row_observations) of the same data; `None`
-    /// before the first plan, and in other modes than [`Mode::Auto`](crate::Mode::Auto).
+    /// What the planner has observed, for [another reader](crate::reader::PushdownReaderBuilder::row_observations) of the same data; `None`
+    /// before the first plan, and in other modes than [`Mode::Auto`](crate::reader::Mode::Auto).
     pub fn observations(&self) -> Option<RowObservations> {
         self.0.planner.as_ref()?.observations()
     }
 }
 
 impl TableReader {
-    /// Rows of an epoch for this reader's rank, without those of [`rows_read`](crate::PushdownReaderBuilder::rows_read); at most
-    /// the [limit](crate::PushdownReaderBuilder::limit).
+    /// Rows of an epoch for this reader's rank, without those of [`rows_read`](crate::reader::PushdownReaderBuilder::rows_read); at most
+    /// the [limit](crate::reader::PushdownReaderBuilder::limit).
     pub fn len(&self) -> u64 {
         let stretch = self.left.stretch(&self.plan);
         stretch.end - stretch.start
@@ -152,13 +172,13 @@ impl TableReader {
             .div_ceil(self.plan.batch_size as u64)
     }
 
-    /// What the [tail policy](crate::PushdownReaderBuilder::tail) drops in an epoch, over all ranks.
+    /// What the [tail policy](crate::reader::PushdownReaderBuilder::tail) drops in an epoch, over all ranks.
     pub fn tail_counts(&self) -> TailCounts {
         self.left.tail_counts(&self.plan)
     }
 
     /// What has been read of this epoch after each rank's first `batches` batches, for
-    /// [`rows_read`](crate::PushdownReaderBuilder::rows_read). It is the same on every rank. With the batch of number `n` in
+    /// [`rows_read`](crate::reader::PushdownReaderBuilder::rows_read). It is the same on every rank. With the batch of number `n` in
     /// hand, it is the state after `n + 1` batches.
     pub fn rows_read_after(&self, batches: usize) -> Vec<RowsRead> {
         let rows = (batches as u64).saturating_mul(self.plan.batch_size as u64);
@@ -188,7 +208,7 @@ impl TableReader {
     }
 
     /// The stage up to which the gateway computes the rows of most row groups. It may change while rows are read in
-    /// [`Mode::Auto`](crate::Mode::Auto).
+    /// [`Mode::Auto`](crate::reader::Mode::Auto).
     pub fn row_stage(&self) -> RowStage {
         self.rows.splits[self.rows.main_split()].stage
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_buffer::MutableBuffer;
 use pushdown::{Layout, Sample};
-use pushdown_client::{Row, StackLayout};
+use pushdown_client::reader::{Row, StackLayout};
 use pyo3::{IntoPyObjectExt as _, prelude::*, types::PyBytes};
 
 pub(crate) use self::parts::ErrorParts;
@@ -23,13 +23,13 @@ use crate::{
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
 pub(crate) struct Batch {
-    batch: Arc<pushdown_client::Batch>,
+    batch: Arc<pushdown_client::reader::Batch>,
     /// Of a reader of shards: its state after the batch.
-    shards_read: Option<Arc<pushdown_client::ShardsRead>>,
+    shards_read: Option<Arc<pushdown_client::shards::ShardsRead>>,
 }
 
-impl From<pushdown_client::Batch> for Batch {
-    fn from(batch: pushdown_client::Batch) -> Self {
+impl From<pushdown_client::reader::Batch> for Batch {
+    fn from(batch: pushdown_client::reader::Batch) -> Self {
         Self {
             batch: Arc::new(batch),
             shards_read: None,
@@ -39,7 +39,10 @@ impl From<pushdown_client::Batch> for Batch {
 
 impl Batch {
     /// A batch of a reader of shards, and the state after it.
-    pub(crate) fn of_shards(batch: pushdown_client::Batch, shards_read: pushdown_client::ShardsRead) -> Self {
+    pub(crate) fn of_shards(
+        batch: pushdown_client::reader::Batch,
+        shards_read: pushdown_client::shards::ShardsRead,
+    ) -> Self {
         Self {
             batch: Arc::new(batch),
             shards_read: Some(Arc::new(shards_read)),
@@ -51,12 +54,12 @@ impl Batch {
     }
 
     /// The batch of the client.
-    pub(crate) fn inner(&self) -> &pushdown_client::Batch {
+    pub(crate) fn inner(&self) -> &pushdown_client::reader::Batch {
         &self.batch
     }
 
     /// The batch with other rows.
-    pub(crate) fn with_rows(&self, batch: pushdown_client::Batch) -> Self {
+    pub(crate) fn with_rows(&self, batch: pushdown_client::reader::Batch) -> Self {
         Self {
             batch: Arc::new(batch),
             shards_read: self.shards_read.clone(),

@@ -1,6 +1,10 @@
 //! Errors of the library as one Python exception, which the package turns into its own.
 
-use pushdown_client::{Error, ErrorKind, Escaped, Row, RowError, SampleFailure};
+use pushdown_client::{
+    Error, ErrorKind,
+    internal::{Escaped, SampleFailure},
+    reader::{Row, RowError},
+};
 use pyo3::{create_exception, exceptions::PyException, prelude::*, types::PyString};
 
 create_exception!(

@@ -1,6 +1,9 @@
 //! What becomes of samples that fail.
 
-use pushdown_client::{FailedRows, MaxErrors, OnError, RowError};
+use pushdown_client::{
+    internal::{FailedRows, MaxErrors},
+    reader::{OnError, RowError},
+};
 use pyo3::{
     prelude::*,
     types::{PyBool, PyFloat, PyInt},
@@ -14,7 +17,7 @@ use crate::{
 /// Decides what becomes of the samples that fail in the batches of one iteration, and counts them.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct ErrorPolicy(pushdown_client::ErrorPolicy);
+pub(crate) struct ErrorPolicy(pushdown_client::internal::ErrorPolicy);
 
 #[pymethods]
 impl ErrorPolicy {
@@ -33,7 +36,7 @@ impl ErrorPolicy {
             }
         };
         let max_errors = max_errors.map(bound).transpose()?;
-        let policy = pushdown_client::ErrorPolicy::new(on_error, max_errors, samples);
+        let policy = pushdown_client::internal::ErrorPolicy::new(on_error, max_errors, samples);
         Ok(Self(policy.map_err(|error| native(&error))?))
     }
 

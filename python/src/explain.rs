@@ -1,7 +1,7 @@
 //! The costs of a pipeline.
 
 use pushdown_cli::{Assumptions, Explanation, spread};
-use pushdown_client::{Objects, Profile};
+use pushdown_client::store::{Objects, Profile};
 use pyo3::PyResult;
 use serde::Deserialize;
 

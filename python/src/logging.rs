@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use pushdown_client::Escaped;
+use pushdown_client::internal::Escaped;
 use pushdown_exec::sync::Mutex;
 use pyo3::prelude::*;
 use tracing::{

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use pushdown_client::HiddenObjects;
+use pushdown_client::store::HiddenObjects;
 use pyo3::{
     exceptions::{PyIndexError, PyKeyError},
     prelude::*,
@@ -24,15 +24,15 @@ use crate::{
 /// The objects of a data set in order, compact. Each is a sample, or its members are, if it is a shard.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct Objects(pushdown_client::Objects);
+pub(crate) struct Objects(pushdown_client::store::Objects);
 
 impl Objects {
     /// The same list. It is shared, not copied.
-    pub(crate) fn shared(&self) -> pushdown_client::Objects {
+    pub(crate) fn shared(&self) -> pushdown_client::store::Objects {
         self.0.clone()
     }
 
-    pub(crate) const fn list_ref(&self) -> &pushdown_client::Objects {
+    pub(crate) const fn list_ref(&self) -> &pushdown_client::store::Objects {
         &self.0
     }
 
@@ -55,8 +55,8 @@ impl Objects {
     }
 }
 
-impl From<pushdown_client::Objects> for Objects {
-    fn from(objects: pushdown_client::Objects) -> Self {
+impl From<pushdown_client::store::Objects> for Objects {
+    fn from(objects: pushdown_client::store::Objects) -> Self {
         Self(objects)
     }
 }
@@ -103,13 +103,13 @@ impl Objects {
     /// These keys in this order, without sizes.
     #[staticmethod]
     fn from_keys(bucket: &str, keys: Vec<String>) -> Self {
-        Self(pushdown_client::Objects::from_keys(bucket, keys))
+        Self(pushdown_client::store::Objects::from_keys(bucket, keys))
     }
 
     /// A saved list.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        wait_detached(py, || pushdown_client::Objects::load(path)).map(Self)
+        wait_detached(py, || pushdown_client::store::Objects::load(path)).map(Self)
     }
 
     /// Saves the list as an Arrow file. It contains no credentials.

@@ -1,7 +1,7 @@
 //! A live reader of objects.
 
 use futures::{FutureExt as _, StreamExt as _};
-use pushdown_client::{Mode, OnError, PushdownReader, ReaderMonitor, Stats};
+use pushdown_client::reader::{Mode, OnError, PushdownReader, ReaderMonitor, Stats};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ pub(crate) struct Reader {
 /// What the planner of a reader has observed.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct Observations(pushdown_client::Observations);
+pub(crate) struct Observations(pushdown_client::reader::Observations);
 
 #[pymethods]
 impl Reader {

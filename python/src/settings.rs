@@ -1,6 +1,9 @@
 //! Settings from Python.
 
-use pushdown_client::{Credentials, PushdownReaderBuilder, ReaderSpec, StoreBuilder, StoreSpec};
+use pushdown_client::{
+    reader::{PushdownReaderBuilder, ReaderSpec},
+    store::{Credentials, StoreBuilder, StoreSpec},
+};
 use pyo3::PyResult;
 
 use crate::{error::config, objects::Objects};

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use futures::{FutureExt as _, StreamExt as _};
-use pushdown_client::{OnError, ShardMonitor, ShardReader as Shards};
+use pushdown_client::{
+    reader::OnError,
+    shards::{ShardMonitor, ShardReader as Shards},
+};
 use pyo3::prelude::*;
 
 use crate::{
@@ -26,10 +29,10 @@ pub(crate) struct ShardReader {
 /// What one reader has read of an epoch's shards.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct ShardsRead(Arc<pushdown_client::ShardsRead>);
+pub(crate) struct ShardsRead(Arc<pushdown_client::shards::ShardsRead>);
 
-impl From<Arc<pushdown_client::ShardsRead>> for ShardsRead {
-    fn from(state: Arc<pushdown_client::ShardsRead>) -> Self {
+impl From<Arc<pushdown_client::shards::ShardsRead>> for ShardsRead {
+    fn from(state: Arc<pushdown_client::shards::ShardsRead>) -> Self {
         Self(state)
     }
 }
@@ -43,7 +46,7 @@ impl ShardsRead {
     }
 
     /// The state, shared.
-    pub(crate) fn into_shared(self) -> Arc<pushdown_client::ShardsRead> {
+    pub(crate) fn into_shared(self) -> Arc<pushdown_client::shards::ShardsRead> {
         self.0
     }
 }

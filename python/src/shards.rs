@@ -6,7 +6,7 @@ use std::{
 };
 
 use pushdown::shard;
-use pushdown_client::{ColumnSelection, IndexProgress};
+use pushdown_client::shards::{ColumnSelection, IndexProgress};
 use pyo3::prelude::*;
 
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 /// All members of a set of shards, compact.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct ShardIndex(pushdown_client::ShardIndex);
+pub(crate) struct ShardIndex(pushdown_client::shards::ShardIndex);
 
 #[pymethods]
 impl ShardIndex {
@@ -36,7 +36,7 @@ impl ShardIndex {
         progress: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let builder = settings::store(store_json, credentials)?;
-        let keys = pushdown_client::Objects::from_keys(bucket, keys);
+        let keys = pushdown_client::store::Objects::from_keys(bucket, keys);
         let (shards, members) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let report = |progress: IndexProgress| {
             shards.store(progress.shards, Relaxed);
@@ -62,7 +62,7 @@ impl ShardIndex {
     /// A saved index.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        wait_detached(py, || pushdown_client::ShardIndex::load(path)).map(Self)
+        wait_detached(py, || pushdown_client::shards::ShardIndex::load(path)).map(Self)
     }
 
     /// Saves the index as a Parquet file. It contains no credentials.

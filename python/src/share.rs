@@ -1,6 +1,9 @@
 //! What a reader reads of an epoch, computed without threads.
 
-use pushdown_client::{PushdownReaderBuilder, ReaderShare, RowsRead};
+use pushdown_client::{
+    reader::{PushdownReaderBuilder, ReaderShare},
+    table::RowsRead,
+};
 use pyo3::prelude::*;
 
 use crate::{error::native, settings};

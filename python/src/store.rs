@@ -2,7 +2,11 @@
 
 use arrow_schema::SchemaRef;
 use pushdown::{Context, Kind, Limits, Pipeline, Sample, wire::Split};
-use pushdown_client::{ErrorKind, Object, Store as Endpoint, ValueRequest, draw_id};
+use pushdown_client::{
+    ErrorKind,
+    internal::draw_id,
+    store::{Object, Store as Endpoint, ValueRequest},
+};
 use pyo3::{prelude::*, types::PyBytes};
 
 use crate::{
@@ -125,7 +129,7 @@ struct Place<'a> {
     key: &'a str,
     member: Option<&'a str>,
     /// Where the member is looked up. `None`: in the shard itself.
-    index: Option<&'a pushdown_client::Objects>,
+    index: Option<&'a pushdown_client::store::Objects>,
 }
 
 /// What to compute.
@@ -148,7 +152,7 @@ impl<'a> Place<'a> {
     }
 
     /// The sample to read, as a list of one.
-    async fn find(self, store: &Endpoint) -> pushdown_client::Result<pushdown_client::Objects> {
+    async fn find(self, store: &Endpoint) -> pushdown_client::Result<pushdown_client::store::Objects> {
         let Self {
             bucket,
             key,
@@ -156,7 +160,7 @@ impl<'a> Place<'a> {
             index,
         } = self;
         match (member, index) {
-            (None, _) => Ok(pushdown_client::Objects::from_keys(bucket, [key])),
+            (None, _) => Ok(pushdown_client::store::Objects::from_keys(bucket, [key])),
             (Some(name), Some(index)) => index.find_member(bucket, key, name),
             (Some(name), None) => {
                 let index = store.shard_members(bucket, key).await?;

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use futures::{FutureExt as _, StreamExt as _};
 use pushdown::wire::{Compression, TableDecoder, TableEncoder, TableForm};
-use pushdown_client::{RowId, TableMonitor, TableReader as Rows};
+use pushdown_client::table::{RowId, TableMonitor, TableReader as Rows};
 use pyo3::{
     buffer::PyBuffer,
     prelude::*,
@@ -159,7 +159,7 @@ impl Table {
 /// Rows that are consecutive in the order of the epoch.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct TableBatch(pushdown_client::TableBatch);
+pub(crate) struct TableBatch(pushdown_client::table::TableBatch);
 
 #[pymethods]
 impl TableBatch {
@@ -195,7 +195,7 @@ impl TableBatch {
             object: usize::try_from(object).unwrap_or(usize::MAX),
             row,
         });
-        Ok(Self(pushdown_client::TableBatch {
+        Ok(Self(pushdown_client::table::TableBatch {
             number,
             rows: records,
             ids: ids.collect(),
@@ -318,7 +318,7 @@ pub(crate) struct TableReader {
 /// What the planner of a reader of rows has observed.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct RowObservations(pushdown_client::RowObservations);
+pub(crate) struct RowObservations(pushdown_client::table::RowObservations);
 
 #[pymethods]
 impl TableReader {

@@ -10,7 +10,7 @@ use futures::TryStreamExt as _;
 use pushdown::wire::Split;
 use pushdown::{Limits, Pipeline, Sample};
 use pushdown_bench::cpu::CpuClock;
-use pushdown_client::{Store, ValueRequest};
+use pushdown_client::store::{Store, ValueRequest};
 use serde_json::json;
 use tokio::runtime::Runtime;
 

@@ -7,7 +7,7 @@ use pushdown::{
     Pipeline,
     plan::{ASSUMED_HIT_SECONDS, CacheHits, Class, LaterEpochs, Rules, Tiers},
 };
-use pushdown_client::Profile;
+use pushdown_client::store::Profile;
 use serde::{Deserialize, Serialize};
 
 /// What a plan assumes instead of what is measured.

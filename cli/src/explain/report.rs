@@ -8,8 +8,8 @@ use pushdown::{
     plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
 };
 #[cfg(feature = "models")]
-use pushdown_client::Escaped;
-use pushdown_client::Profile;
+use pushdown_client::internal::Escaped;
+use pushdown_client::store::Profile;
 use serde_json::json;
 
 use super::assumptions::{Assumptions, speed_up};

@@ -4,7 +4,7 @@ use pushdown::{
     BytesKind, Context, Kind, Limits, Pipeline, Sample,
     wire::{self, Form, Split},
 };
-use pushdown_client::draw_id;
+use pushdown_client::internal::draw_id;
 
 use super::{Get, accept::Accept};
 use crate::errors::Usage;

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pushdown_client::{Objects, ShardIndex, Store};
+use pushdown_client::{
+    shards::ShardIndex,
+    store::{Objects, Store},
+};
 
 use super::Get;
 use crate::{errors::Usage, location::Location};

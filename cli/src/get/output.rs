@@ -7,7 +7,7 @@ use std::{
 
 use arrow_array::RecordBatch;
 use pushdown::wire::TableEncoder;
-use pushdown_client::Draft;
+use pushdown_client::internal::Draft;
 
 use super::{Get, rows::TableFormat};
 use crate::terminal::Printable;

@@ -10,7 +10,7 @@ use pushdown::{
     BytesKind, Limits, Pipeline, Scan,
     wire::{Split, TableEncoder, TableForm},
 };
-use pushdown_client::{Store, StoredTable, TableRows, ValueStream};
+use pushdown_client::store::{Store, StoredTable, TableRows, ValueStream};
 
 use super::{
     Get,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use pushdown::{Limits, MergeRule, Pipeline, SchemaRule, wire::Split};
-use pushdown_client::{HiddenObjects, Store, TablesScan};
+use pushdown_client::store::{HiddenObjects, Store, TablesScan};
 
 use super::{Get, output::Output, rows::TableFormat};
 use crate::{connection::Randomness, errors::Usage, location::Location, progress::Listing};

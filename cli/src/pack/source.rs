@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use indicatif::ProgressBar;
 use pushdown::Limits;
-use pushdown_client::{HiddenObjects, Store};
+use pushdown_client::store::{HiddenObjects, Store};
 
 use super::shard::Shard;
 use crate::{
@@ -174,7 +174,7 @@ async fn list_prefix(store: &Store, location: &Location) -> anyhow::Result<Vec<S
         listing.update(objects);
     });
     let listed = listed.await.map_err(|error| PipelineError::wrap("", error))?;
-    let file = |object: pushdown_client::Object<'_>| {
+    let file = |object: pushdown_client::store::Object<'_>| {
         let name = object.key.strip_prefix(&**key).unwrap_or(object.key);
         let bytes = object
             .bytes

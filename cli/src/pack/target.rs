@@ -9,7 +9,10 @@ use std::{
 
 use anyhow::Context as _;
 use pushdown::shard::ShardFormat;
-use pushdown_client::{Draft, HiddenObjects, Store, Upload};
+use pushdown_client::{
+    internal::{Draft, Upload},
+    store::{HiddenObjects, Store},
+};
 
 use crate::{
     connection::Connection,

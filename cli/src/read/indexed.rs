@@ -3,7 +3,11 @@
 use std::{path::PathBuf, slice};
 
 use clap::{Args, ValueEnum};
-use pushdown_client::{ColumnSelection, Objects, SampleOrder, ShardIndex};
+use pushdown_client::{
+    reader::SampleOrder,
+    shards::{ColumnSelection, ShardIndex},
+    store::Objects,
+};
 
 use crate::{
     errors::{PipelineError, Usage},

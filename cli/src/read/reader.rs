@@ -1,7 +1,11 @@
 //! The reader of the command: of objects and indexed members, or of whole shards.
 
 use futures::TryStreamExt as _;
-use pushdown_client::{Batch, Error, Mode, PlanReport, PushdownReader, ShardReader, Stats};
+use pushdown_client::{
+    Error,
+    reader::{Batch, Mode, PlanReport, PushdownReader, Stats},
+    shards::ShardReader,
+};
 
 /// Reads samples.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the answers of a store mean.
 
-use pushdown_client::ConditionalAnswer;
+use pushdown_client::internal::ConditionalAnswer;
 use serde::Serialize;
 
 /// The outcome of a check.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pushdown_client::{ConditionalAnswer, Escaped};
+use pushdown_client::internal::{ConditionalAnswer, Escaped};
 use serde::Serialize;
 
 use super::{

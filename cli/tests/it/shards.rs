@@ -9,7 +9,10 @@ use pushdown::{
     Limits,
     shard::{ShardLimits, TarWalker, TarWriter},
 };
-use pushdown_client::{Credentials, ShardIndex, Store};
+use pushdown_client::{
+    shards::ShardIndex,
+    store::{Credentials, Store},
+};
 use pushdown_testkit::{ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World};
 use serde_json::{Value, json};
 

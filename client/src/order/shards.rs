@@ -14,7 +14,7 @@ pub(super) const BUFFER: &[u8; 16] = b"pushdown/buffer1";
 
 /// How the seed shuffles the samples of an epoch. Without a seed, or with [`shuffle(false)`], neither applies.
 ///
-/// [`shuffle(false)`]: crate::PushdownReaderBuilder::shuffle
+/// [`shuffle(false)`]: crate::reader::PushdownReaderBuilder::shuffle
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleOrder {
@@ -22,7 +22,7 @@ pub enum SampleOrder {
     #[default]
     Global,
     /// Whole shards are shuffled, and samples among those near them, so that a shard is read within a short time. For lists with
-    /// members, and for [readers of whole shards](crate::ShardReader). The order is exactly this:
+    /// members, and for [readers of whole shards](crate::shards::ShardReader). The order is exactly this:
     ///
     /// 1. Shards are numbered in the order of their first samples in the data set. A Fisher-Yates shuffle of these numbers is the
     ///    order of the shards. Each shard's samples follow in the order of the data set; together they are a sequence.

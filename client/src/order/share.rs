@@ -22,7 +22,7 @@ pub enum Tail {
     /// Every batch is full: fewer than `world * batch_size` samples are dropped.
     Drop,
     /// Every batch is full: samples from the beginning of the order are repeated, in rows that are
-    /// [padding](crate::Row::is_padding).
+    /// [padding](crate::reader::Row::is_padding).
     Pad,
 }
 
@@ -146,7 +146,7 @@ impl ReaderShare {
     }
 
     /// Position in the order of the epoch, over all ranks, after this reader's first `batches` batches: where
-    /// [`start_position`](crate::PushdownReaderBuilder::start_position) resumes. It is the same on every rank, and the number of all samples
+    /// [`start_position`](crate::reader::PushdownReaderBuilder::start_position) resumes. It is the same on every rank, and the number of all samples
     /// once all ranks have all their batches.
     ///
     /// If the rank has several workers, it stays where the share begins, since none of them knows how far the others are.

@@ -41,7 +41,7 @@ use crate::{models::models_of, objects::Objects, stats::Traffic};
 /// Batches that try both routes before the first plan.
 pub(crate) const EXPLORATION_BATCHES: usize = 2;
 
-/// The state of a reader in [`Mode::Auto`](crate::Mode::Auto).
+/// The state of a reader in [`Mode::Auto`](crate::reader::Mode::Auto).
 #[derive(Debug)]
 pub(crate) struct Adapter {
     pipeline: Pipeline,

@@ -135,10 +135,10 @@ impl PushdownReaderBuilder {
         keys(keys: impl IntoIterator<Item: AsRef<str>>) => |builder|
             builder.keys = DataSetKeys::Keys(key_column(keys));
         /// These objects are the data set, in this order, with their known sizes and ETags, without a listing: those of an earlier
-        /// [`list_objects`](crate::Store::list_objects), a [loaded](Objects::load) list, or some of them.
+        /// [`list_objects`](crate::store::Store::list_objects), a [loaded](Objects::load) list, or some of them.
         objects(objects: Objects) => |builder| builder.keys = DataSetKeys::Objects(objects);
-        /// In [`Mode::Auto`](crate::Mode::Auto): what the planner of an earlier reader
-        /// [observed](crate::ReaderMonitor::observations), so that reading begins with its plan. Without effect if the pipeline or the
+        /// In [`Mode::Auto`](crate::reader::Mode::Auto): what the planner of an earlier reader
+        /// [observed](crate::reader::ReaderMonitor::observations), so that reading begins with its plan. Without effect if the pipeline or the
         /// number of threads is another. Default: none.
         observations(known: Observations) => |builder| builder.observations = Some(Box::new(known));
         /// The rank of this reader among those that share the data set. Default: 0 of 1.

@@ -8,7 +8,7 @@ use crate::{
     stats::Stats,
 };
 
-/// Observes a [`PushdownReader`](crate::PushdownReader) while it reads, and after it is closed.
+/// Observes a [`PushdownReader`](crate::reader::PushdownReader) while it reads, and after it is closed.
 #[derive(Debug, Clone)]
 pub struct ReaderMonitor(Arc<Session>);
 
@@ -32,7 +32,7 @@ impl ReaderMonitor {
         self.0.adapter.as_ref().and_then(Adapter::plan_report)
     }
 
-    /// What the planner has observed, for [another reader](crate::PushdownReaderBuilder::observations) of the same data; `None` before
+    /// What the planner has observed, for [another reader](crate::reader::PushdownReaderBuilder::observations) of the same data; `None` before
     /// the first plan, and in other modes than [`Mode::Auto`].
     pub fn observations(&self) -> Option<Observations> {
         self.0.adapter.as_ref().and_then(Adapter::observations)

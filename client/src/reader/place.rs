@@ -2,7 +2,7 @@
 
 /// One of the ranks that share a data set.
 ///
-/// [`PushdownReaderBuilder::rank`](crate::PushdownReaderBuilder::rank) takes it, and building the reader checks it.
+/// [`PushdownReaderBuilder::rank`](crate::reader::PushdownReaderBuilder::rank) takes it, and building the reader checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rank {
     /// Number of this rank, from 0.
@@ -13,7 +13,7 @@ pub struct Rank {
 
 /// One of the workers that share the batches of a rank, such as the worker processes of a data loader.
 ///
-/// [`PushdownReaderBuilder::worker`](crate::PushdownReaderBuilder::worker) takes it, and building the reader checks it.
+/// [`PushdownReaderBuilder::worker`](crate::reader::PushdownReaderBuilder::worker) takes it, and building the reader checks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Worker {
     /// Number of this worker, from 0.

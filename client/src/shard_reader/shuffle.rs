@@ -9,7 +9,7 @@ use crate::order::BufferDraws;
 const MAX_BUFFER_BYTES: u64 = 1 << 30;
 
 /// Samples enter it in the order of their shards, and leave it at random. Its draws are those of
-/// [`SampleOrder::Shards`](crate::SampleOrder::Shards).
+/// [`SampleOrder::Shards`](crate::reader::SampleOrder::Shards).
 ///
 /// It is full with its number of samples, or with [`MAX_BUFFER_BYTES`]. Then one leaves before the next enters.
 #[derive(Debug)]

@@ -13,11 +13,11 @@ use crate::{
     reader::{Rank, Worker},
 };
 
-/// What one reader has read of an epoch's shards: the state of a [`ShardReader`](crate::ShardReader).
+/// What one reader has read of an epoch's shards: the state of a [`ShardReader`](crate::shards::ShardReader).
 ///
 /// It serializes, for example as JSON, and has about 12 bytes for each sample in the shuffle buffer.
-/// [`ShardReader::shards_read`](crate::ShardReader::shards_read) returns it, and
-/// [`shards_read`](crate::PushdownReaderBuilder::shards_read) resumes from it:
+/// [`ShardReader::shards_read`](crate::shards::ShardReader::shards_read) returns it, and
+/// [`shards_read`](crate::reader::PushdownReaderBuilder::shards_read) resumes from it:
 ///
 /// - In the same world each reader continues exactly where it was, in the same order. Its own state is enough.
 /// - In another world, or with another buffer, what is left is dealt out anew. Every reader needs the states of all readers of the earlier

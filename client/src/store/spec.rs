@@ -11,11 +11,11 @@ use crate::{retry::RetryPolicy, transport::Timeouts};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSpec {
-    /// URL of the endpoint: [`StoreBuilder::endpoint`](crate::StoreBuilder::endpoint).
+    /// URL of the endpoint: [`StoreBuilder::endpoint`](crate::store::StoreBuilder::endpoint).
     pub endpoint: Option<String>,
-    /// Region to sign for: [`StoreBuilder::region`](crate::StoreBuilder::region).
+    /// Region to sign for: [`StoreBuilder::region`](crate::store::StoreBuilder::region).
     pub region: Option<String>,
-    /// Profile of the AWS configuration files: [`StoreBuilder::profile`](crate::StoreBuilder::profile).
+    /// Profile of the AWS configuration files: [`StoreBuilder::profile`](crate::store::StoreBuilder::profile).
     pub profile: Option<String>,
     /// Timeouts of every request.
     pub timeouts: Timeouts,

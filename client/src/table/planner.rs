@@ -60,7 +60,7 @@ pub(super) struct RowPlanner {
 
 /// What the planner of a reader of rows has observed, and the plan made from it.
 ///
-/// A reader that [continues](crate::PushdownReaderBuilder::row_observations) with it begins with this plan, instead of trying plain reading
+/// A reader that [continues](crate::reader::PushdownReaderBuilder::row_observations) with it begins with this plan, instead of trying plain reading
 /// again.
 #[derive(Debug, Clone)]
 pub struct RowObservations(Arc<RowPlanner>);

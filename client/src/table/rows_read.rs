@@ -13,8 +13,8 @@ const MAX_RANKS: usize = 1 << 20;
 ///
 /// All ranks of a world read their batches in lockstep, so one number stands for all of them, and it is the same on every rank.
 /// The state of a reader is a list of these, one for each world since the beginning of the epoch:
-/// [`TableReader::rows_read_after`](crate::TableReader::rows_read_after) returns it, and
-/// [`rows_read`](crate::PushdownReaderBuilder::rows_read) resumes from it in any world.
+/// [`TableReader::rows_read_after`](crate::table::TableReader::rows_read_after) returns it, and
+/// [`rows_read`](crate::reader::PushdownReaderBuilder::rows_read) resumes from it in any world.
 ///
 /// It depends neither on the batch size nor on the tail policy of the ranks, so both may differ after a resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

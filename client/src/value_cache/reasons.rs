@@ -19,7 +19,7 @@ pub(crate) enum NotCachedReason {
     NoEtag,
 }
 
-/// Received samples whose values were not written to the [`value_cache`](crate::PushdownReaderBuilder::value_cache), counted by
+/// Received samples whose values were not written to the [`value_cache`](crate::reader::PushdownReaderBuilder::value_cache), counted by
 /// reason. All are 0 without a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -36,7 +36,7 @@ pub struct NotCached {
     pub no_models: u64,
     /// The value is a table: tables are never cached.
     pub table: u64,
-    /// The folder has reached its [limit](crate::PushdownReaderBuilder::value_cache_bytes).
+    /// The folder has reached its [limit](crate::reader::PushdownReaderBuilder::value_cache_bytes).
     pub folder_full: u64,
     /// The folder cannot be written.
     pub unwritable: u64,

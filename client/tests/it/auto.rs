@@ -12,7 +12,9 @@ use std::{
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{
-    Batch, ErrorKind, Mode, Object, Objects as ObjectList, PushdownReaderBuilder, RetryPolicy,
+    ErrorKind,
+    reader::{Batch, Mode, PushdownReaderBuilder},
+    store::{Object, Objects as ObjectList, RetryPolicy},
 };
 use pushdown_testkit::{Parquet, RelayAction, Throttle, faulty_relay, overloaded_relay};
 

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, num::NonZeroU32};
 
 use futures::TryStreamExt as _;
-use pushdown_client::{Batch, Object, Objects, Row, Split};
+use pushdown_client::{
+    reader::{Batch, Row, Split},
+    store::{Object, Objects},
+};
 use pushdown_testkit::features_relay;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! One order for any number of ranks, any batch size and any number of workers, also after a resume in another world.
 
 use futures::StreamExt as _;
-use pushdown_client::{PushdownReaderBuilder, Rank, Row, Tail, TailCounts, Worker};
+use pushdown_client::reader::{PushdownReaderBuilder, Rank, Row, Tail, TailCounts, Worker};
 
 use super::world::{World, assert_same_rows, read_batches, read_rows, run};
 
@@ -80,7 +80,7 @@ fn workers_take_turns_at_the_batches_of_a_rank() {
                 .unwrap()
             })
             .collect();
-        batches.sort_by_key(pushdown_client::Batch::number);
+        batches.sort_by_key(pushdown_client::reader::Batch::number);
         assert_eq!(batches, alone, "{workers} workers");
     }
 }

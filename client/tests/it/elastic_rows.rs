@@ -2,7 +2,8 @@
 
 use futures::TryStreamExt as _;
 use pushdown_client::{
-    PushdownReaderBuilder, Rank, RowId, RowsRead, SampleOrder, TableReader, Tail, TailCounts, Worker,
+    reader::{PushdownReaderBuilder, Rank, SampleOrder, Tail, TailCounts, Worker},
+    table::{RowId, RowsRead, TableReader},
 };
 
 use super::{

@@ -1,6 +1,6 @@
 //! A gateway with another version of ONNX Runtime than this host. What the command line reports about it is tested there.
 
-use pushdown_client::{Mode, Row, Split};
+use pushdown_client::reader::{Mode, Row, Split};
 use pushdown_testkit::{model_folder, other_onnxruntime};
 
 use super::{

@@ -1,6 +1,10 @@
 //! Samples that cannot be delivered, and endpoints that are not gateways.
 
-use pushdown_client::{Batch, Error, ErrorKind, Mode, OnError, RetryPolicy};
+use pushdown_client::{
+    Error, ErrorKind,
+    reader::{Batch, Mode, OnError},
+    store::RetryPolicy,
+};
 
 use super::world::{World, assert_same_rows, into_rows, photos, read_batches, read_rows, reader};
 
@@ -107,7 +111,7 @@ fn a_plain_store_is_distinguished_from_a_gateway() {
 #[test]
 fn wrong_credentials_and_missing_buckets_are_refused() {
     let world = World::with_photos(2);
-    let wrong = || pushdown_client::Credentials::new("pushdowntestkey", "wrong");
+    let wrong = || pushdown_client::store::Credentials::new("pushdowntestkey", "wrong");
     let listing = read_batches(world.reader(PIPELINE).credentials(wrong())).unwrap_err();
     assert_eq!(listing.kind(), ErrorKind::Refused, "{listing}");
     let bucket = read_batches(world.reader(PIPELINE).bucket("nowhere")).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use pushdown_client::{Mode, OnError, Row, Split};
+use pushdown_client::reader::{Mode, OnError, Row, Split};
 use pushdown_testkit::{distance, model_folder};
 
 use super::{

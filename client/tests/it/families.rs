@@ -1,7 +1,7 @@
 //! A gateway whose steps have other versions than those of this host: it runs the steps before the first one that differs.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, Row, Split};
+use pushdown_client::reader::{Batch, Mode, Row, Split};
 use pushdown_testkit::{RelayAction, faulty_relay};
 
 use super::world::{World, into_rows, reader, run};

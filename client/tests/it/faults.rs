@@ -3,7 +3,11 @@
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, ErrorKind, Mode, RetryPolicy, Split, Timeouts};
+use pushdown_client::{
+    ErrorKind,
+    reader::{Batch, Mode, Split},
+    store::{RetryPolicy, Timeouts},
+};
 use pushdown_testkit::{RelayAction, ScriptedOrigin, eventually, faulty_relay};
 
 use super::world::{World, assert_same_rows, into_rows, keys, read_rows, reader, run};

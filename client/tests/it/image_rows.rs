@@ -10,7 +10,10 @@ use arrow_array::{Array as _, RecordBatch, cast::AsArray as _, types::Float32Typ
 use futures::TryStreamExt as _;
 use pushdown::{Context, Image, Pipeline, Sample};
 use pushdown_client::{
-    ErrorKind, Mode, PushdownReaderBuilder, Rank, RetryPolicy, RowId, RowsRead, Split, TableBatch,
+    ErrorKind,
+    reader::{Mode, PushdownReaderBuilder, Rank, Split},
+    store::RetryPolicy,
+    table::{RowId, RowsRead, TableBatch},
 };
 use pushdown_testkit::{Parquet, features_relay, other_engine_relay, overloaded_relay};
 

@@ -8,7 +8,11 @@ use std::{
     },
 };
 
-use pushdown_client::{Credentials, ErrorKind, HiddenObjects, Object, Objects, OnError, RetryPolicy, Store};
+use pushdown_client::{
+    ErrorKind,
+    reader::OnError,
+    store::{Credentials, HiddenObjects, Object, Objects, RetryPolicy, Store},
+};
 use pushdown_exec::sync::Mutex;
 use pushdown_testkit::{Backend, Gateway, Payload, Request, Response, ScriptedOrigin, find_gateway};
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Pipeline, Sample};
-use pushdown_client::{Batch, Mode, PushdownReader, PushdownReaderBuilder, Rank, Row, SampleOrder, Stats};
+use pushdown_client::reader::{
+    Batch, Mode, PushdownReader, PushdownReaderBuilder, Rank, Row, SampleOrder, Stats,
+};
 use pushdown_testkit::{features_relay, recording_relay};
 
 use super::{

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, io};
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::shard::MemberRange;
 use pushdown_client::{
-    Batch, Credentials, ErrorKind, MemberRef, Mode, Object, Objects, OnError, PushdownReaderBuilder, Row,
-    Stats, Store,
+    ErrorKind,
+    reader::{Batch, Mode, OnError, PushdownReaderBuilder, Row, Stats},
+    store::{Credentials, MemberRef, Object, Objects, Store},
 };
 use pushdown_testkit::{Exchange, ScriptedOrigin, ranged};
 

@@ -5,7 +5,7 @@ use std::fs;
 use futures::TryStreamExt as _;
 use half::f16;
 use pushdown::Sample;
-use pushdown_client::{Compression, Mode, OnError, PushdownReaderBuilder, Row, Split};
+use pushdown_client::reader::{Compression, Mode, OnError, PushdownReaderBuilder, Row, Split};
 use pushdown_testkit::{distance, model_folder};
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! Each sample once, in an order fixed by seed and epoch.
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Mode, PushdownReader, Rank};
+use pushdown_client::reader::{Mode, PushdownReader, Rank};
 use pushdown_testkit::Throttle;
 
 use super::world::{World, assert_same_rows, into_rows, keys, photos, read_batches, read_rows, reader, run};

@@ -2,7 +2,7 @@
 
 use half::bf16;
 use pushdown::{DType, Sample, Tensor};
-use pushdown_client::{Mode, PushdownReaderBuilder, Row, Split};
+use pushdown_client::reader::{Mode, PushdownReaderBuilder, Row, Split};
 
 use super::{
     models::{PREPARATION, floats, world},

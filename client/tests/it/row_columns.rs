@@ -11,7 +11,11 @@ use arrow_array::{
 };
 use arrow_schema::DataType;
 use parquet::{arrow::ArrowWriter, file::properties::WriterProperties};
-use pushdown_client::{ErrorKind, Mode, Split, TableBatch};
+use pushdown_client::{
+    ErrorKind,
+    reader::{Mode, Split},
+    table::TableBatch,
+};
 
 use super::{
     rows::{ids, read_all},

@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use arrow_array::{Array as _, Int64Array, RecordBatch, cast::AsArray as _, types::Int64Type};
 use futures::TryStreamExt as _;
-use pushdown_client::{ErrorKind, Mode, PushdownReaderBuilder, Rank, RowId, Split, TableBatch, TableReader};
+use pushdown_client::{
+    ErrorKind,
+    reader::{Mode, PushdownReaderBuilder, Rank, Split},
+    table::{RowId, TableBatch, TableReader},
+};
 use pushdown_testkit::{Parquet, recording_relay};
 
 use super::world::{Objects, World, photos};

@@ -3,7 +3,11 @@
 use std::{net::SocketAddr, ops::Range};
 
 use pushdown::shard::TarWriter;
-use pushdown_client::{ColumnSelection, Credentials, ErrorKind, IndexProgress, Objects, ShardIndex, Store};
+use pushdown_client::{
+    ErrorKind,
+    shards::{ColumnSelection, IndexProgress, ShardIndex},
+    store::{Credentials, Objects, Store},
+};
 use pushdown_exec::sync::Mutex;
 use pushdown_testkit::{ScriptedOrigin, ranged};
 

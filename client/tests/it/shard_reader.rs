@@ -9,7 +9,10 @@ use std::io::Write as _;
 use flate2::write::GzEncoder;
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::shard::Compression;
-use pushdown_client::{Batch, ColumnSelection, PushdownReaderBuilder, Row, SampleOrder, Stats};
+use pushdown_client::{
+    reader::{Batch, PushdownReaderBuilder, Row, SampleOrder, Stats},
+    shards::ColumnSelection,
+};
 
 use super::{
     shards::{Shard, pack},

@@ -5,7 +5,7 @@ mod faults;
 use std::collections::BTreeSet;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, PushdownReaderBuilder, Rank, Row, SampleOrder, Stats};
+use pushdown_client::reader::{Batch, Mode, PushdownReaderBuilder, Rank, Row, SampleOrder, Stats};
 use pushdown_testkit::{ScriptedOrigin, recording_relay};
 
 use super::{

@@ -2,7 +2,9 @@
 
 use pushdown::shard::{Member, TarWriter};
 use pushdown_client::{
-    ColumnSelection, Credentials, MemberRef, Object, Objects, PushdownReaderBuilder, ShardIndex, Store,
+    reader::PushdownReaderBuilder,
+    shards::{ColumnSelection, ShardIndex},
+    store::{Credentials, MemberRef, Object, Objects, Store},
 };
 
 use super::world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, run};

@@ -6,7 +6,11 @@ mod tables;
 use std::{ffi::OsStr, fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Credentials, ErrorKind, PushdownReaderBuilder, RetryPolicy};
+use pushdown_client::{
+    ErrorKind,
+    reader::{Batch, PushdownReaderBuilder},
+    store::{Credentials, RetryPolicy},
+};
 use pushdown_testkit::{
     Gateway, RelayAction, ScriptedOrigin, eventually, faulty_relay, features_relay, find_gateway,
 };

@@ -1,7 +1,7 @@
 //! Law 1: the split never changes the values.
 
 use pushdown::Pipeline;
-use pushdown_client::{Mode, Split};
+use pushdown_client::reader::{Mode, Split};
 
 use super::world::{Objects, World, photos, read_rows};
 
@@ -32,7 +32,7 @@ fn plain_and_every_split_agree_bit_for_bit() {
                 .reader(pipeline)
                 .seed(4)
                 .epoch(2)
-                .on_error(pushdown_client::OnError::Report)
+                .on_error(pushdown_client::reader::OnError::Report)
         };
         let plain = read_rows(reader().mode(Mode::Plain));
         assert_eq!(plain.len(), world.objects.len());

@@ -2,7 +2,10 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Pipeline, Sample};
-use pushdown_client::{Batch, Credentials, Mode, Objects, OnError, Split, Stats, Store};
+use pushdown_client::{
+    reader::{Batch, Mode, OnError, Split, Stats},
+    store::{Credentials, Objects, Store},
+};
 use pushdown_testkit::model_folder;
 
 use super::world::{ACCESS_KEY, BUCKET, SECRET_KEY, World, photos, run};

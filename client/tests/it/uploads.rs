@@ -1,7 +1,10 @@
 //! Objects that are written at once and in parts.
 
 use pushdown::Limits;
-use pushdown_client::{Credentials, ErrorKind, RetryPolicy, Store};
+use pushdown_client::{
+    ErrorKind,
+    store::{Credentials, RetryPolicy, Store},
+};
 use pushdown_testkit::ScriptedOrigin;
 
 use super::world::{ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, run};

@@ -7,7 +7,10 @@ use std::{
 };
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, Object, PushdownReaderBuilder, Row, Split, Stats};
+use pushdown_client::{
+    reader::{Batch, Mode, PushdownReaderBuilder, Row, Split, Stats},
+    store::Object,
+};
 use pushdown_testkit::model_folder;
 
 use super::world::{BUCKET, Objects, World, into_rows, photos, run};
@@ -227,14 +230,14 @@ fn objects_without_a_listed_etag_are_cached_by_that_of_the_store() {
     let bytes = photos[0].1.len().max(photos[1].1.len());
     photos[0].1.resize(bytes, 0);
     photos[1].1.resize(bytes, 0);
-    let keys_alone = pushdown_client::Objects::from_keys(BUCKET, photos.iter().map(|(key, _)| key));
+    let keys_alone = pushdown_client::store::Objects::from_keys(BUCKET, photos.iter().map(|(key, _)| key));
     let sized = photos.iter().map(|(key, photo)| Object {
         key,
         bytes: Some(photo.len() as u64),
         etag: None,
         member: None,
     });
-    let sized = pushdown_client::Objects::from_objects(BUCKET, sized);
+    let sized = pushdown_client::store::Objects::from_objects(BUCKET, sized);
     for (number, (objects, mode)) in [
         (&keys_alone, Mode::Pushdown),
         (&keys_alone, Mode::Auto),

@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown_client::{Batch, Mode, NotCached, PushdownReaderBuilder, Split, Stats};
+use pushdown_client::reader::{Batch, Mode, NotCached, PushdownReaderBuilder, Split, Stats};
 use pushdown_testkit::ScriptedOrigin;
 
 use super::world::{Objects, World, photos, reader, run};

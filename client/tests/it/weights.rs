@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use futures::TryStreamExt as _;
-use pushdown_client::{Mode, Row};
+use pushdown_client::reader::{Mode, Row};
 use pushdown_testkit::{gated_relay, model_folder};
 
 use super::{

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use futures::TryStreamExt as _;
 use pushdown::{Kind, Pipeline};
-use pushdown_client::{Mode, PushdownReaderBuilder, Row};
+use pushdown_client::reader::{Mode, PushdownReaderBuilder, Row};
 use pushdown_testkit::model_folder;
 use tempfile::TempDir;
 

@@ -4,7 +4,11 @@ use std::ops::{Deref, DerefMut};
 
 use futures::TryStreamExt as _;
 use pushdown::{Context, Pipeline, Sample};
-use pushdown_client::{Batch, Credentials, PushdownReader, PushdownReaderBuilder, Result, Row, RowError};
+use pushdown_client::{
+    Result,
+    reader::{Batch, PushdownReader, PushdownReaderBuilder, Row, RowError},
+    store::Credentials,
+};
 
 pub(super) use pushdown_testkit::{ACCESS_KEY, BUCKET, Objects, SECRET_KEY};
 

@@ -3,7 +3,11 @@
 use std::{fmt, path::PathBuf, str::FromStr};
 
 use clap::Parser;
-use pushdown_client::{ErrorKind, Store, StoreBuilder, parse_with_model_folder};
+use pushdown_client::{
+    ErrorKind,
+    internal::parse_with_model_folder,
+    store::{Store, StoreBuilder},
+};
 
 use crate::read::ReadMethod;
 

@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use pushdown::DType;
-use pushdown_client::Stacked;
+use pushdown_client::reader::Stacked;
 
 /// A row of numbers for each sample.
 #[derive(Debug, Default)]

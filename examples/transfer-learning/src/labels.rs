@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use pushdown::pipeline::Digest;
-use pushdown_client::{Object, Objects};
+use pushdown_client::store::{Object, Objects};
 
 use crate::arguments::Location;
 

@@ -6,7 +6,10 @@ use clap::ValueEnum;
 use futures::TryStreamExt as _;
 use indicatif::ProgressBar;
 use pushdown::{Step, step::model::Boundary};
-use pushdown_client::{Mode, Objects, PushdownReader, Split};
+use pushdown_client::{
+    reader::{Mode, PushdownReader, Split},
+    store::Objects,
+};
 use serde::Serialize;
 use tokio::time::Instant;
 

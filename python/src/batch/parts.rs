@@ -2,7 +2,7 @@
 
 use arrow_buffer::Buffer;
 use pushdown::{Sample, Tensor as Value, wire::RowError};
-use pushdown_client::{Batch, Row};
+use pushdown_client::reader::{Batch, Row};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyList},

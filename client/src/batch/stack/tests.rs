@@ -1,7 +1,7 @@
 use pushdown::{Image, wire::RowError};
 
 use super::*;
-use crate::Row;
+use crate::batch::Row;
 
 fn batch(values: Vec<Result<Sample, RowError>>) -> Batch {
     let rows = values.into_iter().enumerate().map(|(index, value)| Row {

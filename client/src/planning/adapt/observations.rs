@@ -11,7 +11,7 @@ use super::{
 
 /// What the planner of a reader has observed, and the plan made from it: the costs of steps, and the speed of machines and link.
 ///
-/// A reader that [continues](crate::PushdownReaderBuilder::observations) with it begins with this plan, instead of trying both routes
+/// A reader that [continues](crate::reader::PushdownReaderBuilder::observations) with it begins with this plan, instead of trying both routes
 /// again.
 #[derive(Debug, Clone)]
 pub struct Observations {

@@ -7,7 +7,7 @@ use pushdown::{
     plan::{Bound, Class, Decision, Plan},
 };
 
-/// The plan of a reader in [`Mode::Auto`](crate::Mode::Auto), and what it was made from.
+/// The plan of a reader in [`Mode::Auto`](crate::reader::Mode::Auto), and what it was made from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanReport {
     /// The pipeline. Its models are cut where a split may be worthwhile.

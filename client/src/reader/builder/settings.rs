@@ -34,7 +34,7 @@ macro_rules! settings {
         )+ }
     ) => {
         /// The settings of a reader that serialize: all but the data set and explicit credentials. A process that receives them finds
-        /// credentials by itself, and the data set in a [saved list](crate::Objects::save).
+        /// credentials by itself, and the data set in a [saved list](crate::store::Objects::save).
         ///
         /// Each member is described at the setter of [`PushdownReaderBuilder`] with its name. Missing members have their defaults, and
         /// unknown ones are errors.
@@ -71,14 +71,14 @@ macro_rules! settings {
 settings! {
     members {
         store: StoreSpec = StoreSpec::default();
-        /// Number of the rank of this reader: [`Rank::index`](crate::Rank).
+        /// Number of the rank of this reader: [`Rank::index`](crate::reader::Rank).
         rank: usize = 0;
-        /// Number of all ranks: [`Rank::world`](crate::Rank).
+        /// Number of all ranks: [`Rank::world`](crate::reader::Rank).
         world: usize = 1;
-        /// Number of this worker, in saved settings `turn`: [`Worker::index`](crate::Worker).
+        /// Number of this worker, in saved settings `turn`: [`Worker::index`](crate::reader::Worker).
         #[serde(rename = "turn")]
         worker: usize = 0;
-        /// Number of the workers of the rank, in saved settings `every`: [`Worker::count`](crate::Worker).
+        /// Number of the workers of the rank, in saved settings `every`: [`Worker::count`](crate::reader::Worker).
         #[serde(rename = "every")]
         workers: usize = 1;
         /// Number of the first batch: [`start_at`](PushdownReaderBuilder::start_at).
@@ -118,13 +118,13 @@ settings! {
         /// Position of the first sample in the order of the epoch over all ranks, to resume: earlier ones are not read. It is
         /// the same on every rank. The samples from there on are dealt out to this reader's world, whatever world, batch size and
         /// number of workers read the earlier ones; batches are numbered from 0. After k batches of b samples on w ranks, the
-        /// next position is `k * b * w` beyond the start. [`set_epoch`](crate::PushdownReader::set_epoch) starts from 0 again.
+        /// next position is `k * b * w` beyond the start. [`set_epoch`](crate::reader::PushdownReader::set_epoch) starts from 0 again.
         /// Default: 0.
         start_position(position: usize): usize = 0 => position;
         /// What earlier worlds have read of the rows of this epoch, to resume a reader of rows: one entry for each change of
         /// world, the same list on every rank. What is left is dealt out to this reader's world as contiguous stretches; batches
-        /// are numbered from 0. [`TableReader::rows_read_after`](crate::TableReader::rows_read_after) returns the list. In the
-        /// same world, each rank continues its stretch. [`set_epoch`](crate::TableReader::set_epoch) starts with all rows again.
+        /// are numbered from 0. [`TableReader::rows_read_after`](crate::table::TableReader::rows_read_after) returns the list. In the
+        /// same world, each rank continues its stretch. [`set_epoch`](crate::table::TableReader::set_epoch) starts with all rows again.
         /// At most 1000 entries. Default: none.
         #[cfg(feature = "tables")]
         rows_read(entries: Vec<RowsRead>): Vec<RowsRead> = Vec::new() => entries;
@@ -133,8 +133,8 @@ settings! {
         columns(selection: ColumnSelection): ColumnSelection = ColumnSelection::default() => selection;
         /// What readers have read of the shards of this epoch, to resume a [reader of shards](Self::build_shards): in the same world the
         /// state of this reader, in another one the states of all readers of the earlier world.
-        /// [`ShardReader::shards_read`](crate::ShardReader::shards_read) returns a state.
-        /// [`set_epoch`](crate::ShardReader::set_epoch) starts with all samples again. Default: none.
+        /// [`ShardReader::shards_read`](crate::shards::ShardReader::shards_read) returns a state.
+        /// [`set_epoch`](crate::shards::ShardReader::set_epoch) starts with all samples again. Default: none.
         shards_read(states: Vec<ShardsRead>): Vec<ShardsRead> = Vec::new() => states;
         /// How an epoch ends if its samples do not divide evenly among ranks and batches. Default: [`Tail::Short`].
         tail(tail: Tail): Tail = Tail::default() => tail;
@@ -167,7 +167,7 @@ settings! {
         /// as detected by its listed size and ETag. If the list has no ETag of an object, such as for [`keys`](Self::keys) without a
         /// listing, the reader asks the store for it once, by a HEAD; without an answer, nothing is cached. A corrupt file is read
         /// again, too. Nothing is ever removed.
-        /// [`Stats::not_cached`](crate::Stats::not_cached) counts the values that were not cached, by reason.
+        /// [`Stats::not_cached`](crate::reader::Stats::not_cached) counts the values that were not cached, by reason.
         ///
         /// Processes of a host may share the folder: one of them fetches each value, and the others wait for it, at most 30 s.
         value_cache(folder: impl Into<PathBuf>): Option<PathBuf> = None => Some(folder.into());

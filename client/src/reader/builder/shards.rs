@@ -23,12 +23,12 @@ impl PushdownReaderBuilder {
     ///
     /// The objects of the data set are the shards. Under a prefix they are those whose keys end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`.
     /// [`columns`](Self::columns) selects the members of their samples. Shuffling requires an [`order`](Self::order) of shards, since a
-    /// shuffle of all samples has to know them: with an [index](crate::ShardIndex) they can be [read](Self::build) so.
+    /// shuffle of all samples has to know them: with an [index](crate::shards::ShardIndex) they can be [read](Self::build) so.
     ///
     /// All steps run on this host, whatever [`mode`](Self::mode), [`split`](Self::split) and [`max_expand`](Self::max_expand) are.
     /// [`requests`](Self::requests) is the number of shards that are read at a time; a quarter of
     /// [`prefetch_bytes`](Self::prefetch_bytes) is for their samples. [`start_position`](Self::start_position),
-    /// [`start_at`](Self::start_at), [`value_cache`](Self::value_cache) and all tails but [`Tail::Short`](crate::Tail::Short) are refused:
+    /// [`start_at`](Self::start_at), [`value_cache`](Self::value_cache) and all tails but [`Tail::Short`](crate::reader::Tail::Short) are refused:
     /// [`shards_read`](Self::shards_read) resumes in any world.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ColumnSelection, Mode, PushdownReader, Tail};
+    use crate::{order::Tail, reader::PushdownReader, session::Mode, shards::ColumnSelection};
 
     fn builder() -> PushdownReaderBuilder {
         let builder = PushdownReader::builder().bucket("b").pipeline("decode").seed(7);

@@ -51,7 +51,10 @@ impl PushdownReaderBuilder {
 
 #[cfg(test)]
 mod tests {
-    use crate::{PushdownReader, Rank, Tail, Worker};
+    use crate::{
+        order::Tail,
+        reader::{PushdownReader, Rank, Worker},
+    };
 
     #[test]
     fn a_share_follows_from_the_settings() {

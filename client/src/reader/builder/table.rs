@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl PushdownReaderBuilder {
-    /// In [`Mode::Auto`]: what the planner of an earlier reader of rows [observed](crate::TableMonitor::observations), so that reading begins
+    /// In [`Mode::Auto`]: what the planner of an earlier reader of rows [observed](crate::table::TableMonitor::observations), so that reading begins
     /// with its plan. Without effect if the pipeline, the number of threads or the world size is another. Default: none.
     pub fn row_observations(mut self, known: RowObservations) -> Self {
         self.row_observations = Some(known);
@@ -25,13 +25,13 @@ impl PushdownReaderBuilder {
     /// The pipeline is a `select`, with or without a condition, and any number of `each` after it. If the split is left to
     /// the reader, it compares sizes by the footers: rows are requested from the gateway at the stage with the fewest bytes, which
     /// may be inside of an `each`, if they have fewer bytes than their stored columns; otherwise the columns are read by ranges, and
-    /// all steps run on this host. In [`Mode::Auto`](crate::Mode::Auto) they do so at an endpoint that is no gateway, too. The end of
+    /// all steps run on this host. In [`Mode::Auto`](crate::reader::Mode::Auto) they do so at an endpoint that is no gateway, too. The end of
     /// each object, up to 64 KiB, stays in memory.
     ///
     /// [`value_cache`](Self::value_cache), [`on_error`](Self::on_error) and [`max_expand`](Self::max_expand) do not apply: a
     /// value that fails in `each` is null with its error in another column, and an object that cannot be read ends the
     /// stream. [`start_position`](Self::start_position) and [`worker`](Self::worker) are refused, since ranks keep contiguous
-    /// stretches of rows: [`rows_read`](Self::rows_read) resumes in any world. So is [`Tail::Pad`](crate::Tail::Pad), since no row of
+    /// stretches of rows: [`rows_read`](Self::rows_read) resumes in any world. So is [`Tail::Pad`](crate::reader::Tail::Pad), since no row of
     /// a batch is padding, and an [`order`](Self::order) of shards. Rows that the other policies drop are the last ones of stretches.
     ///
     /// # Errors

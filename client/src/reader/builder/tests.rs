@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Mode, Tail};
+use crate::{order::Tail, session::Mode};
 
 fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
     let builder = PushdownReader::builder()

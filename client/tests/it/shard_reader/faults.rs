@@ -13,7 +13,11 @@ use std::{
 
 use futures::StreamExt as _;
 use pushdown::shard::{Compression, TarWriter};
-use pushdown_client::{ErrorKind, OnError, PushdownReaderBuilder, RetryPolicy, Row, SampleOrder};
+use pushdown_client::{
+    ErrorKind,
+    reader::{OnError, PushdownReaderBuilder, Row, SampleOrder},
+    store::RetryPolicy,
+};
 use pushdown_testkit::{Exchange, ScriptedOrigin, eventually, ranged};
 
 use super::{

@@ -2,7 +2,11 @@
 
 use futures::StreamExt as _;
 use pushdown::shard::Compression;
-use pushdown_client::{ErrorKind, OnError, PushdownReaderBuilder, Rank, Row, ShardsRead, Worker};
+use pushdown_client::{
+    ErrorKind,
+    reader::{OnError, PushdownReaderBuilder, Rank, Row, Worker},
+    shards::ShardsRead,
+};
 
 use super::{
     BUFFER, COMPRESSIONS, PIPELINE, World, all_names, assert_same, by_shards, read, run, shards,

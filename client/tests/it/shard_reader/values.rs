@@ -4,7 +4,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::shard::Compression;
-use pushdown_client::{Batch, ColumnSelection, ErrorKind, Mode, OnError, Rank, Row, SampleOrder, Worker};
+use pushdown_client::{
+    ErrorKind,
+    reader::{Batch, Mode, OnError, Rank, Row, SampleOrder, Worker},
+    shards::ColumnSelection,
+};
 use pushdown_testkit::recording_relay;
 
 use super::{

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::StreamExt as _;
-use pushdown_client::{OnError, PushdownReaderBuilder, Row, SampleOrder};
+use pushdown_client::reader::{OnError, PushdownReaderBuilder, Row, SampleOrder};
 use pushdown_testkit::{Exchange, ScriptedOrigin, ranged};
 use tokio::time::{sleep, timeout};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pushdown::{Limits, MergeRule, Pipeline, wire::Split};
-use pushdown_client::{Credentials, Store, ValueRequest};
+use pushdown_client::store::{Credentials, Store, ValueRequest};
 use pushdown_testkit::{RelayAction, ScriptedOrigin, faulty_relay, features_relay};
 
 use super::{READER, Resigning, signed_posts};

@@ -1,6 +1,6 @@
 //! The text of a report.
 
-use pushdown_client::Objects;
+use pushdown_client::store::Objects;
 
 use super::*;
 

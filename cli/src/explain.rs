@@ -49,12 +49,10 @@ impl Explain {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let (profile, listed) = self.profile().await?;
         for (name, reason) in &profile.failed {
-            // The error of a request already names the object, by its URL.
-            if reason.contains(name.as_str()) {
-                write_line(format_args!("{reason}"))?;
-            } else {
-                write_line(format_args!("{name}: {reason}"))?;
-            }
+            // The error of a request names the object already, by its URL.
+            let url = format!("s3://{}/{name}: ", self.prefix.bucket);
+            let reason = reason.strip_prefix(&url).unwrap_or(reason);
+            write_line(format_args!("{name}: {reason}"))?;
         }
         anyhow::ensure!(
             !profile.samples.is_empty(),

@@ -59,12 +59,12 @@ fn cpus_shared_by_both_tiers_are_counted_once() {
 fn a_sample_that_failed_is_named_once() {
     let world = World::with_photos(2).unwrap();
     world.put("broken.jpg", b"no image").unwrap();
-    let text = explain(&world, &[]);
-    let line = text.lines().next().unwrap();
-    assert!(
-        line.starts_with("s3://photos/broken.jpg: 422 UndecodableObject: "),
-        "{text}"
-    );
+    let output = pushdown(&["explain", "s3://photos/", "-p", PIPELINE])
+        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.starts_with("broken.jpg: 422 UndecodableObject: "), "{text}");
     assert_eq!(text.matches("broken.jpg").count(), 1, "{text}");
 }
 

@@ -17,10 +17,10 @@ pub(crate) use draws::{BufferDraws, shard_order};
 pub use shards::SampleOrder;
 pub use share::{ReaderShare, Share, Tail, TailCounts};
 
-/// One of the ranks that share a data set.
+/// One of the ranks that share a data set: a [`Rank`](crate::reader::Rank) whose index is below the number of ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shard {
-    rank: usize,
+pub(crate) struct CheckedRank {
+    index: usize,
     world: usize,
 }
 
@@ -44,25 +44,24 @@ pub(crate) struct EpochOrder {
     shuffled: Option<Vec<u32>>,
 }
 
-impl Shard {
-    /// The share of `rank` among `world` ranks, counted from 0; `None` if `rank` is not below `world`.
-    pub(crate) const fn new(rank: usize, world: usize) -> Option<Self> {
-        if rank < world {
-            Some(Self { rank, world })
+impl CheckedRank {
+    /// Rank `index` of `world` ranks, counted from 0; `None` if `index` is not below `world`.
+    pub(crate) const fn new(index: usize, world: usize) -> Option<Self> {
+        if index < world {
+            Some(Self { index, world })
         } else {
             None
         }
     }
 
-    /// Number of samples of `total` in this shard. Samples are dealt out one by one, so shard sizes differ by at most
-    /// one.
+    /// Number of samples of `total` in the share of this rank. Samples are dealt out one by one, so shares differ by at most one.
     pub(crate) const fn sample_count(self, total: usize) -> usize {
-        (total + self.world - 1 - self.rank) / self.world
+        (total + self.world - 1 - self.index) / self.world
     }
 
-    /// The rank.
-    pub(crate) const fn rank(self) -> usize {
-        self.rank
+    /// Number of this rank, from 0.
+    pub(crate) const fn index(self) -> usize {
+        self.index
     }
 
     /// Number of ranks.
@@ -70,14 +69,14 @@ impl Shard {
         self.world
     }
 
-    /// The positions of this shard if each shard is a contiguous range of `total`. Sizes differ by at most one.
+    /// The positions of this rank's share if each share is a contiguous range of `total`. Sizes differ by at most one.
     ///
-    /// If each shard is shortened by the same number of positions, these are the shards of what is left.
+    /// If each share is shortened by the same number of positions, these are the shares of what is left.
     #[cfg(feature = "tables")]
     pub(crate) fn contiguous_range(self, total: u64) -> std::ops::Range<u64> {
         let (world, len) = (self.world as u128, u128::from(total));
-        let start = |rank: usize| u64::try_from(len * rank as u128 / world).unwrap_or(u64::MAX);
-        start(self.rank)..start(self.rank + 1)
+        let start = |index: usize| u64::try_from(len * index as u128 / world).unwrap_or(u64::MAX);
+        start(self.index)..start(self.index + 1)
     }
 }
 

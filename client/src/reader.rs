@@ -29,7 +29,7 @@
 mod builder;
 mod driver;
 mod monitor;
-mod place;
+mod rank;
 
 use std::{
     pin::Pin,
@@ -53,13 +53,13 @@ pub use crate::{
 pub use builder::{PushdownReaderBuilder, ReaderSpec};
 use driver::{Delivery, Driver};
 pub use monitor::ReaderMonitor;
-pub use place::{Rank, Worker};
 pub use pushdown::wire::{Compression, RowError, Split};
+pub use rank::{Rank, Worker};
 
 use crate::{
     error::{Error, Result},
     objects::Objects,
-    order::{SampleRef, Shard},
+    order::{CheckedRank, SampleRef},
     planning::{BatchProgress, Event},
     session::{BatchJob, Session},
     stats::add,
@@ -86,7 +86,7 @@ pub struct PushdownReader {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadPlan {
     pub(crate) batch_size: usize,
-    pub(crate) shard: Shard,
+    pub(crate) rank: CheckedRank,
     pub(crate) shuffle_seed: Option<u64>,
     pub(crate) order: SampleOrder,
     pub(crate) epoch: u32,
@@ -115,7 +115,7 @@ impl ReadPlan {
     pub(crate) const fn share(&self, total: usize) -> Share {
         Share {
             total,
-            shard: self.shard,
+            rank: self.rank,
             start: self.start_position,
             batch_size: self.batch_size,
             tail: self.tail,

@@ -183,7 +183,7 @@ impl TableReader {
     pub fn rows_read_after(&self, batches: usize) -> Vec<RowsRead> {
         let rows = (batches as u64).saturating_mul(self.plan.batch_size as u64);
         let read = RowsRead {
-            world: self.plan.shard.world(),
+            world: self.plan.rank.world(),
             rows_per_rank: rows.min(self.left.most_rows(&self.plan)),
         };
         let mut rows_read = self.rows_read.clone();

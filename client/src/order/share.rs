@@ -4,7 +4,7 @@ use std::{iter::StepBy, ops::Range};
 
 use serde::{Deserialize, Serialize};
 
-use super::Shard;
+use super::CheckedRank;
 use crate::reader::Worker;
 
 /// How an epoch ends if its samples do not divide evenly among ranks and batches.
@@ -40,7 +40,7 @@ pub struct TailCounts {
 pub struct Share {
     /// Samples of the epoch, over all ranks.
     pub(crate) total: usize,
-    pub(crate) shard: Shard,
+    pub(crate) rank: CheckedRank,
     /// Earlier positions are not read. The others are dealt out to the ranks anew, so `shard` may be of another world than the
     /// one that read the earlier ones.
     pub(crate) start: usize,
@@ -73,11 +73,11 @@ impl Share {
 
     /// The most samples that a rank of the same world has, padding included. It is the same for every rank.
     pub(crate) fn most_samples(self) -> usize {
-        let first = Shard {
-            rank: 0,
-            ..self.shard
+        let first = CheckedRank {
+            index: 0,
+            ..self.rank
         };
-        Self { shard: first, ..self }.sample_count()
+        Self { rank: first, ..self }.sample_count()
     }
 
     /// The most batches that a rank of the same world has.
@@ -90,7 +90,7 @@ impl Share {
         let left = self.left_samples();
         let read = match self.tail {
             Tail::Short => left,
-            Tail::Even | Tail::Drop | Tail::Pad => self.dealt_samples().saturating_mul(self.shard.world),
+            Tail::Even | Tail::Drop | Tail::Pad => self.dealt_samples().saturating_mul(self.rank.world),
         };
         TailCounts {
             dropped: left.saturating_sub(read),
@@ -100,7 +100,7 @@ impl Share {
 
     /// The position of the `nth` sample. From `total` on it is padding.
     pub(super) const fn position(self, nth: usize) -> usize {
-        self.start + nth * self.shard.world + self.shard.rank
+        self.start + nth * self.rank.world + self.rank.index
     }
 
     /// Position after the first `batches` batches of every rank, and `total` once all ranks have all their batches.
@@ -110,7 +110,7 @@ impl Share {
         }
         let samples = batches
             .saturating_mul(self.batch_size)
-            .saturating_mul(self.shard.world);
+            .saturating_mul(self.rank.world);
         self.start.saturating_add(samples).min(self.total)
     }
 
@@ -122,10 +122,10 @@ impl Share {
     /// Samples of this rank without a limit, padding included.
     fn dealt_samples(self) -> usize {
         let left = self.left_samples();
-        let world = self.shard.world;
+        let world = self.rank.world;
         let in_batches = |batches: usize| batches.saturating_mul(self.batch_size);
         match self.tail {
-            Tail::Short => self.shard.sample_count(left),
+            Tail::Short => self.rank.sample_count(left),
             Tail::Even => left / world,
             Tail::Drop => in_batches(left / in_batches(world)),
             Tail::Pad => in_batches(left.div_ceil(in_batches(world))),

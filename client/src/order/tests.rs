@@ -3,12 +3,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::reader::Worker;
 
-const ALL: Shard = Shard { rank: 0, world: 1 };
+const ALL: CheckedRank = CheckedRank { index: 0, world: 1 };
 
-fn whole_epoch(total: usize, shard: Shard) -> Share {
+fn whole_epoch(total: usize, rank: CheckedRank) -> Share {
     Share {
         total,
-        shard,
+        rank,
         start: 0,
         batch_size: 1,
         tail: Tail::Short,
@@ -16,8 +16,8 @@ fn whole_epoch(total: usize, shard: Shard) -> Share {
     }
 }
 
-fn indices(total: usize, shard: Shard, seed: Option<u64>, epoch: u32) -> Vec<usize> {
-    let order = EpochOrder::new(whole_epoch(total, shard), seed, epoch);
+fn indices(total: usize, rank: CheckedRank, seed: Option<u64>, epoch: u32) -> Vec<usize> {
+    let order = EpochOrder::new(whole_epoch(total, rank), seed, epoch);
     (0..order.len()).map(|nth| order.sample(nth).index).collect()
 }
 
@@ -33,9 +33,9 @@ fn the_order_never_changes() {
 #[test]
 fn without_a_seed_the_order_is_that_of_the_data_set() {
     assert_eq!(indices(4, ALL, None, 9), [0, 1, 2, 3]);
-    assert_eq!(indices(5, Shard::new(1, 2).unwrap(), None, 9), [1, 3]);
-    assert_eq!(Shard::new(2, 2), None);
-    assert_eq!(Shard::new(0, 0), None);
+    assert_eq!(indices(5, CheckedRank::new(1, 2).unwrap(), None, 9), [1, 3]);
+    assert_eq!(CheckedRank::new(2, 2), None);
+    assert_eq!(CheckedRank::new(0, 0), None);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn first_of_two(limit: Option<usize>) -> Share {
         batch_size: 4,
         tail: Tail::Even,
         limit,
-        ..whole_epoch(100, Shard::new(0, 2).unwrap())
+        ..whole_epoch(100, CheckedRank::new(0, 2).unwrap())
     }
 }
 
@@ -114,7 +114,7 @@ proptest! {
         tail in prop::sample::select(vec![Tail::Short, Tail::Even, Tail::Drop, Tail::Pad]),
     ) {
         let of_rank = |rank| Share {
-            start, batch_size, tail, limit, ..whole_epoch(total, Shard::new(rank, world).unwrap())
+            start, batch_size, tail, limit, ..whole_epoch(total, CheckedRank::new(rank, world).unwrap())
         };
         let reader = ReaderShare { rank: of_rank(0), first_batch: 0, worker: Worker::default() };
         let batches = reader.batch_numbers().len();
@@ -140,7 +140,7 @@ proptest! {
         let whole = indices(len, ALL, seed, epoch);
         let mut seen = vec![None; len];
         for rank in 0..world {
-            let order = EpochOrder::new(whole_epoch(len, Shard::new(rank, world).unwrap()), seed, epoch);
+            let order = EpochOrder::new(whole_epoch(len, CheckedRank::new(rank, world).unwrap()), seed, epoch);
             for nth in 0..order.len() {
                 let sample = order.sample(nth);
                 let position = usize::try_from(sample.position).unwrap();
@@ -161,7 +161,7 @@ proptest! {
     ) {
         let whole = indices(total, ALL, seed, epoch);
         let shares: Vec<_> = (0..world)
-            .map(|rank| Share { start, batch_size, tail, ..whole_epoch(total, Shard::new(rank, world).unwrap()) })
+            .map(|rank| Share { start, batch_size, tail, ..whole_epoch(total, CheckedRank::new(rank, world).unwrap()) })
             .collect();
         let orders: Vec<_> = shares.iter().map(|share| EpochOrder::new(*share, seed, epoch)).collect();
         let mut read: Vec<_> = orders
@@ -200,7 +200,7 @@ proptest! {
         let samples = |order: &EpochOrder| -> Vec<_> { (0..order.len()).map(|nth| order.sample(nth)).collect() };
         let total = shards.len();
         let whole = samples(&by_shards(whole_epoch(total, ALL)));
-        let shares = (0..world).map(|rank| Share { start, ..whole_epoch(total, Shard::new(rank, world).unwrap()) });
+        let shares = (0..world).map(|rank| Share { start, ..whole_epoch(total, CheckedRank::new(rank, world).unwrap()) });
         let mut read: Vec<_> = shares.flat_map(|share| samples(&by_shards(share))).collect();
         read.sort_by_key(|sample| sample.position);
         prop_assert_eq!(read, &whole[start..]);

@@ -24,7 +24,7 @@ use crate::table::RowObservations;
 use crate::{
     error::{Error, Result},
     objects::{Objects, key_column},
-    order::Shard,
+    order::CheckedRank,
     planning::Observations,
     retry::RetryPolicy,
     store::{Credentials, HiddenObjects, StoreBuilder},
@@ -163,7 +163,7 @@ impl PushdownReaderBuilder {
     }
 
     /// Checks everything but models before the endpoint is contacted.
-    fn check(&self) -> Result<Shard> {
+    fn check(&self) -> Result<CheckedRank> {
         let text = self
             .spec
             .pipeline
@@ -196,7 +196,7 @@ impl PushdownReaderBuilder {
             )));
         }
         let (rank, world) = (self.spec.rank, self.spec.world);
-        let shard = Shard::new(rank, world).ok_or_else(|| {
+        let checked = CheckedRank::new(rank, world).ok_or_else(|| {
             Error::config(format!(
                 "invalid rank: expected a number below {world}, found {rank}"
             ))
@@ -208,7 +208,7 @@ impl PushdownReaderBuilder {
                 self.spec.batch_size
             )));
         }
-        Ok(shard)
+        Ok(checked)
     }
 }
 

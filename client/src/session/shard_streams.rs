@@ -66,7 +66,7 @@ impl ShardStreams {
         let buffer = plan.shuffle_buffer().filter(|_| session.value_cache.is_none());
         let Some(buffer) = buffer else { return Ok(None) };
         // Ranks and workers share the positions, and so the samples in the buffer.
-        let readers = plan.shard.world().saturating_mul(plan.worker.count).max(1);
+        let readers = plan.rank.world().saturating_mul(plan.worker.count).max(1);
         let members = (1 + session.objects.columns().len()).saturating_mul(buffer.div_ceil(readers));
         let kib = plan.prefetch_bytes.saturating_mul(MAX_ARRIVED_PER_BUDGET) >> 10;
         let kib = usize::try_from(kib.min(MAX_ARRIVED_KIB)).unwrap_or_default();

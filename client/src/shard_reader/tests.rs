@@ -10,7 +10,7 @@ use super::{
     *,
 };
 use crate::{
-    order::{BufferDraws, EpochOrder, Shard, Share, Tail, shard_order},
+    order::{BufferDraws, CheckedRank, EpochOrder, Share, Tail, shard_order},
     reader::{Rank, Worker},
 };
 
@@ -172,7 +172,7 @@ proptest! {
             .collect();
         let shards: Vec<usize> = samples.iter().map(|(shard, _)| *shard as usize).collect();
         let share = Share {
-            total: shards.len(), shard: Shard::new(0, 1).unwrap(), start: 0, batch_size: 1, tail: Tail::Short, limit: None,
+            total: shards.len(), rank: CheckedRank::new(0, 1).unwrap(), start: 0, batch_size: 1, tail: Tail::Short, limit: None,
         };
         let order = EpochOrder::by_shards(shards.into_iter(), buffer, share, Some(seed), epoch.epoch);
         let expected: Vec<_> = (0..order.len()).map(|nth| samples[order.sample(nth).index]).collect();

@@ -82,7 +82,7 @@ impl TableReader {
         let falls_back = is_chosen && settings.mode == Mode::Auto;
         let size = ReaderSize {
             threads: source.cpu.threads(),
-            ranks: settings.plan.shard.world(),
+            ranks: settings.plan.rank.world(),
         };
         let planner = || RowPlanner::new(&splits, is_possible, split, &bytes, size);
         let rows = RowReader {

@@ -7,7 +7,7 @@ use std::{iter::once, ops::Range};
 
 use super::rows_read::RowsRead;
 use crate::{
-    order::{Shard, TailCounts},
+    order::{CheckedRank, TailCounts},
     reader::ReadPlan,
 };
 
@@ -31,7 +31,7 @@ impl RowsLeft {
     fn after(&self, read: RowsRead) -> Self {
         let total = self.len();
         let unread = (0..read.world).filter_map(|rank| {
-            let stretch = Shard::new(rank, read.world)?.contiguous_range(total);
+            let stretch = CheckedRank::new(rank, read.world)?.contiguous_range(total);
             let start = stretch.start.saturating_add(read.rows_per_rank);
             Some(start.min(stretch.end)..stretch.end)
         });
@@ -51,7 +51,7 @@ impl RowsLeft {
 
     /// The rows that a rank reads, numbered among the rows left.
     pub(super) fn stretch(&self, plan: &ReadPlan) -> Range<u64> {
-        let stretch = plan.shard.contiguous_range(self.len());
+        let stretch = plan.rank.contiguous_range(self.len());
         let end = stretch.start.saturating_add(self.most_rows(plan));
         stretch.start..end.min(stretch.end)
     }

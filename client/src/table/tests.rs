@@ -13,7 +13,7 @@ use super::{
     *,
 };
 use crate::{
-    order::{SampleOrder, Shard, Tail},
+    order::{CheckedRank, SampleOrder, Tail},
     reader::Worker,
 };
 
@@ -49,7 +49,7 @@ impl Epoch {
 fn plan((rank, world): (usize, usize), batch_size: usize, tail: Tail) -> ReadPlan {
     ReadPlan {
         batch_size,
-        shard: Shard::new(rank, world).unwrap(),
+        rank: CheckedRank::new(rank, world).unwrap(),
         shuffle_seed: None,
         order: SampleOrder::Global,
         epoch: 0,

@@ -25,7 +25,7 @@ pub(super) struct OpenedDataSet {
 impl PushdownReaderBuilder {
     /// Checks the settings and lists the prefix.
     pub(super) async fn open(&mut self) -> Result<OpenedDataSet> {
-        let shard = self.check()?;
+        let rank = self.check()?;
         let bucket = self.data_set_bucket()?;
         let text = self.spec.pipeline.as_deref().unwrap_or_default();
         // Before the store, so that an unreadable folder fails at once.
@@ -52,7 +52,7 @@ impl PushdownReaderBuilder {
                 self.spec.start_position
             )));
         }
-        let plan = self.plan(shard);
+        let plan = self.plan(rank);
         Ok(OpenedDataSet {
             plan,
             store,

@@ -11,7 +11,7 @@ use crate::{
     error_policy::ErrorPolicy,
     models::preload,
     objects::Objects,
-    order::{SampleOrder, Shard},
+    order::{CheckedRank, SampleOrder},
     reader::{Rank, Worker},
     shard_reader::{ShardReader, ShardSession, ShardsRead},
     shards::{ColumnMatcher, check_distinct},
@@ -46,7 +46,7 @@ impl PushdownReaderBuilder {
             objects,
         } = self.open().await?;
         let shards = tar_shards(objects, is_listed)?;
-        let state = self.resumed_shards(plan.shard, shards.len())?;
+        let state = self.resumed_shards(plan.rank, shards.len())?;
         preload(pipeline.steps());
         let session = ShardSession {
             store,
@@ -74,11 +74,11 @@ impl PushdownReaderBuilder {
     }
 
     /// The state from which the reader of a rank goes on, of this number of shards.
-    fn resumed_shards(&self, rank: Shard, shards: usize) -> Result<ShardsRead> {
+    fn resumed_shards(&self, rank: CheckedRank, shards: usize) -> Result<ShardsRead> {
         let spec = &self.spec;
         let buffer = self.check_for_shards()?;
         let rank = Rank {
-            index: rank.rank(),
+            index: rank.index(),
             world: rank.world(),
         };
         let worker = Worker {

@@ -3,7 +3,7 @@
 use super::PushdownReaderBuilder;
 use crate::{
     error::{Error, Result},
-    order::{ReaderShare, Shard},
+    order::{CheckedRank, ReaderShare},
     reader::{ReadPlan, Worker},
 };
 
@@ -14,24 +14,24 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) for settings that divide an epoch among no ranks, workers or batches.
     pub fn share(&self, total: usize) -> Result<ReaderShare> {
         let spec = &self.spec;
-        let shard = Shard::new(spec.rank, spec.world);
-        let shard = shard.filter(|_| spec.worker < spec.workers && spec.batch_size > 0);
-        let shard = shard.ok_or_else(|| {
+        let rank = CheckedRank::new(spec.rank, spec.world);
+        let rank = rank.filter(|_| spec.worker < spec.workers && spec.batch_size > 0);
+        let rank = rank.ok_or_else(|| {
             Error::config(format!(
                 "invalid share of an epoch: expected a rank and a worker below their numbers, and samples in a batch, found rank {} of {}, \
                  worker {} of {} and batches of {}",
                 spec.rank, spec.world, spec.worker, spec.workers, spec.batch_size
             ))
         })?;
-        Ok(self.plan(shard).reader_share(total))
+        Ok(self.plan(rank).reader_share(total))
     }
 
     /// Which batches a reader of this rank reads.
-    pub(super) fn plan(&self, shard: Shard) -> ReadPlan {
+    pub(super) fn plan(&self, rank: CheckedRank) -> ReadPlan {
         let spec = &self.spec;
         ReadPlan {
             batch_size: spec.batch_size,
-            shard,
+            rank,
             shuffle_seed: spec.seed.filter(|_| spec.shuffle),
             order: spec.order,
             epoch: spec.epoch,

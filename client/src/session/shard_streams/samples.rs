@@ -77,7 +77,7 @@ mod tests {
     use super::*;
     use crate::{
         objects::{MemberRef, Object},
-        order::{SampleOrder, Shard, Tail},
+        order::{CheckedRank, SampleOrder, Tail},
         reader::Worker,
     };
 
@@ -95,10 +95,10 @@ mod tests {
         Objects::from_objects("b", objects)
     }
 
-    fn plan(shard: (usize, usize), worker: Worker) -> ReadPlan {
+    fn plan(rank: (usize, usize), worker: Worker) -> ReadPlan {
         ReadPlan {
             batch_size: 4,
-            shard: Shard::new(shard.0, shard.1).unwrap(),
+            rank: CheckedRank::new(rank.0, rank.1).unwrap(),
             shuffle_seed: Some(5),
             order: SampleOrder::Shards { buffer: 9 },
             epoch: 1,
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn each_sample_of_a_reader_is_in_the_list_of_its_shard() {
         let objects = objects(50);
-        for (shard, index, count) in [((0, 1), 0, 1), ((1, 2), 0, 1), ((0, 1), 1, 3), ((2, 3), 1, 2)] {
-            let plan = plan(shard, Worker { index, count });
+        for (rank, index, count) in [((0, 1), 0, 1), ((1, 2), 0, 1), ((0, 1), 1, 3), ((2, 3), 1, 2)] {
+            let plan = plan(rank, Worker { index, count });
             let shards = (0..objects.len()).map(|index| objects.shard_number(index));
             let order = EpochOrder::by_shards(
                 shards,

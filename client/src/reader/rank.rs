@@ -1,4 +1,4 @@
-//! The place of a reader among those that share a data set.
+//! The rank and the worker that a reader is, among those that share a data set.
 
 /// One of the ranks that share a data set.
 ///

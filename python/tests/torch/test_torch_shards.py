@@ -168,9 +168,9 @@ def test_a_data_set_reads_compressed_shards(world, shards, whole_options, suffix
 def test_a_stateful_data_loader_resumes_shards_without_an_index(shards, whole_options, workers, batches):
     stateful = pytest.importorskip("torchdata.stateful_dataloader", reason="torchdata is not installed")
 
-    def make():
+    def make(epoch=0):
         return stateful.StatefulDataLoader(
-            pt.Dataset(shards, PIPELINE, **whole_options), batch_size=None, num_workers=workers
+            pt.Dataset(shards, PIPELINE, epoch=epoch, **whole_options), batch_size=None, num_workers=workers
         )
 
     whole = list(make())
@@ -181,7 +181,11 @@ def test_a_stateful_data_loader_resumes_shards_without_an_index(shards, whole_op
     state = loader.state_dict()
     resumed = make()
     resumed.load_state_dict(state)
-    assert samples(seen) + samples(resumed) == samples(whole)
+    if batches == len(whole) and workers == 0:
+        # After the last batch the state begins the next epoch, as that of a reader of objects. Workers are not all there at once.
+        assert (samples(seen), samples(resumed)) == (samples(whole), samples(make(epoch=1)))
+    else:
+        assert samples(seen) + samples(resumed) == samples(whole)
 
 
 def test_options_that_need_an_index_are_refused(shards, whole_options):

@@ -41,7 +41,7 @@ pub(in crate::session) enum Requested {
 
 /// What the task that reads a stream does next.
 #[derive(Debug)]
-enum Turn {
+enum NextStep {
     Read(NextEntry),
     /// Nobody waits, and there is no room to read ahead.
     Pause,
@@ -105,24 +105,24 @@ impl ShardStream {
             let mut changed = pin!(self.arrived.changed());
             // Registered before the state is checked, so that no change in between is missed.
             changed.as_mut().enable();
-            match self.turn() {
-                Turn::Read(next) => return Some(next),
-                Turn::End => return None,
-                Turn::Pause => on_pause(),
+            match self.next_step() {
+                NextStep::Read(next) => return Some(next),
+                NextStep::End => return None,
+                NextStep::Pause => on_pause(),
             }
             changed.await;
         }
     }
 
-    fn turn(&self) -> Turn {
+    fn next_step(&self) -> NextStep {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         loop {
             let Some(entry) = state.entries.get(state.next).copied() else {
-                return Turn::End;
+                return NextStep::End;
             };
             if state.waiting.contains_key(&state.next) {
-                return Turn::Read(NextEntry { entry, room: None });
+                return NextStep::Read(NextEntry { entry, room: None });
             }
             if self.arrived.has_ended(entry.batch) {
                 state.next += 1;
@@ -131,11 +131,11 @@ impl ShardStream {
             let is_awaited = !state.waiting.is_empty();
             return match self.arrived.reserve(&entry) {
                 room @ Some(_) if is_awaited || self.arrived.may_read_ahead() => {
-                    Turn::Read(NextEntry { entry, room })
+                    NextStep::Read(NextEntry { entry, room })
                 }
                 // Those who wait would wait for room, and that for other batches.
-                None if is_awaited => Turn::End,
-                _ => Turn::Pause,
+                None if is_awaited => NextStep::End,
+                _ => NextStep::Pause,
             };
         }
     }

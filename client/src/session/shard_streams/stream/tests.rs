@@ -40,7 +40,7 @@ fn awaited(stream: &ShardStream, entry: &Entry) -> oneshot::Receiver<Content> {
 }
 
 fn is_ended(stream: &ShardStream) -> bool {
-    stream.state.lock().entries.is_empty() || matches!(stream.turn(), Turn::End)
+    stream.state.lock().entries.is_empty() || matches!(stream.next_step(), NextStep::End)
 }
 
 #[test]

@@ -96,7 +96,7 @@ test-stores: setup ## Run the tests in front of Ceph and Garage: parity, cache, 
 	@$(CARGO) build --locked --workspace --quiet
 	@scripts/test-stores.sh $(STORES)
 
-test-docker: ## Build the images, and run the benchmark, gateway and monitoring in an engine of its own, as root (an hour; half an hour once the images exist; not in CI)
+test-docker: ## Build the images, and run the benchmark, gateway and monitoring in a separate Docker engine, as root (an hour; half an hour once the images exist; not in CI)
 	@if [ "$$(id -u)" -ne 0 ]; then echo "SKIPPED: test-docker, because an engine requires root"; else \
 	  scripts/setup.sh containers && .venv/bin/python -m pytest -v -s --durations=0 tests/containers; fi
 

@@ -14,7 +14,7 @@ use crate::{
 /// The retry budget of one request.
 pub(crate) type Retries<'a> = RetryContext<ClientEnvironment<'a>>;
 
-/// In what a request is retried.
+/// What retries of this crate use: tokio's timer, random numbers, the log of outages and a counter.
 #[derive(Debug)]
 pub(crate) struct ClientEnvironment<'a> {
     pub(crate) outages: Arc<Outages>,

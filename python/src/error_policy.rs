@@ -8,6 +8,10 @@ use pyo3::{
     prelude::*,
     types::{PyBool, PyFloat, PyInt},
 };
+use serde::{
+    Deserialize as _,
+    de::{IntoDeserializer as _, value::Error as NameError},
+};
 
 use crate::{
     batch::{Batch, ErrorParts},
@@ -25,16 +29,8 @@ impl ErrorPolicy {
     /// `samples` the number of samples in the iteration, `None` if it is unknown.
     #[new]
     fn new(on_error: &str, max_errors: Option<&Bound<'_, PyAny>>, samples: Option<usize>) -> PyResult<Self> {
-        let on_error = match on_error {
-            "raise" => OnError::Raise,
-            "report" => OnError::Report,
-            "skip" => OnError::Skip,
-            _ => {
-                return Err(config(format!(
-                    "invalid on_error: expected one of raise, report, skip, found '{on_error}'"
-                )));
-            }
-        };
+        let on_error = OnError::deserialize(on_error.into_deserializer());
+        let on_error = on_error.map_err(|error: NameError| config(format!("invalid on_error: {error}")))?;
         let max_errors = max_errors.map(bound).transpose()?;
         let policy = pushdown_client::internal::ErrorPolicy::new(on_error, max_errors, samples);
         Ok(Self(policy.map_err(|error| native(&error))?))

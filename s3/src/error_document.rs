@@ -90,7 +90,7 @@ mod tests {
         let found =
             parse("<Error><Details><Key>k</Key></Details><Code>A</Code><Message>m</Message><New/></Error>");
         assert_eq!(found, both("A", "m"));
-        // A code with elements in it is none.
+        // A code that contains elements is ignored.
         let found = parse("<Error><Code>A<b>c</b></Code><Message>m</Message></Error>");
         assert_eq!(found, (None, Some("m".to_owned())));
         assert_eq!(

@@ -44,6 +44,8 @@ struct OpenAnswer<A> {
     answer: A,
     /// Bytes before the position that have not arrived.
     unwanted_bytes: u64,
+    /// Where the range ends, if the answer is the whole object in its place.
+    end: Option<u64>,
 }
 
 impl<A> ResumableGet<A> {
@@ -61,8 +63,8 @@ impl<A> ResumableGet<A> {
 
     /// Reads a range, which is not empty, of the version with this ETag.
     ///
-    /// A store that does not support ranges sends the whole object. Its bytes before the range are discarded, but a range that does not end
-    /// within the first `max_whole_bytes` is an error.
+    /// A store that does not support ranges sends the whole object. Its bytes before and after the range are discarded, but a range that does
+    /// not end within the first `max_whole_bytes` is an error.
     pub const fn range(etag: HeaderValue, range: Range<u64>, max_whole_bytes: u64) -> Self {
         let missing = Missing {
             etag: Some(etag),
@@ -155,7 +157,12 @@ impl<A: AnswerBody> ResumableGet<A> {
         if self.open.is_none() && self.missing.end.is_some_and(|end| self.missing.position >= end) {
             return Ok(None);
         }
+        let position = self.missing.position;
         let open = self.opened(transport).await?;
+        let wanted = open.end.map_or(u64::MAX, |end| end.saturating_sub(position));
+        if wanted == 0 {
+            return Ok(None);
+        }
         loop {
             match open.answer.chunk().await {
                 Ok(Some(mut chunk)) => {
@@ -163,6 +170,7 @@ impl<A: AnswerBody> ResumableGet<A> {
                     let unwanted = unwanted.min(chunk.len());
                     chunk.advance(unwanted);
                     open.unwanted_bytes -= unwanted as u64;
+                    chunk.truncate(usize::try_from(wanted).unwrap_or(usize::MAX));
                     if !chunk.is_empty() {
                         self.missing.position += chunk.len() as u64;
                         return Ok(Some(chunk));
@@ -193,9 +201,11 @@ impl Missing {
             headers.insert(RANGE, range_value(&format!("{}-", self.position))?);
         }
         let answer = send(transport, headers).await?;
-        let unwanted_bytes = match answer.status() {
-            StatusCode::PARTIAL_CONTENT => 0,
-            StatusCode::OK if self.end.is_none_or(|end| end <= self.max_whole_bytes) => self.position,
+        let (unwanted_bytes, end) = match answer.status() {
+            StatusCode::PARTIAL_CONTENT => (0, None),
+            StatusCode::OK if self.end.is_none_or(|end| end <= self.max_whole_bytes) => {
+                (self.position, self.end)
+            }
             StatusCode::PRECONDITION_FAILED => return Err(ReadError::Replaced),
             // The size was another one before.
             StatusCode::RANGE_NOT_SATISFIABLE if self.total_bytes.is_some() => {
@@ -213,6 +223,7 @@ impl Missing {
         Ok(OpenAnswer {
             answer,
             unwanted_bytes,
+            end,
         })
     }
 

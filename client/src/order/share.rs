@@ -41,7 +41,7 @@ pub struct Share {
     /// Samples of the epoch, over all ranks.
     pub(crate) total: usize,
     pub(crate) rank: CheckedRank,
-    /// Earlier positions are not read. The others are dealt out to the ranks anew, so `shard` may be of another world than the
+    /// Earlier positions are not read. The others are dealt out to the ranks anew, so `rank` may be of another world than the
     /// one that read the earlier ones.
     pub(crate) start: usize,
     pub(crate) batch_size: usize,

@@ -221,7 +221,7 @@ async fn open_disk(folder: &Path, bytes: u64) -> io::Result<HybridCache<ValueKey
         .with_submit_queue_size_threshold(BLOCK_BYTES);
     HybridCacheBuilder::new()
         .with_name("result-cache")
-        // On eviction from memory nothing is written: the memory level is a cache of its own.
+        // Nothing is written to disk on eviction from memory: each level holds other values.
         .with_policy(HybridCachePolicy::WriteOnInsertion)
         .memory(1)
         .with_shards(1)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, get_args
 
@@ -36,10 +38,12 @@ def any_value(_name: str, value: Any) -> Any:
     return value
 
 
-def at_least(least: int) -> Check:
-    """A whole number of at least `least`, or `None`."""
+def at_least(least: int, *, optional: bool = False) -> Check:
+    """A whole number of at least `least`, or `None` if that is allowed."""
 
     def check(name: str, value: Any) -> Any:
+        if value is None and not optional:
+            raise ConfigError(f"invalid {name}: expected a whole number of at least {least}, found None")
         check_least(name, value, least)
         return value
 
@@ -100,11 +104,12 @@ def size_bytes(name: str, size: int | str) -> int:
     text = size if isinstance(size, str) else ""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     unit = _UNITS.get(match[2].lower()) if match else None
-    if match is None or unit is None:
+    found = float(match[1]) * unit if match is not None and unit is not None else math.inf
+    if math.isinf(found):
         raise ConfigError(
-            f"invalid {name}: expected a number of bytes or text such as `256 MiB`, found {size!r}"
+            f"invalid {name}: expected a number of bytes or text such as `256 MiB`, found {reprlib.repr(size)}"
         )
-    return round(float(match[1]) * unit)
+    return round(found)
 
 
 def path_text(name: str, path: str | os.PathLike[str] | None) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -52,8 +53,8 @@ def _split(_name: str, value: Any) -> str:
 
 
 def _factor(name: str, value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
-        raise ConfigError(f"invalid {name}: expected a factor of at least 0, found {value!r}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise ConfigError(f"invalid {name}: expected a finite factor of at least 0, found {value!r}")
     return value
 
 
@@ -95,9 +96,9 @@ class Sampling(Group):
             _TABLE: one_of("short", "even", "drop"),
         },
     )
-    rank: int | None = setting(None, at_least(0))
-    world: int | None = setting(None, at_least(1))
-    limit: int | None = setting(None, at_least(0), native="limit", limits=not_for(_SHARDS))
+    rank: int | None = setting(None, at_least(0, optional=True))
+    world: int | None = setting(None, at_least(1, optional=True))
+    limit: int | None = setting(None, at_least(0, optional=True), native="limit", limits=not_for(_SHARDS))
     include_hidden: bool = setting(False, _flag, limits=not_for(_SHARDS, _ROWS))
 
     def native(self) -> dict[str, Any]:
@@ -163,7 +164,7 @@ class IO(Group):
     prefetch: int | str = setting("256 MiB", size_bytes, native="prefetch_bytes")
     requests: int = setting(4, at_least(1), native="requests")
     gets: int = setting(32, at_least(1), native="gets", limits=not_for(_SHARDS))
-    threads: int | None = setting(None, at_least(1), native="threads")
+    threads: int | None = setting(None, at_least(1, optional=True), native="threads")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -186,7 +187,8 @@ class ValueCache(Group):
         return {**super().native(), "value_cache": path_text("value_cache", self.path)}
 
     def __post_init__(self) -> None:
-        path_text("value_cache", self.path)
+        if path_text("value_cache", self.path) is None:
+            raise ConfigError("invalid value_cache: expected a path, found None")
         super().__post_init__()
 
 
@@ -200,7 +202,7 @@ class Options(Connection):
     )
     columns: Columns | None = setting(None, limits=not_for(_ROWS, _TABLE))
     batch_size: int = setting(64, at_least(1), native="batch_size")
-    seed: int | None = setting(None, at_least(0), native="seed")
+    seed: int | None = setting(None, at_least(0, optional=True), native="seed")
     epoch: int = setting(0, at_least(0), native="epoch")
     shuffle: bool = setting(True, _flag, native="shuffle")
     labels: LabelSource | None = setting(

@@ -21,7 +21,8 @@ _text = of_type(str, expected="a str or None", optional=True)
 
 def _endpoint(name: str, value: Any) -> Any:
     _text(name, value)
-    if value is not None and "@" in value.partition("//")[2].partition("/")[0]:
+    # An endpoint has no path. So there is no other place for the character, even where the scheme is missing or misspelt.
+    if value is not None and "@" in value:
         # Not even the native module shows it, which refuses it as well.
         raise ConfigError("invalid endpoint: expected scheme, host and port, found a user name or password")
     return value

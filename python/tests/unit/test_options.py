@@ -137,7 +137,12 @@ def test_a_group_shows_what_is_set() -> None:
         (lambda: Sampling(buffer=0), "invalid buffer: expected a whole number of at least 1, found 0"),
         (lambda: Sampling(include_hidden=1), "invalid include_hidden: expected True or False, found int"),  # type: ignore[arg-type]
         (lambda: Plan(split="half"), "invalid split: expected smallest, full or a number of steps, found 'half'"),
-        (lambda: Plan(max_expand=-1.0), "invalid max_expand: expected a factor of at least 0, found -1.0"),
+        (lambda: Plan(max_expand=-1.0), "invalid max_expand: expected a finite factor of at least 0, found -1.0"),
+        (lambda: Plan(max_expand=float("inf")), "invalid max_expand: expected a finite factor of at least 0, found inf"),
+        (lambda: Plan(epochs=None), "invalid epochs: expected a whole number of at least 1, found None"),
+        (lambda: IO(requests=None), "invalid requests: expected a whole number of at least 1, found None"),
+        (lambda: IO(prefetch="9" * 400 + " GB"), "invalid prefetch: expected a number of bytes or text such as `256 MiB`, found '9999"),
+        (lambda: ValueCache(path=None), "invalid value_cache: expected a path, found None"),
         (lambda: Plan(compression="gzip"), "invalid compression: expected one of none, lz4, zstd"),  # type: ignore[arg-type]
         (lambda: Plan(models=5), "invalid models: expected a path, found int"),  # type: ignore[arg-type]
         (lambda: IO(prefetch="many"), "invalid prefetch: expected a number of bytes or text"),
@@ -342,6 +347,8 @@ def test_no_state_and_no_pickled_reader_has_secrets() -> None:
         lambda: Store(credentials={"key": SECRET}),  # type: ignore[arg-type]
         lambda: Credentials(ACCESS, None),  # type: ignore[arg-type]
         lambda: Store(endpoint=f"http://{ACCESS}:{SECRET}@127.0.0.1:9"),
+        lambda: Store(endpoint=f"{ACCESS}:{SECRET}@127.0.0.1:9"),
+        lambda: Store(endpoint=f"http:/{ACCESS}:{SECRET}@127.0.0.1:9"),
         lambda: reader(store=(ACCESS, SECRET)),
         lambda: reader(credentials=(ACCESS, SECRET, TOKEN)),
         lambda: reader(store=secret_store(), sampling=Sampling(rank=2, world=2)),

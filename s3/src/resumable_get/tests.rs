@@ -193,11 +193,11 @@ fn bytes_before_the_position_of_a_store_without_ranges_are_discarded() {
 }
 
 #[test]
-fn nothing_is_requested_after_the_end_of_a_range() {
+fn nothing_is_requested_or_delivered_after_the_end_of_a_range() {
     let store = Store::new([whole("\"a\"", &[Piece("0123456789"), Break])]);
     let mut get = range_get(2..6);
-    assert_eq!(read(&mut get, &store).unwrap(), "23456789");
-    assert_eq!(store.ranges().len(), 1);
+    assert_eq!(read(&mut get, &store).unwrap(), "2345");
+    assert_eq!((get.position(), store.ranges().len()), (6, 1));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites test-stores fuzz lint lint-docker test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build build-tests demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites test-stores fuzz lint lint-docker test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # Every debug build selects the whole workspace, and with it one set of features: with another, DataFusion and all above it would
@@ -30,16 +30,30 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 	@DEMO_PROFILE=debug .venv/bin/python scripts/demo.py
 	@DEMO_PROFILE=debug .venv/bin/python scripts/transfer_demo.py
 
-test: setup test-rust test-clients test-python one-build ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
+test: test-rust test-clients test-python one-build ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
 
 test-full: setup ## Run every test: also large models, ten tenants, further stores (test-stores) and third-party S3 test suites, all feature sets, the images and the benchmark's harness
 	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-stores test-python test-python-torch test-e2e test-docker FULL=1
 
-# The second command only runs what the first one built: benches take no arguments of tests. Ceph and Garage have `test-stores`.
-test-rust: setup ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
-	@scripts/models.sh $(if $(FULL),all,test)
-	@if [ -n "$(FULL)" ]; then scripts/setup.sh stores; fi
+# Programs need Debian packages to be built, and nothing of Python: `.ci/run` does both at once.
+.PHONY: setup-debian setup-models setup-python
+setup-debian:
+	@scripts/setup.sh debian
+
+setup-models: setup
+	@scripts/models.sh test
+
+setup-python: setup
+	@scripts/setup.sh python
+
+# The second command builds the native module of the Python package.
+build-tests: setup-debian ## Build everything that tests run
 	@$(CARGO) test $(ALL) --no-run
+	@$(CARGO) build --locked --workspace --quiet
+
+# `cargo test` only runs what is built: benches take no arguments of tests. Ceph and Garage have `test-stores`.
+test-rust: setup-models build-tests ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
+	@if [ -n "$(FULL)" ]; then scripts/models.sh all && scripts/setup.sh stores; fi
 	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
 	@$(CARGO) test --locked --workspace --doc
 	@$(MAKE) --no-print-directory test-features
@@ -59,13 +73,10 @@ test-features: ## Compile gateway, command line and client without models and ta
 	  $(CARGO) test --locked -p pushdown-client --no-default-features --test it; \
 	fi
 
-test-clients: setup ## Test boto3, aws-cli, s3fs, pyarrow, obstore and s3torchconnector against the gateway in front of two stores
-	@$(CARGO) test $(ALL) --no-run --quiet
+test-clients: setup-models build-tests ## Test boto3, aws-cli, s3fs, pyarrow, obstore and s3torchconnector against the gateway in front of two stores
 	@.venv/bin/python -m pytest -q -n 2 --dist worksteal tests/clients
 
-test-python: setup ## Check the types of the Python package, and test it with numpy, pyarrow, polars, duckdb and pandas against the gateway
-	@scripts/setup.sh python
-	@$(CARGO) build --locked --workspace --quiet
+test-python: setup-models setup-python build-tests ## Check the types of the Python package, and test it with numpy, pyarrow, polars, duckdb and pandas against the gateway
 	@scripts/python.sh python python/scripts/generate_ops.py --check
 	@target/debug/pushdown-stubs target/debug/lib_native.so | diff -u python/python/pushdown/_native.pyi -
 	@MYPYPATH=python/python scripts/python.sh stubtest pushdown._native --mypy-config-file python/pyproject.toml --allowlist python/tests/stubtest-allowlist.txt

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint]
+# Usage: setup.sh [test|debian|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -9,7 +9,7 @@ say() { printf 'setup: %s\n' "$*"; }
 
 packages=(cmake nasm make gcc g++ pkg-config jq iproute2)
 case "$selection" in
-  test) packages+=(nginx-light curl) ;;
+  test | debian) packages+=(nginx-light curl) ;;
   bench | e2e) packages+=(nginx-light) ;;
   bench-python | e2e-torch) packages+=(curl) ;;
   golden-images) packages+=(libjpeg-turbo-progs) ;;
@@ -118,7 +118,7 @@ case "$selection" in
     ;;
   writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
   e2e-torch | e2e-tf) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
-  golden-shards | ceph) ;;
+  debian | golden-shards | ceph) ;;
   garage) garage 2.5.0 ;;
   containers)
     venv .venv scripts/requirements/test.txt
@@ -128,5 +128,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, debian, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint"; exit 2 ;;
 esac

@@ -149,7 +149,8 @@ fn law5_any_mix_of_batches_over_few_objects_stays_within_the_budget() -> Result<
     };
     let idle = lab.gateway.resident_memory()?;
     let mut runner = TestRunner::new(ProptestConfig {
-        cases: 12,
+        // 4 by default, 12 with the number of cases of `make test-full`: one takes two seconds of CPU time.
+        cases: ProptestConfig::default().cases / 64,
         max_shrink_iters: 0,
         failure_persistence: None,
         ..ProptestConfig::default()

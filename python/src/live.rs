@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, Stream, StreamExt, future::BoxFuture};
 use pyo3::{PyResult, Python};
 use tokio::{select, sync::Mutex};
 use tokio_util::sync::CancellationToken;
@@ -23,18 +23,28 @@ pub(crate) struct Live<R> {
 }
 
 impl<R: Send> Live<R> {
-    /// Starts threads, and builds the reader on them.
-    pub(crate) fn start<F>(py: Python<'_>, build: impl FnOnce() -> F + Send) -> PyResult<Self>
+    /// Starts threads, builds the reader on them, and returns what `describe` says of it, too.
+    pub(crate) fn start<T: Send, F>(
+        py: Python<'_>,
+        build: impl FnOnce() -> F + Send,
+        describe: impl FnOnce(&R) -> T + Send,
+    ) -> PyResult<(Self, T)>
     where
         F: Future<Output = pushdown_client::Result<R>>,
     {
         let runtime = ProcessRuntime::start()?;
-        let reader = runtime.wait(py, build)?.map_err(|error| native(&error))?;
-        Ok(Self {
+        let building = || async {
+            let reader = build().await?;
+            let description = describe(&reader);
+            Ok((reader, description))
+        };
+        let (reader, description) = runtime.wait(py, building)?.map_err(|error| native(&error))?;
+        let live = Self {
             runtime,
             reader: Mutex::new(Some(reader)),
             closing: CancellationToken::new(),
-        })
+        };
+        Ok((live, description))
     }
 
     /// Waits for what `read` reads. Another Python thread that reads is waited for, too.
@@ -99,6 +109,18 @@ impl<R: Send> Live<R> {
         })?;
         py.detach(|| self.runtime.shutdown());
         Ok(())
+    }
+}
+
+impl<R, B: Send> Live<R>
+where
+    R: Stream<Item = pushdown_client::Result<B>> + Send + Unpin,
+{
+    /// The next batch; `None` after the last one.
+    pub(crate) fn next(&self, py: Python<'_>) -> PyResult<Option<B>> {
+        self.read(py, |reader| {
+            async { StreamExt::next(reader).await.transpose() }.boxed()
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! A live reader of objects.
 
-use futures::{FutureExt as _, StreamExt as _};
+use futures::FutureExt as _;
 use pushdown_client::reader::{Mode, OnError, PushdownReader, ReaderMonitor, Stats};
 use pyo3::prelude::*;
 use serde_json::json;
@@ -42,20 +42,13 @@ impl Reader {
         if let Some(known) = observations {
             builder = builder.observations(known.0.clone());
         }
-        let live = Live::start(py, || builder.build())?;
-        let monitor = live.read(py, |reader| {
-            let monitor = reader.monitor();
-            async { Ok(monitor) }.boxed()
-        })?;
+        let (live, monitor) = Live::start(py, || builder.build(), PushdownReader::monitor)?;
         Ok(Self { live, monitor })
     }
 
     /// The next batch; `None` after the last one.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let batch = self
-            .live
-            .read(py, |reader| async { reader.next().await.transpose() }.boxed())?;
-        Ok(batch.map(Batch::from))
+        Ok(self.live.next(py)?.map(Batch::from))
     }
 
     /// The samples with these indices, in this order, as one batch.

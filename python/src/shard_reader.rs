@@ -57,11 +57,7 @@ impl ShardReader {
     #[new]
     fn new(py: Python<'_>, spec_json: &str, credentials: Option<Keys>, objects: &Objects) -> PyResult<Self> {
         let builder = settings::reader(spec_json, credentials, objects)?.on_error(OnError::Report);
-        let live = Live::start(py, || builder.build_shards())?;
-        let monitor = live.read(py, |reader| {
-            let monitor = reader.monitor();
-            async { Ok(monitor) }.boxed()
-        })?;
+        let (live, monitor) = Live::start(py, || builder.build_shards(), Shards::monitor)?;
         Ok(Self { live, monitor })
     }
 

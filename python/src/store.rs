@@ -29,7 +29,8 @@ impl Store {
     #[new]
     fn new(py: Python<'_>, store_json: &str, credentials: Option<Keys>) -> PyResult<Self> {
         let builder = settings::store(store_json, credentials)?;
-        Live::start(py, || builder.build()).map(Self)
+        let (live, ()) = Live::start(py, || builder.build(), |_| ())?;
+        Ok(Self(live))
     }
 
     /// An object as stored, or a member of it, which is looked up in `index`, or in the shard itself.

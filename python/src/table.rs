@@ -2,9 +2,11 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use futures::{FutureExt as _, StreamExt as _};
 use pushdown::wire::{Compression, TableDecoder, TableEncoder, TableForm};
-use pushdown_client::table::{RowId, TableMonitor, TableReader as Rows};
+use pushdown_client::{
+    reader::TailCounts,
+    table::{RowId, TableMonitor, TableReader as Rows},
+};
 use pyo3::{
     buffer::PyBuffer,
     prelude::*,
@@ -308,11 +310,17 @@ fn numbers(tensor: &Bound<'_, Tensor>) -> PyResult<Vec<u64>> {
 pub(crate) struct TableReader {
     live: Live<Rows>,
     monitor: TableMonitor,
+    counts: Counts,
+}
+
+/// What a rank has left in the epoch.
+#[derive(Debug)]
+struct Counts {
     rows: u64,
     batches: u64,
+    /// The most batches that a rank has.
     most_batches: u64,
-    columns: Vec<String>,
-    stage: usize,
+    tail: TailCounts,
 }
 
 /// What the planner of a reader of rows has observed.
@@ -336,32 +344,26 @@ impl TableReader {
         if let Some(known) = observations {
             builder = builder.row_observations(known.0.clone());
         }
-        let live = Live::start(py, || builder.build_table())?;
-        let facts = live.read(py, |reader| {
-            let fields = reader.schema().fields().iter();
-            let columns = fields.map(|field| field.name().clone()).collect();
-            let counts = (reader.len(), reader.batches(), reader.most_batches());
-            let facts = (reader.monitor(), counts, columns, reader.stage());
-            async { Ok(facts) }.boxed()
-        })?;
-        let (monitor, (rows, batches, most_batches), columns, stage) = facts;
+        let describe = |reader: &Rows| {
+            let counts = Counts {
+                rows: reader.len(),
+                batches: reader.batches(),
+                most_batches: reader.most_batches(),
+                tail: reader.tail_counts(),
+            };
+            (reader.monitor(), counts)
+        };
+        let (live, (monitor, counts)) = Live::start(py, || builder.build_table(), describe)?;
         Ok(Self {
             live,
             monitor,
-            rows,
-            batches,
-            most_batches,
-            columns,
-            stage,
+            counts,
         })
     }
 
     /// The next batch; `None` after the last one.
     fn next(&self, py: Python<'_>) -> PyResult<Option<TableBatch>> {
-        let batch = self
-            .live
-            .read(py, |reader| async { reader.next().await.transpose() }.boxed())?;
-        Ok(batch.map(TableBatch))
+        Ok(self.live.next(py)?.map(TableBatch))
     }
 
     /// The values of a batch that `each` computed in a column, as the samples of a batch. The index of a sample is the number of its row
@@ -372,30 +374,25 @@ impl TableReader {
 
     /// Rows of this rank that are left in the epoch.
     fn __len__(&self) -> usize {
-        usize::try_from(self.rows).unwrap_or(usize::MAX)
+        usize::try_from(self.counts.rows).unwrap_or(usize::MAX)
     }
 
     /// Batches of this rank that are left in the epoch.
     #[getter]
     const fn batches(&self) -> u64 {
-        self.batches
+        self.counts.batches
     }
 
     /// The most batches that a rank has left in the epoch; the same on every rank.
     #[getter]
     const fn most_batches(&self) -> u64 {
-        self.most_batches
+        self.counts.most_batches
     }
 
+    /// Rows that the tail policy drops and repeats, over all ranks.
     #[getter]
-    fn column_names(&self) -> Vec<String> {
-        self.columns.clone()
-    }
-
-    /// Number of steps that run at the gateway.
-    #[getter]
-    const fn stage(&self) -> usize {
-        self.stage
+    const fn tail_counts(&self) -> (usize, usize) {
+        (self.counts.tail.dropped, self.counts.tail.repeated)
     }
 
     /// Counts so far, as JSON.

@@ -11,6 +11,8 @@ Importing starts no threads, and loads neither numpy nor torch. `pushdown.torch`
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 try:
     from ._native import Table, Tensor, __version__
 except ModuleNotFoundError as error:
@@ -50,8 +52,6 @@ from .options import IO, Plan, Sampling, ValueCache
 from .parquet import Parquet
 from .pipeline import Pipeline
 from .reader import Reader, ReaderIterator
-from .rows import RowIterator, RowReader
-from .shard_reader import ShardReader
 from .shards import ShardIndex
 from .stats import Stats
 from .store import Credentials, Retry, Store, Timeouts
@@ -83,12 +83,9 @@ __all__ = [
     "ReaderIterator",
     "RefusedError",
     "Retry",
-    "RowIterator",
-    "RowReader",
     "SampleError",
     "Sampling",
     "ShardIndex",
-    "ShardReader",
     "Sidecar",
     "StateError",
     "Stats",
@@ -112,3 +109,7 @@ __all__ = [
     "list",
     "read_table",
 ]
+
+if not TYPE_CHECKING:
+    # Type checkers would find any name.
+    from ._removed import refuse as __getattr__  # noqa: F401

@@ -1,93 +1,91 @@
-"""What readers of objects, tables and shards share: source, options, epoch, rank, and how they pickle."""
+"""What readers of samples and of tables share: options, epoch, rank and state, and how they pickle."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import ABC
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from . import _rank
 from ._checks import check_least
-from ._iteration import Iteration
-from ._onnx import provide_onnx_runtime
-from ._rank import Rank, detect_rank
-from ._source import DataSet, Selection, Source, open_data_set
-from ._spec import ReaderSpec
-from .errors import CredentialsError, native_errors
+from ._kinds import Kind
+from ._rank import ONLY_WORKER, Place, Rank, Worker, detect_rank
+from .iterator import BatchIterator, Iteration, Start
 from .objects import Objects
 from .options import Options
 from .pipeline import Pipeline
 from .stats import Stats
-from .store import Keys
 
 __all__ = ["ReaderBase"]
 
-Pass = TypeVar("Pass", bound=Iteration[Any])
-Native = TypeVar("Native")
+Made = TypeVar("Made")
+Batches = TypeVar("Batches", bound=BatchIterator[Any])
 
 
-class ReaderBase(ABC, Generic[Pass]):
+class ReaderBase(ABC, Generic[Made]):
     """A description of what to read. Threads live only while an iterator does. It pickles without credentials."""
 
-    def __init__(
-        self,
-        source: Source,
-        pipeline: Pipeline,
-        options: Options,
-        selection: Selection | None = None,
-    ) -> None:
-        self.pipeline = pipeline
-        """The pipeline."""
-        # The others are resolved now: into the data set, its labels and columns.
-        self._options = replace(options, index=None, column=None, columns=None, labels=None)
+    def __init__(self, kind: Kind[Made]) -> None:
+        self._kind = kind
         self._inherited_rank: Rank | None = None
-        # Found now rather than at the first batch.
-        self._rank()
-        self._data_set: DataSet = open_data_set(
-            source, options.connection, selection, options.sampling.include_hidden
-        )
-        self._epoch = options.epoch
-        self._current: Pass | None = None
+        self._worker = ONLY_WORKER
+        """The worker of the last iteration."""
+        self._start = Start(kind.options.epoch)
+        """Where the next iteration starts."""
+        self._current: Iteration[Made] | None = None
         """The iteration whose consumer the state follows; `None` once the epoch is over."""
-        self._last: Pass | None = None
-        self._pipeline_digest = pipeline.digest
+        self._last: Iteration[Made] | None = None
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline."""
+        return self._kind.pipeline
 
     @property
     def objects(self) -> Objects:
-        """The objects of the data set, in order; of shards, the members that are samples."""
-        return self._data_set.objects
+        """The objects of the data set, in order; of shards with an index, the members that are samples."""
+        return self._kind.objects
 
     @property
     def epoch(self) -> int:
         """The epoch of the current or next iteration, from 0. Each complete pass raises it by one."""
-        return self._epoch
+        return self._start.epoch
 
     @property
     def stats(self) -> Stats:
         """Counts of the current or last iteration. `print(reader.stats)` is a summary, `stats.verdict()` one line."""
         return Stats() if self._last is None else self._last.report.stats
 
-    @abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Where the consumer is in the epoch: JSON values."""
+        """Where the consumer is in the epoch: JSON values. It counts the batches that the consumer has received, not those that are
+        prefetched. After the last batch it is the beginning of the next epoch. Call it between batches at any time.
+        """
+        return self._kind.state(self._left(), self._place(), self._current)
 
-    @abstractmethod
-    def load_state_dict(self, state_dict: Mapping[str, Any], *, strict: bool = True) -> None:
-        """Makes the next iteration go on from a state."""
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any] | Sequence[Mapping[str, Any]], *, strict: bool = True
+    ) -> None:
+        """Makes the next iteration go on from a state. Closes one that runs.
+
+        Raises `StateError` for a state of another data set, pipeline or seed; with `strict=False` it goes on nevertheless.
+        """
+        start = self._kind.load(state_dict, self._place(), strict=strict)
+        self._stop()
+        self._start = start
 
     def set_epoch(self, epoch: int) -> None:
         """Makes the next iteration start with the first sample of `epoch`, from 0. Closes an iteration that runs."""
         check_least("epoch", epoch, 0)
         self._stop()
-        self._restart(epoch)
+        self._start = Start(epoch)
 
     def close(self) -> None:
         """Cancels what is in flight and joins all threads. Can be called more than once; the reader stays usable."""
         if self._last is not None:
             self._last.close()
+        self._kind.close()
 
     def __enter__(self) -> Self:
         return self
@@ -97,9 +95,28 @@ class ReaderBase(ABC, Generic[Pass]):
     ) -> None:
         self.close()
 
-    @abstractmethod
-    def _restart(self, epoch: int) -> None:
-        """Goes to the first sample of an epoch."""
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._kind.describe()}, {self.pipeline!r})"
+
+    def _iterate(
+        self,
+        make: Callable[[Iteration[Made], Callable[[], None]], Batches],
+        worker: Worker = ONLY_WORKER,
+        start_batch: int = 0,
+    ) -> Batches:
+        """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
+        self._end_previous()
+        # Its planner has measured what the next one needs to know.
+        known = None if self._last is None else self._last.observations
+        self._worker = worker
+        iteration = self._kind.iterate(self._start, self._place(), known, start_batch)
+        self._start = iteration.start
+        self._current = self._last = iteration
+        return make(iteration, lambda: self._finish(iteration))
+
+    def _left(self) -> Start:
+        """Where the samples start that the consumer does not have yet."""
+        return self._start if self._current is None else self._current.left
 
     def _stop(self) -> None:
         """Ends the running iteration. The state no longer follows it."""
@@ -122,15 +139,11 @@ class ReaderBase(ABC, Generic[Pass]):
         copied._current = copied._last = None
         return copied
 
-    def _finish(self, iteration: Pass) -> None:
+    def _finish(self, iteration: Iteration[Made]) -> None:
         """Goes to the next epoch after a complete pass."""
         if self._current is iteration:
             self._current = None
-            self._restart(iteration.epoch + 1)
-
-    def _follow(self, iteration: Pass) -> None:
-        """Makes `iteration` the one that the state and the stats describe."""
-        self._current = self._last = iteration
+            self._start = iteration.next_epoch
 
     def _end_previous(self) -> None:
         """Closes the running iteration. If its consumer has every batch, the next epoch follows."""
@@ -140,35 +153,25 @@ class ReaderBase(ABC, Generic[Pass]):
             if previous.is_complete:
                 self._finish(previous)
 
-    def _open_native(
-        self, kind: Callable[[str, Keys | None, Objects], Native], spec: ReaderSpec
-    ) -> Native:
-        """Makes a native reader."""
-        provide_onnx_runtime()
-        try:
-            with native_errors(spec.pipeline):
-                return kind(spec.to_json(), self._options.keys, self.objects)
-        except CredentialsError as error:
-            if self._options.has_lost_keys:
-                error.add_note(
-                    "explicit credentials are not pickled: worker processes need AWS_ACCESS_KEY_ID and "
-                    "AWS_SECRET_ACCESS_KEY in their environment, or a profile"
-                )
-            raise
-
-    def _spec(self, **members: Any) -> ReaderSpec:
-        """The settings of a native reader of this epoch."""
-        begin = {"epoch": self._epoch, **members}
-        return ReaderSpec(options=self._options, pipeline=self.pipeline.text, **begin)
+    @property
+    def _options(self) -> Options:
+        return self._kind.options
 
     def _rank(self) -> Rank:
         sampling = self._options.sampling
         return detect_rank(sampling.rank, sampling.world, self._inherited_rank)
 
+    def _place(self) -> Place:
+        """The place of this reader, as it is now."""
+        return Place(self._rank(), self._worker)
+
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        # A worker process has no process group, and its environment may not name the rank.
-        state["_inherited_rank"] = _rank.rank_of_torch() or self._inherited_rank
-        # A copy of a store has no credentials.
-        state["_options"] = replace(self._options, store=copy(self._options.store))
-        return {**state, "_current": None, "_last": None}
+        return {
+            **self.__dict__,
+            # A worker process has no process group, and its environment may not name the rank.
+            "_inherited_rank": _rank.rank_of_torch() or self._inherited_rank,
+            "_kind": copy(self._kind),
+            "_start": self._left(),
+            "_current": None,
+            "_last": None,
+        }

@@ -524,8 +524,6 @@ class TableReader:
         Cancels everything in flight, and waits until all threads have ended.
         """
     @property
-    def column_names(self, /) -> list[str]: ...
-    @property
     def most_batches(self, /) -> int:
         """
         The most batches that a rank has left in the epoch; the same on every rank.
@@ -543,14 +541,14 @@ class TableReader:
         The values of a batch that `each` computed in a column, as the samples of a batch. The index of a sample is the number of its row
         in the data set.
         """
-    @property
-    def stage(self, /) -> int:
-        """
-        Number of steps that run at the gateway.
-        """
     def stats_json(self, /) -> str:
         """
         Counts so far, as JSON.
+        """
+    @property
+    def tail_counts(self, /) -> tuple[int, int]:
+        """
+        Rows that the tail policy drops and repeats, over all ranks.
         """
 
 @final

@@ -10,7 +10,7 @@ from typing import Any
 
 from .errors import ConfigError
 
-__all__ = ["Rank", "Worker", "detect_rank"]
+__all__ = ["ONLY_WORKER", "Place", "Rank", "Worker", "detect_rank"]
 
 # Variables of launchers: rank, world size, and ranks on this host if the launcher says so.
 _LAUNCHERS = (
@@ -52,6 +52,17 @@ class Worker:
             raise ConfigError(
                 f"invalid worker: expected a number from 0 below the number of workers {self.count}, found {self.index}"
             )
+
+
+ONLY_WORKER = Worker()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A reader among those that share an epoch: its rank, and its worker within the rank."""
+
+    rank: Rank
+    worker: Worker = ONLY_WORKER
 
 
 def detect_rank(rank: int | None = None, world: int | None = None, inherited: Rank | None = None) -> Rank:

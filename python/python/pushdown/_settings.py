@@ -36,13 +36,12 @@ class SourceKind(Enum):
     """What the samples of a reader are. The value is how messages call it."""
 
     OBJECTS = "objects"
-    """Objects, and members of shards with an index: `Reader`."""
+    """Objects, and members of shards with an index."""
     SHARDS = "shards without an index"
-    """`ShardReader`."""
     ROWS = "rows of Parquet objects"
-    """`RowReader`."""
+    """Images in a column."""
     TABLE = "rows of a table"
-    """`TableReader`."""
+    """Of `TableReader`."""
 
 
 @dataclass(frozen=True, slots=True)

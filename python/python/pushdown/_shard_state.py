@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from ._rank import Worker
+from ._rank import Place
 from .errors import StateError
 from .state import check_members
 
-__all__ = ["Place", "ShardState", "resume", "shards_read"]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A reader among those that share the shards of an epoch: its rank, and its worker within the rank."""
-
-    world: int
-    rank: int
-    worker: Worker = field(default_factory=Worker)
-
-    def is_of(self, shards_read: Mapping[str, Any]) -> bool:
-        """Whether the reader at this place has read that."""
-        worker = self.worker
-        place = {"world": self.world, "rank": self.rank, "every": worker.count, "turn": worker.index}
-        return shards_read.get("place") == place
+__all__ = ["Before", "ShardState", "resume", "shards_read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +29,7 @@ class ShardState:
         shards_read, ended = state.get("shards_read"), state.get("ended")
         if not isinstance(shards_read, Mapping) or not (ended is None or isinstance(ended, Mapping)):
             raise StateError(
-                "the member", "`shards_read`", sorted(state), "is it the state of a ShardReader?"
+                "the member", "`shards_read`", sorted(state), "is it the state of a reader of shards without an index?"
             )
         return cls(state["epoch"], shards_read, ended)
 
@@ -54,13 +39,29 @@ class ShardState:
             return self.shards_read
         return self.ended if epoch + 1 == self.epoch else None
 
+    def is_of(self, place: Place) -> bool:
+        """Whether the reader at this place has saved it."""
+        rank, worker = place.rank, place.worker
+        own = {"world": rank.world, "rank": rank.index, "every": worker.count, "turn": worker.index}
+        return self.shards_read.get("place") == own
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was read of an epoch before an iteration; nothing at its beginning."""
+
+    states: tuple[ShardState, ...] = ()
+    """Those of readers of the epoch."""
+    ended: Mapping[str, Any] | None = None
+    """What the reader has read of the epoch before, if it has seen its end, and nothing of this one."""
+
 
 def resume(states: Sequence[ShardState], place: Place) -> tuple[ShardState | None, int]:
     """The state of the reader at `place`, if it is one of these, and the epoch in which it goes on.
 
     In another world that is the first epoch of which samples may be left.
     """
-    own = next((state for state in states if place.is_of(state.shards_read)), None)
+    own = next((state for state in states if state.is_of(place)), None)
     return own, min(state.epoch for state in states) if own is None else own.epoch
 
 

@@ -17,7 +17,16 @@ from .objects import Objects, list_store
 from .shards import ShardIndex
 from .store import Connection
 
-__all__ = ["DataSet", "Index", "Selection", "Source", "is_shard_pattern", "open_data_set", "without_suffix"]
+__all__ = [
+    "DataSet",
+    "Index",
+    "Selection",
+    "Source",
+    "are_urls",
+    "is_shard_pattern",
+    "open_data_set",
+    "without_suffix",
+]
 
 Source: TypeAlias = str | Sequence[str] | Objects | ShardIndex | Manifest
 """The URL of a prefix, URLs of objects, patterns of shards, a list of objects, an index of shards, or a manifest."""
@@ -83,6 +92,13 @@ def open_data_set(
     return data_set
 
 
+def are_urls(source: object) -> TypeGuard[str | Sequence[str]]:
+    """Whether it is a URL or a list of URLs."""
+    return isinstance(source, str) or (
+        isinstance(source, Sequence) and all(isinstance(url, str) for url in source)
+    )
+
+
 def is_shard_pattern(source: str | Sequence[str]) -> bool:
     """Whether a URL, or each URL of a list, names shards by its end."""
     urls = [source] if isinstance(source, str) else source
@@ -115,9 +131,8 @@ def _open(
     if selection is not None:
         if isinstance(source, str) and is_shard_pattern(source):
             raise ConfigError(
-                f"found the shards {source} without an index of their members, by which samples are shuffled and read: run "
-                f"`pushdown index '{source}' -o list.parquet`, and pass index=\"list.parquet\"; or read whole tars in shard order, also "
-                "compressed ones, by pushdown.ShardReader"
+                f"found the shards {source} without an index of their members, by which samples are found: run "
+                f"`pushdown index '{source}' -o list.parquet`, and pass index=\"list.parquet\""
             )
         selection.check_objects()
     if isinstance(source, str):
@@ -129,7 +144,7 @@ def _open(
         finally:
             reader.close()
         return _of_objects(objects, source)
-    if _are_urls(source):
+    if are_urls(source):
         bucket, keys = parse_urls(source)
         with native_errors():
             return _of_objects(_native.Objects.from_keys(bucket, keys))
@@ -145,15 +160,11 @@ def _has_index(source: Source, selection: Selection) -> TypeGuard[str | Sequence
         return True
     if selection.index is None:
         return False
-    if isinstance(source, str) or _are_urls(source):
+    if are_urls(source):
         return True
     raise ConfigError(
         f"invalid source: expected patterns of shards, since there is an index, found {type(source).__name__}"
     )
-
-
-def _are_urls(source: object) -> TypeGuard[Sequence[str]]:
-    return isinstance(source, Sequence) and all(isinstance(url, str) for url in source)
 
 
 def _of_objects(objects: Objects, manifest: Manifest | None = None) -> DataSet:

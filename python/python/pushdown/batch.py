@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from . import _native
-from ._native import Tensor
+from ._native import Table, Tensor
 from ._policy import sample_errors
 from ._sample_columns import NO_COLUMNS, ColumnValues
 from .errors import SampleError, native_errors
 from .labels import Labels
 
-__all__ = ["Batch", "make_batch"]
+__all__ = ["Batch", "TableBatch", "make_batch", "table_batch"]
 
 _UNSTACKED: Any = object()
 _CHUNK_BYTES = 1 << 20
@@ -142,6 +142,59 @@ def make_batch(
             errors=sample_errors(native),
             number=native.number,
             function_values=function_values,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableBatch:
+    """Rows of an epoch, `n` of them. `batch["column"]` is a column. It pickles with its rows."""
+
+    native: _native.TableBatch
+    table: Table
+    """The rows with `__arrow_c_stream__`, for pyarrow, polars, DuckDB and pandas, without a copy."""
+    objects: Tensor
+    """int64 `[n]`: index of each row's object."""
+    rows: Tensor
+    """int64 `[n]`: number of each row in its object."""
+    number: int
+    """Number of the batch since the start of the iteration, from 0."""
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self.table.column_names
+
+    def __getitem__(self, column: str) -> Tensor | list[object]:
+        """A column: numbers, and arrays of one shape, as a tensor `[n, ...]`, all else as a list of Python values. Raises `KeyError`."""
+        if column not in self.columns:
+            raise KeyError(f"no column `{column}`: expected one of {', '.join(self.columns)}")
+        with native_errors():
+            values: Tensor | list[object] = self.native.column(column)
+        return values
+
+    def to_dict(self) -> dict[str, Tensor | list[object]]:
+        """All columns by name."""
+        return {column: self[column] for column in self.columns}
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    def __reduce__(self) -> tuple[Callable[..., TableBatch], tuple[_native.TableBatch, Tensor, Tensor]]:
+        # The native batch has the table, too, which would be pickled twice.
+        return table_batch, (self.native, self.objects, self.rows)
+
+
+def table_batch(
+    native: _native.TableBatch, objects: Tensor | None = None, rows: Tensor | None = None
+) -> TableBatch:
+    """The batch of a native one. `objects` and `rows` replace those of the native batch."""
+    with native_errors():
+        return TableBatch(
+            native,
+            native.table,
+            native.objects if objects is None else objects,
+            native.rows if rows is None else rows,
+            native.number,
         )
 
 

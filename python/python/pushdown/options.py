@@ -31,9 +31,7 @@ __all__ = [
     "Options",
     "Plan",
     "ReaderOptions",
-    "RowOptions",
     "Sampling",
-    "ShardOptions",
     "TableOptions",
     "ValueCache",
 ]
@@ -83,7 +81,14 @@ class Sampling(Group):
         None,
         choice_of(Order | None),
         native="order",
-        limits={_SHARDS: one_of("shards"), _ROWS: one_of("global"), _TABLE: one_of("global")},
+        limits={
+            _SHARDS: Allowed(
+                lambda order: order == "shards",
+                '"shards"; a shuffle of all samples needs an index: run `pushdown index`, and pass `index`',
+            ),
+            _ROWS: one_of("global"),
+            _TABLE: one_of("global"),
+        },
     )
     buffer: int = setting(1000, at_least(1), limits=not_for(_ROWS, _TABLE))
     tail: Tail | None = setting(
@@ -242,12 +247,15 @@ class Options(Connection):
         return Connection(**{each.name: getattr(self, each.name) for each in fields(Connection)})
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], kind: SourceKind) -> Self:
-        """The options of a reader of this source. Raises `TypeError` for other arguments, and `ConfigError`."""
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """The options of a reader. Raises `TypeError` for other arguments, and `ConfigError` for invalid values."""
         check_names(given, cls)
-        options = cls(**given)
-        check_applies(options, kind)
-        return replace(options, sampling=options.sampling.with_defaults_of(kind))
+        return cls(**given)
+
+    def applied_to(self, kind: SourceKind) -> Self:
+        """The options of a reader of this source. Raises `ConfigError` for one that does not apply."""
+        check_applies(self, kind)
+        return replace(self, sampling=self.sampling.with_defaults_of(kind))
 
 
 class TableOptions(ConnectionOptions, total=False):
@@ -261,24 +269,6 @@ class TableOptions(ConnectionOptions, total=False):
     sampling: Sampling
     plan: Plan
     io: IO
-
-
-class RowOptions(TableOptions, total=False):
-    """Keyword arguments of `pushdown.RowReader`, which describes them."""
-
-    labels: str | None
-    on_error: OnError
-    max_errors: int | float | None
-
-
-class ShardOptions(TableOptions, total=False):
-    """Keyword arguments of `pushdown.ShardReader`, which describes them."""
-
-    column: str | None
-    columns: Columns | None
-    labels: Column | None
-    on_error: OnError
-    max_errors: int | None
 
 
 class ReaderOptions(TableOptions, total=False):

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from . import _native
+from ._source import are_urls
 from ._url import parse_url, parse_urls
 from .errors import ConfigError, native_errors
 from .objects import Objects, list_store
 from .store import Connection
 
-__all__ = ["Parquet", "is_parquet_url", "list_files"]
+__all__ = ["Parquet", "is_parquet_url", "list_files", "reads_tables"]
 
 _SUFFIX = ".parquet"
+# The steps that make a table of an object.
+_TABLE_STEPS = re.compile(r"\s*(select|sql)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +36,16 @@ class Parquet:
 
 
 def is_parquet_url(source: object) -> bool:
-    """Whether `source` is the URL of Parquet objects: it ends in `.parquet`."""
-    return isinstance(source, str) and source.endswith(_SUFFIX)
+    """Whether `source` is the URL of Parquet objects, which ends in `.parquet`, or a list of such URLs."""
+    if not are_urls(source):
+        return False
+    urls = [source] if isinstance(source, str) else source
+    return len(urls) > 0 and all(url.endswith(_SUFFIX) for url in urls)
+
+
+def reads_tables(pipeline: object) -> bool:
+    """Whether a pipeline begins with a step that makes a table of a whole object."""
+    return _TABLE_STEPS.match(str(pipeline)) is not None
 
 
 def list_files(files: str | Sequence[str] | Objects, connection: Connection) -> Objects:

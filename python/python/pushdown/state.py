@@ -1,58 +1,33 @@
-"""The state of a reader: where training is in an epoch. The same on every rank, and independent of their number."""
+"""The states of readers: where training is in an epoch, and what it belongs to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from .errors import StateError
 
-__all__ = ["State", "check_members", "check_origin"]
+__all__ = ["check_members", "check_origin", "write_state"]
 
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """The first `position` samples of the epoch's order, over all ranks, have been consumed.
+def write_state(
+    epoch: int, where: Mapping[str, Any], *, seed: int | None, objects: str, pipeline: str, **others: Any
+) -> dict[str, Any]:
+    """A state: a dictionary of JSON values. `where` says what is read of the epoch; `others` are left out if they are `None`.
 
-    It loads at any world size, rank, batch size, and number of threads and workers.
+    `objects`: digest of the data set, of the bucket and all keys in order. `pipeline`: that of the pipeline's canonical text.
     """
-
-    seed: int | None
-    epoch: int
-    position: int
-    objects: str
-    """Digest of the data set: of the bucket and all keys in order."""
-    pipeline: str
-    """Digest of the pipeline's canonical text."""
-    order: str | None = None
-    """The order of shards with its buffer; `None` for the order over all samples."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """A dictionary of JSON values; less than 300 bytes as JSON."""
-        state: dict[str, Any] = {
-            "version": VERSION,
-            "seed": self.seed,
-            "epoch": self.epoch,
-            "position": self.position,
-            "objects": self.objects,
-            "pipeline": self.pipeline,
-        }
-        # States from before there was an order of shards have none.
-        return state if self.order is None else {**state, "order": self.order}
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> State:
-        """The state in a dictionary. Raises `StateError` if it is none."""
-        check_members(state, numbers=("epoch", "position"))
-        seed, epoch, position = state["seed"], state["epoch"], state["position"]
-        return cls(seed, epoch, position, state["objects"], state["pipeline"], state.get("order"))
-
-    def check(self, *, seed: int | None, objects: str, pipeline: str, order: str | None) -> None:
-        """Raises `StateError` if the state belongs to another seed, data set, pipeline or order."""
-        check_origin(self.to_dict(), seed=seed, objects=objects, pipeline=pipeline, order=order)
+    return {
+        "version": VERSION,
+        "seed": seed,
+        "epoch": epoch,
+        **where,
+        "objects": objects,
+        "pipeline": pipeline,
+        **{name: value for name, value in others.items() if value is not None},
+    }
 
 
 def check_members(state: Mapping[str, Any], numbers: tuple[str, ...]) -> None:

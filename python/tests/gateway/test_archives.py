@@ -157,7 +157,7 @@ def test_samples_are_those_of_webdataset_but_for_what_is_left_out(
     url, options = f"{stored}{name}.tar", {"store": Store(endpoint=endpoint), "columns": ["cls"], "shuffle": False}
     index = pushdown.index(url, store=Store(endpoint=endpoint))
     assert samples(pushdown.Reader(url, "decode", index=index, sampling=Sampling(tail="short"), **options)) == expected
-    assert samples(pushdown.ShardReader(url, "decode", **options)) == expected
+    assert samples(pushdown.Reader(url, "decode", **options)) == expected
 
 
 def photo(content: bytes) -> int:

@@ -225,10 +225,9 @@ def test_a_batch_of_a_shard_is_equal_after_a_copy(endpoint: str, shards: str, is
         "columns": {"json": "json", "cls": "int"},
         "seed": 7,
     }
-    make = pushdown.Reader if is_indexed else pushdown.ShardReader
     if is_indexed:
         options["index"] = pushdown.index(shards, store=Store(endpoint=endpoint))
-    with make(shards, PIPELINES["floats"], **options) as reader:
+    with pushdown.Reader(shards, PIPELINES["floats"], **options) as reader:
         batch = next(iter(reader))
     for copied in (copy.copy(batch), copy.deepcopy(batch), *(unpickled(batch, protocol) for protocol in PROTOCOLS)):
         assert described(copied) == described(batch)
@@ -261,7 +260,7 @@ def rows(world: Any, damaged: str) -> str:
 def test_a_batch_of_rows_is_equal_after_a_copy(endpoint: str, rows: str, labels: str) -> None:
     sampling = Sampling(tail="short")
     store = Store(endpoint=endpoint)
-    with pushdown.RowReader(rows, PIPELINES["floats"], store=store, labels=labels, sampling=sampling) as reader:
+    with pushdown.Reader(rows, PIPELINES["floats"], store=store, labels=labels, sampling=sampling) as reader:
         (batch,) = reader
     for copied in (copy.copy(batch), copy.deepcopy(batch), *(unpickled(batch, protocol) for protocol in PROTOCOLS)):
         assert described(copied) == described(batch)

@@ -68,16 +68,16 @@ def test_rows_equal_loose_objects(images: list[bytes], settings: dict[str, Any],
     with pushdown.Reader("s3://columns/loose/", INNER, mode="plain", sampling=sampling, **settings) as reader:
         loose = {index: pixels for index, (pixels, _) in values(reader).items()}
     settings |= {"labels": "label", "mode": mode, "sampling": sampling}
-    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, **settings) as rows:
+    with pushdown.Reader("s3://columns/data/*.parquet", INNER, **settings) as rows:
         found = values(rows)
-        assert (len(rows), rows.samples) == (6, len(images))
+        assert (len(rows), rows.samples, rows.tail_counts) == (6, len(images), (0, 0))
     assert {index: pixels for index, (pixels, _) in found.items()} == loose
     assert {index: label for index, (_, label) in found.items()} == {row: row % 5 for row in range(len(images))}
 
 
 def test_a_batch_is_like_that_of_objects(images: list[bytes], settings: dict[str, Any]) -> None:
     data = pushdown.Parquet("s3://columns/data/", where="label <> 3")
-    with pushdown.RowReader(data, "decode | resize(8, 8)", labels="caption", **settings) as rows:
+    with pushdown.Reader(data, "decode | resize(8, 8)", labels="caption", **settings) as rows:
         batches = list(rows)
     first = batches[0]
     assert (first.x.shape, first.x.dtype) == ((4, 8, 8, 3), "u8")
@@ -88,9 +88,9 @@ def test_a_batch_is_like_that_of_objects(images: list[bytes], settings: dict[str
 
 
 def test_random_steps_draw_by_row_and_resume_in_another_world(images: list[bytes], settings: dict[str, Any]) -> None:
-    def reader(**options: Any) -> pushdown.RowReader:
+    def reader(**options: Any) -> pushdown.Reader:
         of_all = {**settings, "sampling": Sampling(tail="short"), **options}
-        return pushdown.RowReader("s3://columns/data/train-?.parquet", RANDOM, **of_all)
+        return pushdown.Reader("s3://columns/data/train-?.parquet", RANDOM, **of_all)
 
     with reader(plan=Plan(split="full")) as rows:
         whole = values(rows)
@@ -124,7 +124,7 @@ def test_images_that_fail(world: Any, settings: dict[str, Any]) -> None:
 
     def read(**options: Any) -> list[pushdown.Batch]:
         arguments = {**settings, "shuffle": False, "labels": "label", **options}
-        with pushdown.RowReader("s3://damaged-images/a.parquet", "decode | resize(8, 8)", **arguments) as rows:
+        with pushdown.Reader("s3://damaged-images/a.parquet", "decode | resize(8, 8)", **arguments) as rows:
             return list(rows)
 
     with pytest.raises(pushdown.SampleError, match="row 1: ") as raised:
@@ -143,18 +143,18 @@ def test_images_that_fail(world: Any, settings: dict[str, Any]) -> None:
 
 def test_functions_run_on_the_values(images: list[bytes], settings: dict[str, Any]) -> None:
     pipeline = pushdown.Pipeline("decode | resize(8, 8)").then(lambda value: np.asarray(value).sum(dtype=np.int64))
-    with pushdown.RowReader("s3://columns/data/*.parquet", pipeline, **settings) as rows:
+    with pushdown.Reader("s3://columns/data/*.parquet", pipeline, **settings) as rows:
         sums = next(iter(rows)).values
     assert len(sums) == 4 and all(total > 0 for total in sums)
 
 
 def test_wrong_files_and_columns_are_named(images: list[bytes], settings: dict[str, Any]) -> None:
     with pytest.raises(pushdown.ConfigError, match=r"no Parquet objects match s3://columns/data/\*\.pq"):
-        pushdown.RowReader(pushdown.Parquet("s3://columns/data/*.pq"), INNER, **settings)
+        pushdown.Reader(pushdown.Parquet("s3://columns/data/*.pq"), INNER, **settings)
     with (
         pytest.raises(pushdown.Error, match="no column `picture`"),
-        pushdown.RowReader(pushdown.Parquet("s3://columns/data/", column="picture"), INNER, **settings) as rows,
+        pushdown.Reader(pushdown.Parquet("s3://columns/data/", column="picture"), INNER, **settings) as rows,
     ):
         next(iter(rows))
-    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, **settings) as rows, pytest.raises(pushdown.ConfigError, match="`take`"):
+    with pushdown.Reader("s3://columns/data/*.parquet", INNER, **settings) as rows, pytest.raises(pushdown.ConfigError, match="`take`"):
         rows.take([0])

@@ -1,14 +1,12 @@
 """docs/PYTHON.md and docs/SHARDS.md: their Python code runs against a real gateway.
 
-In the place of `pushdown.torch.Loader`, which needs PyTorch, stands the reader that it opens.
+In the place of `pushdown.torch.Loader`, which needs PyTorch, stands its reader.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
-import os
 import pathlib
 import re
 import sys
@@ -77,16 +75,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """A module `pushdown.torch` that imports no PyTorch."""
     package: Any = ModuleType("pushdown.torch")
-    package.__path__ = [os.path.join(os.path.dirname(pushdown.__file__), "torch")]
     monkeypatch.setitem(sys.modules, "pushdown.torch", package)
     monkeypatch.setattr(pushdown, "torch", package, raising=False)
-    opened = importlib.import_module("pushdown.torch._reader")
-    monkeypatch.delitem(sys.modules, "pushdown.torch._reader")
-
-    def loader(source: Any, pipeline: Any = None, *, pin_memory: bool = False, **options: Any) -> Any:
-        return opened.open_reader(source, pipeline, options)
-
-    package.Loader = loader
+    package.Loader = pushdown.Reader
 
 
 @pytest.mark.usefixtures("without_torch")

@@ -44,7 +44,7 @@ def labels(url: str, endpoint: str, **options: Any) -> list[Any]:
     found = []
     sampling = Sampling(tail="short")
     store = Store(endpoint=endpoint)
-    with pushdown.RowReader(url, "decode | resize(4, 4)", store=store, labels="label", sampling=sampling, **options) as rows:
+    with pushdown.Reader(pushdown.Parquet(url), "decode | resize(4, 4)", store=store, labels="label", sampling=sampling, **options) as rows:
         for batch in rows:
             assert np.asarray(batch.valid).all()
             assert isinstance(batch.y, list) or (batch.y is not None and batch.y.dtype == "i64")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import pickle
@@ -91,12 +92,13 @@ def expected(settings: dict[str, Any], pattern: str, index: Path) -> list[Sample
 
 def test_a_reader_equals_an_indexed_one(settings: dict[str, Any], pattern: str, index: Path) -> None:
     first, second = read_indexed(settings, pattern, index, PIPELINE, 2)
-    with pushdown.ShardReader(pattern, PIPELINE, **settings) as reader:
+    with pushdown.Reader(pattern, PIPELINE, **settings) as reader:
         assert samples(reader) == first
         assert (reader.epoch, reader.stats.samples, reader.stats.errors) == (1, len(first), 0)
         assert samples(reader) == second, "a complete pass goes on to the next epoch"
     prefix = f"s3://{BUCKET}/sets/"
-    with pushdown.ShardReader(prefix, PIPELINE, **settings) as reader:
+    by_shards = dataclasses.replace(settings["sampling"], order="shards")
+    with pushdown.Reader(prefix, PIPELINE, **{**settings, "sampling": by_shards}) as reader:
         assert len(reader.objects) == 5
         assert samples(reader) == first
 
@@ -108,7 +110,7 @@ def test_compressed_shards_have_the_same_samples(
     """Random steps draw by the key of the shard, which is another one."""
     (expected,) = read_indexed(settings, pattern, index, RESIZED, 1)
     copies = put_shards(world.s3, BUCKET, f"{suffix[1:]}-", files, "ustar", 5)
-    with pushdown.ShardReader(
+    with pushdown.Reader(
         put_compressed(world.s3, BUCKET, copies, suffix), RESIZED, **settings
     ) as reader:
         assert samples(reader) == expected
@@ -119,7 +121,7 @@ def test_columns_and_labels_are_the_members_of_a_base_name(
 ) -> None:
     labels = pushdown.Column("json", "label", parse="text", classes=CLASSES)
     columns: dict[str, Any] = {"cls": "int", "json": "json"}
-    with pushdown.ShardReader(
+    with pushdown.Reader(
         pattern, RESIZED, **{**settings, "labels": labels, "columns": columns}
     ) as reader:
         batches = list(reader)
@@ -139,7 +141,7 @@ def test_functions_run_after_the_pipeline(
     settings: dict[str, Any], pattern: str, expected: list[Sample]
 ) -> None:
     brighter = pushdown.Pipeline(PIPELINE).then(lambda value: np.asarray(value) + 1)
-    with pushdown.ShardReader(pattern, brighter, **settings) as reader:
+    with pushdown.Reader(pattern, brighter, **settings) as reader:
         batches = list(reader)
     assert min(float(np.asarray(batch.x).min()) for batch in batches) >= 1
     assert [member for batch in batches for member in batch.members] == [row.member for row in expected]
@@ -165,7 +167,7 @@ def bad(world: Any, files: dict[str, bytes]) -> str:
 
 def test_errors_name_member_or_shard(endpoint: str, bad: str) -> None:
     options: dict[str, Any] = {"store": Store(endpoint=endpoint), "batch_size": 2, "labels": pushdown.Column("cls")}
-    with pushdown.ShardReader(bad, RESIZED, **options, on_error="report") as reader:
+    with pushdown.Reader(bad, RESIZED, **options, on_error="report") as reader:
         batches = list(reader)
         assert (reader.stats.samples, reader.stats.errors) == (2, 3)
     errors = [error for batch in batches for error in batch.errors]
@@ -175,13 +177,13 @@ def test_errors_name_member_or_shard(endpoint: str, bad: str) -> None:
         ("bad-1.tar", None),
     ]
     assert [error.code for error in errors[:2]] == ["InvalidLabel", "UndecodableObject"]
-    with pushdown.ShardReader(bad, RESIZED, **options, on_error="skip") as reader:
+    with pushdown.Reader(bad, RESIZED, **options, on_error="skip") as reader:
         members = [member for batch in reader for member in batch.members]
         assert members == ["3.jpg", "4.jpg"], "the first batch is left out"
     for stopping in ({}, {"on_error": "skip", "max_errors": 2}):
         with (
             pytest.raises(pushdown.SampleError, match=r"bad-[01]\.tar"),
-            pushdown.ShardReader(bad, RESIZED, **{**options, **stopping}) as reader,
+            pushdown.Reader(bad, RESIZED, **{**options, **stopping}) as reader,
         ):
             list(reader)
 
@@ -194,16 +196,16 @@ def test_a_reader_goes_on_exactly_with_its_own_state(
     """Functions run ahead of the consumer; the state does not."""
     pipeline = pushdown.Pipeline(PIPELINE)
     options = {**settings, "sampling": Sampling(buffer=BUFFER, rank=1, world=2)}
-    with pushdown.ShardReader(pattern, pipeline, **options) as reader:
+    with pushdown.Reader(pattern, pipeline, **options) as reader:
         whole = samples(reader)
-    first = pushdown.ShardReader(pattern, pipeline.then(np.asarray) if has_functions else pipeline, **options)
+    first = pushdown.Reader(pattern, pipeline.then(np.asarray) if has_functions else pipeline, **options)
     consumed = iter(first)
     seen = samples(batch for _, batch in zip(range(batches), consumed, strict=False))
     state = json.loads(json.dumps(first.state_dict()))
     assert len(json.dumps(state)) < 1000 + 200 * BUFFER
-    pickled = pickle.dumps(pushdown.ShardReader(pattern, pipeline, **options))
+    pickled = pickle.dumps(pushdown.Reader(pattern, pipeline, **options))
     consumed.close()
-    with pushdown.ShardReader(pattern, pipeline, **options) as reader:
+    with pushdown.Reader(pattern, pipeline, **options) as reader:
         reader.load_state_dict(state)
         assert reader.state_dict() == state
         copy = pickle.loads(pickle.dumps(reader))
@@ -226,7 +228,7 @@ def test_a_run_resumes_in_any_world(
         for rank in range(world):
             sampling = Sampling(buffer=BUFFER, rank=rank, world=world)
             options = {**settings, "batch_size": batch_size, "sampling": sampling}
-            with pushdown.ShardReader(pattern, PIPELINE, **options) as reader:
+            with pushdown.Reader(pattern, PIPELINE, **options) as reader:
                 if states:
                     reader.load_state_dict(states)
                 # Readers stop after different numbers of batches, some of them at the end of the epoch.
@@ -240,33 +242,33 @@ def test_a_run_resumes_in_any_world(
 
 
 def test_states_of_others_are_refused(settings: dict[str, Any], pattern: str) -> None:
-    reader = pushdown.ShardReader(pattern, PIPELINE, **settings)
+    reader = pushdown.Reader(pattern, PIPELINE, **settings)
     state = reader.state_dict()
     for other, found in (
-        (pushdown.ShardReader(pattern, PIPELINE, **{**settings, "seed": 8}), "the seed 8, found 7"),
-        (pushdown.ShardReader(pattern, RESIZED, **settings), "the pipeline"),
-        (pushdown.ShardReader(pattern.replace("{000", "{001"), PIPELINE, **settings), "the data set"),
+        (pushdown.Reader(pattern, PIPELINE, **{**settings, "seed": 8}), "the seed 8, found 7"),
+        (pushdown.Reader(pattern, RESIZED, **settings), "the pipeline"),
+        (pushdown.Reader(pattern.replace("{000", "{001"), PIPELINE, **settings), "the data set"),
     ):
         with pytest.raises(pushdown.StateError, match=found):
             other.load_state_dict(state)
     first_of_two = {**settings, "sampling": Sampling(buffer=BUFFER, rank=0, world=2)}
-    reader.load_state_dict(pushdown.ShardReader(pattern, PIPELINE, **first_of_two).state_dict())
+    reader.load_state_dict(pushdown.Reader(pattern, PIPELINE, **first_of_two).state_dict())
     with pytest.raises(pushdown.ConfigError, match="the state of rank 1 of 2 is missing"):
         iter(reader)
 
 
 def test_what_does_not_apply_is_refused(settings: dict[str, Any], pattern: str) -> None:
     with pytest.raises(TypeError, match=r"no len\(\)"):
-        len(pushdown.ShardReader(pattern, RESIZED, **settings))
-    with pytest.raises(pushdown.ConfigError, match=r"by pushdown\.ShardReader"):
-        pushdown.Reader(pattern, RESIZED, sampling=Sampling(order="shards"), store=settings["store"])
+        len(pushdown.Reader(pattern, RESIZED, **settings))
+    with pytest.raises(pushdown.ConfigError, match='order="global" does not apply to shards without an index: expected "shards"'):
+        pushdown.Reader(pattern, RESIZED, sampling=Sampling(order="global"), store=settings["store"])
     with pytest.raises(pushdown.ConfigError, match="the directory of a zip is at its end"):
-        pushdown.ShardReader(f"s3://{BUCKET}/train-0.zip", RESIZED, **settings)
+        pushdown.Reader(f"s3://{BUCKET}/train-0.zip", RESIZED, **settings)
     with pytest.raises(pushdown.ConfigError, match="named twice"):
-        pushdown.ShardReader([f"s3://{BUCKET}/0.tar"] * 2, RESIZED, **settings)
+        pushdown.Reader([f"s3://{BUCKET}/0.tar"] * 2, RESIZED, **settings)
 
 
-def read_all(reader: pushdown.ShardReader, worker: int) -> list[Sample]:
+def read_all(reader: pushdown.Reader, worker: int) -> list[Sample]:
     with reader:
         return samples(reader.iterate(pushdown.Worker(worker, 2)))
 
@@ -275,7 +277,7 @@ def read_all(reader: pushdown.ShardReader, worker: int) -> list[Sample]:
 def test_readers_work_in_other_processes(
     settings: dict[str, Any], pattern: str, expected: list[Sample], method: str
 ) -> None:
-    reader = pushdown.ShardReader(pattern, PIPELINE, **settings)
+    reader = pushdown.Reader(pattern, PIPELINE, **settings)
     with ProcessPoolExecutor(2, mp_context=get_context(method)) as processes:
         parts = [processes.submit(read_all, reader, worker) for worker in range(2)]
         read = [sample for part in parts for sample in part.result(timeout=60)]

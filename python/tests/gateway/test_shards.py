@@ -317,7 +317,7 @@ def test_an_index_is_a_table(
 
 def test_shards_are_refused_by_name(world: Any, endpoint: str, pattern: str) -> None:
     with pytest.raises(pushdown.ConfigError, match="run `pushdown index 's3://shards/sets/train-"):
-        pushdown.Reader(pattern, RESIZED, store=Store(endpoint=endpoint))
+        pushdown.explain(pattern, RESIZED, store=Store(endpoint=endpoint))
     with pytest.raises(pushdown.Error, match=r"none\.tar"):
         pushdown.index(f"s3://{BUCKET}/none.tar", store=Store(endpoint=endpoint))
     world.put(BUCKET, "broken.tar", b"no tar" * 1000)

@@ -76,6 +76,16 @@ def test_a_loader_starts_again_after_a_look(images, endpoint):
             assert copied.epoch == 1
 
 
+def test_data_sets_do_not_read_rows(images, endpoint):
+    refused = r"rows of Parquet objects are {}: expected pushdown\.torch\.Loader, found {}$"
+    for make, text in (
+        (pt.Dataset, refused.format("not shared by workers", "Dataset")),
+        (pt.MapDataset, refused.format("read in batches only", "MapDataset")),
+    ):
+        with pytest.raises(pushdown.ConfigError, match=text):
+            make(images, PIPELINE, store=Store(endpoint=endpoint))
+
+
 def test_options_of_objects_are_refused(images, endpoint):
     store = Store(endpoint=endpoint)
     for options, refused in (

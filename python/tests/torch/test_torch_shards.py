@@ -132,6 +132,8 @@ def test_a_loader_without_an_index_reads_the_same(shards, shard_options, whole_o
         with pytest.raises(TypeError, match="no len"):
             len(loader)
     assert [sample._replace(index=0) for sample in samples(batches)] == indexed
+    with pt.Loader(shards, PIPELINE, **{**whole_options, "sampling": Sampling(buffer=6)}) as loader:
+        assert samples(loader) == samples(batches), "the order of shards is the default"
     for batch in batches:
         assert [document["label"] for document in batch.columns["json"]] == [CLASSES[n] for n in batch.y]
 
@@ -198,5 +200,5 @@ def test_options_that_need_an_index_are_refused(shards, whole_options):
             pt.Loader(shards, PIPELINE, **{**whole_options, **options})
     with pytest.raises(pushdown.ConfigError, match=r"expected a pushdown\.Column"):
         pt.Dataset(shards, PIPELINE, **{**whole_options, "labels": "dir"})
-    with pytest.raises(pushdown.ConfigError, match=r"by pushdown\.ShardReader"):
+    with pytest.raises(pushdown.ConfigError, match=r"are read in batches only: expected pushdown\.torch\.Loader, found MapDataset"):
         pt.MapDataset(shards, PIPELINE, **whole_options)

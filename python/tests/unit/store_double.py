@@ -37,6 +37,10 @@ class TableReader(Live):
     def most_batches(self) -> int:
         return -(-self._left // int(self.spec["batch_size"]))
 
+    @property
+    def tail_counts(self) -> tuple[int, int]:
+        return (0, 0)
+
     def next(self) -> TableBatch | None:
         if self._next >= self.batches:
             return None

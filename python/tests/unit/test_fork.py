@@ -77,9 +77,10 @@ def test_idle_readers_are_closed_before_a_fork_and_used_ones_are_not(native: Any
     in_child(take_another)
     assert native.live == []
     data.take([2])
-    assert data._lookup is not None
-    assert data._lookup._handle is not None
-    with data._lookup._handle.lock:
+    lookup = data._kind._lookup  # type: ignore[attr-defined]
+    assert lookup is not None
+    assert lookup._handle is not None
+    with lookup._handle.lock:
         in_child(lambda: None)
         assert len(native.live) == 1
     data.close()

@@ -68,10 +68,10 @@ def test_labels_that_json_does_not_have_stay_in_the_pickle(label: Any) -> None:
 def test_a_column_keeps_its_classes() -> None:
     column = Column("cls", None, "text", [f"class {number}" for number in range(1000)])
     data = reader()
-    data._labels._source = column
+    data._kind._labels._source = column  # type: ignore[attr-defined]
     pickled = pickle.dumps(data)
     assert len(pickled) < 4096
-    assert pickle.loads(pickled)._labels.column == column
+    assert pickle.loads(pickled)._kind._labels.column == column
 
 
 def test_a_file_with_other_bytes_is_not_parsed(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ PAGES = [
     "docs/TROUBLESHOOTING.md",
     "docs/ADDING_AN_OPTION.md",
 ]
-READERS = ("Reader", "TableReader", "RowReader", "ShardReader", "Loader", "Dataset", "MapDataset")
+READERS = ("Reader", "TableReader", "Loader", "Dataset", "MapDataset")
 GROUPS: dict[str, Any] = {
     name: getattr(pushdown, name) for name in ("Sampling", "Store", "Plan", "IO", "ValueCache")
 }

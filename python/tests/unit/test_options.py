@@ -24,9 +24,7 @@ from pushdown import (
     Credentials,
     Plan,
     Reader,
-    RowReader,
     Sampling,
-    ShardReader,
     Store,
     TableReader,
     ValueCache,
@@ -45,11 +43,15 @@ GROUPS: dict[str, Any] = {
     "io": IO,
     "value_cache": ValueCache,
 }
-KINDS: list[tuple[SourceKind, Any, Any]] = [
+READERS: list[tuple[SourceKind, Any, Any]] = [
     (SourceKind.OBJECTS, Reader, options.ReaderOptions),
-    (SourceKind.SHARDS, ShardReader, options.ShardOptions),
-    (SourceKind.ROWS, RowReader, options.RowOptions),
     (SourceKind.TABLE, TableReader, options.TableOptions),
+]
+SOURCES: list[tuple[SourceKind, Any, Any]] = [
+    (SourceKind.OBJECTS, Reader, URL),
+    (SourceKind.SHARDS, Reader, "s3://photos/train-{0..4}.tar"),
+    (SourceKind.ROWS, Reader, "s3://photos/data/*.parquet"),
+    (SourceKind.TABLE, TableReader, URL),
 ]
 CALLS: list[Any] = [
     pushdown.get,
@@ -71,7 +73,7 @@ def applying(kind: SourceKind) -> list[str]:
     return [name for name, setting in declared if setting.limits.get(kind, ...) is not None]
 
 
-@pytest.mark.parametrize(("kind", "reader_class", "typed"), KINDS)
+@pytest.mark.parametrize(("kind", "reader_class", "typed"), READERS)
 def test_the_typed_arguments_of_a_reader_are_those_that_are_declared(
     kind: SourceKind, reader_class: Any, typed: Any
 ) -> None:
@@ -172,10 +174,10 @@ MOVED = [
 
 @pytest.mark.parametrize(("former", "option", "group", "member"), MOVED)
 def test_an_argument_that_moved_names_its_group(former: str, option: str, group: Any, member: str) -> None:
-    for make in (Reader, TableReader, RowReader, ShardReader):
+    for _, make, source in SOURCES:
         arguments: Any = {former: "value"}
         with pytest.raises(TypeError) as raised:
-            make(URL, "decode", **arguments)
+            make(source, "decode", **arguments)
         expected = f"{former} is now part of {option}=: pushdown.{group.__name__}({member}=..)"
         assert str(raised.value) == expected
 
@@ -224,29 +226,33 @@ ROWS_TAIL = r'tail="pad" does not apply to {}: expected "short", "even" or "drop
     ],
 )
 def test_an_option_that_does_not_apply_is_refused_in_one_form(given: Any, kinds: str, message: str) -> None:
-    for kind, reader_class, _ in KINDS:
+    for kind, reader_class, source in SOURCES:
         if kind.name in kinds.split():
             with pytest.raises(ConfigError) as raised:
-                reader_class(URL, "decode", **given)
+                Options.of(given).applied_to(kind)
             assert str(raised.value).startswith(message.format(kind.value))
+            # With an index these are members of shards that have one.
+            if kind is not SourceKind.SHARDS or "index" not in given:
+                with pytest.raises(ConfigError) as raised:
+                    reader_class(source, "decode", **given)
+                assert str(raised.value).startswith(message.format(kind.value))
         elif kind is SourceKind.OBJECTS:
-            Options.of(given, kind)
+            Options.of(given).applied_to(kind)
 
 
 def test_what_applies_is_accepted() -> None:
-    shards = Options.of(
-        {"sampling": Sampling(order="shards", tail="short"), "mode": "plain", "labels": Column("cls")},
-        SourceKind.SHARDS,
-    )
+    by_shards = Sampling(order="shards", tail="short")
+    given = {"sampling": by_shards, "mode": "plain", "labels": Column("cls")}
+    shards = Options.of(given).applied_to(SourceKind.SHARDS)
     assert (shards.sampling.order, shards.sampling.tail) == ("shards", "short")
-    rows = Options.of({"sampling": Sampling(tail="drop"), "labels": "label"}, SourceKind.ROWS)
+    rows = Options.of({"sampling": Sampling(tail="drop"), "labels": "label"}).applied_to(SourceKind.ROWS)
     assert (rows.sampling.order, rows.sampling.tail) == ("global", "drop")
-    assert Options.of({}, SourceKind.SHARDS).sampling.tail == "short"
-    assert Options.of({}, SourceKind.TABLE).sampling.tail == "even"
+    assert Options.of({}).applied_to(SourceKind.SHARDS).sampling.tail == "short"
+    assert Options.of({}).applied_to(SourceKind.TABLE).sampling.tail == "even"
 
 
 def test_the_native_settings_of_the_defaults_are_those_of_the_signature() -> None:
-    native = Options.of({}, SourceKind.OBJECTS).native()
+    native = Options.of({}).applied_to(SourceKind.OBJECTS).native()
     assert {name: value for name, value in native.items() if value is not None} == {
         "store": {},
         "batch_size": 64,
@@ -263,9 +269,9 @@ def test_the_native_settings_of_the_defaults_are_those_of_the_signature() -> Non
         "requests": 4,
         "gets": 32,
     }
-    cached = Options.of({"value_cache": ValueCache(path="/c", bytes="1 KiB")}, SourceKind.OBJECTS).native()
+    cached = Options.of({"value_cache": ValueCache(path="/c", bytes="1 KiB")}).applied_to(SourceKind.OBJECTS).native()
     assert (cached["value_cache"], cached["value_cache_bytes"]) == ("/c", 1024)
-    assert Options.of({"value_cache": "/c"}, SourceKind.OBJECTS).native()["value_cache_bytes"] == 10 << 30
+    assert Options.of({"value_cache": "/c"}).applied_to(SourceKind.OBJECTS).native()["value_cache_bytes"] == 10 << 30
 
 
 def secret_store() -> Store:

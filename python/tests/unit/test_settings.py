@@ -43,7 +43,7 @@ def test_a_spec_is_json_of_the_members_that_are_set() -> None:
     store = Store(
         endpoint="http://gateway:9000", credentials=("key", "hidden", None), timeouts=timeouts, retry=retry
     )
-    options = Options.of({"store": store, "seed": 7}, SourceKind.TABLE)
+    options = Options.of({"store": store, "seed": 7}).applied_to(SourceKind.TABLE)
     written = ReaderSpec(options=options, pipeline="decode", epoch=0, rows_read=((2, 128),)).to_json()
     assert "hidden" not in written
     spec = json.loads(written)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pushdown
-from pushdown import Column, Reader, Sampling, ShardReader, Worker
+from pushdown import Column, Reader, Sampling, Worker
 from pushdown.errors import ConfigError, SampleError, StateError
 from readers import numbers
 
@@ -27,8 +27,8 @@ def _shards(native: Any) -> None:
     native.buckets["photos"] = [*native.shards, "train-readme.txt"]
 
 
-def reader(source: Any = PATTERN, **options: Any) -> ShardReader:
-    return ShardReader(source, "decode", **{"batch_size": 2, "labels": Column("cls"), **options})
+def reader(source: Any = PATTERN, **options: Any) -> Reader:
+    return Reader(source, "decode", **{"batch_size": 2, "labels": Column("cls"), **options})
 
 
 def labels(batches: Any) -> list[int]:
@@ -51,12 +51,13 @@ def test_a_reader_has_batches_with_columns_and_labels(native: Any) -> None:
     spec = native.opened[-1]
     assert (spec["order"], spec["tail"]) == ({"shards": {"buffer": 20}}, "short")
     assert spec["columns"] == {"value": None, "further": ["cls"]}
-    assert repr(data) == f"ShardReader(5 shards of s3://photos, {data.pipeline!r})"
+    assert repr(data) == f"Reader(5 shards of s3://photos, {data.pipeline!r})"
 
 
 def test_sources_are_those_of_an_index() -> None:
     keys = [f"train-{n}.tar" for n in range(5)]
-    assert reader("s3://photos/").objects.keys() == keys, "all shards under a prefix, and no other objects"
+    by_shards = Sampling(order="shards")
+    assert reader("s3://photos/", sampling=by_shards).objects.keys() == keys, "all shards under a prefix, and no other objects"
     assert reader(["s3://photos/train-4.tar", "s3://photos/train-{0..1}.tar"]).objects.keys() == [
         keys[4],
         *keys[:2],
@@ -67,7 +68,7 @@ def test_sources_are_those_of_an_index() -> None:
         (["s3://photos/train-0.tar", "s3://other/train-0.tar"], "one reader per bucket"),
     ):
         with pytest.raises(ConfigError, match=found):
-            reader(source)
+            reader(source, sampling=by_shards)
 
 
 def test_nobody_knows_the_number_of_samples() -> None:
@@ -85,11 +86,19 @@ def test_nobody_knows_the_number_of_samples() -> None:
             reader(labels=other)
 
 
-def test_an_indexed_reader_names_the_other_one() -> None:
-    with pytest.raises(ConfigError, match=r"pass index=.* by pushdown\.ShardReader"):
-        Reader(PATTERN, "decode", sampling=Sampling(order="shards"), labels=Column("cls"))
-    with pytest.raises(ConfigError, match=r'order="shards" does not apply to whole objects: expected "global"; .* by pushdown\.ShardReader'):
-        Reader(["s3://photos/train-0.tar"], "decode", sampling=Sampling(order="shards"))
+def test_other_orders_name_the_index() -> None:
+    with pytest.raises(ConfigError, match=r'order="global" does not apply .*: expected "shards"; .* run `pushdown index`, and pass `index`'):
+        reader(sampling=Sampling(order="global"))
+    with pytest.raises(ConfigError, match=r"run `pushdown index 's3://photos/train-.* and pass index="):
+        pushdown.explain(PATTERN, "decode")
+    objects = pushdown.list("s3://photos/train-0")
+    with pytest.raises(ConfigError, match=r'order="shards" does not apply to whole objects: expected "global"; shards without an index are named by URLs'):
+        Reader(objects, "decode", sampling=Sampling(order="shards"))
+
+
+def test_only_its_workers_share_the_shards_of_a_rank() -> None:
+    with pytest.raises(ConfigError, match="start_batch=2 does not apply to shards without an index: expected 0, the default"):
+        reader().iterate(start_batch=2)
 
 
 def test_skip_leaves_out_a_batch_without_values(native: Any) -> None:
@@ -151,7 +160,7 @@ def test_the_state_after_the_last_batch_begins_the_next_epoch(batch_size: int) -
 
 
 def test_functions_do_not_run_ahead_of_the_state() -> None:
-    data = ShardReader(PATTERN, pushdown.Pipeline("decode").then(lambda value: value), batch_size=1)
+    data = Reader(PATTERN, pushdown.Pipeline("decode").then(lambda value: value), batch_size=1)
     for number, _ in enumerate(data, 1):
         read = data.state_dict()["shards_read"]["read"]
         assert read == number
@@ -200,7 +209,7 @@ def test_states_that_do_not_fit_are_refused(native: Any) -> None:
         other.load_state_dict(state, strict=False)
     for states, found in (
         ([], "at least one reader"),
-        ([{**state, "shards_read": 3}], "is it the state of a ShardReader"),
+        ([{**state, "shards_read": 3}], "is it the state of a reader of shards without an index"),
         ({**state, "version": 2}, "use the release"),
     ):
         with pytest.raises(StateError, match=found):

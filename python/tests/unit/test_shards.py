@@ -130,7 +130,7 @@ def test_sources_are_patterns_indexes_and_lists(path: Path) -> None:
     assert Reader(index, "decode").objects.digest == expected
     assert Reader(index.samples(), "decode").objects.digest == expected
     with pytest.raises(ConfigError, match="run `pushdown index 's3://photos/train-"):
-        Reader(PATTERN, "decode")
+        pushdown.explain(PATTERN, "decode")
     with pytest.raises(ConfigError, match="does not apply to a source that is an index of shards: expected none"):
         Reader(index, "decode", index=index)
     with pytest.raises(ConfigError, match="expected patterns of shards, since there is an index"):
@@ -140,7 +140,7 @@ def test_sources_are_patterns_indexes_and_lists(path: Path) -> None:
     with pytest.raises(ConfigError, match=r"columns=\['cls'\] does not apply to whole objects: expected none; samples in shards have columns"):
         Reader("s3://photos/train-r", "decode", columns=["cls"])
     with pytest.raises(ConfigError, match='order="shards" does not apply to whole objects: expected "global"'):
-        Reader("s3://photos/train-r", "decode", sampling=Sampling(order="shards"))
+        Reader(pushdown.list("s3://photos/train-r"), "decode", sampling=Sampling(order="shards"))
 
 
 def test_columns_have_kinds(path: Path) -> None:
@@ -313,7 +313,7 @@ def test_the_order_of_shards_is_part_of_the_spec_and_of_the_state(path: Path, na
         reader(path, seed=7).load_state_dict(state)
     plain = reader(path, seed=7)
     assert "order" not in plain.state_dict()
-    options = Options.of({}, SourceKind.OBJECTS)
+    options = Options.of({}).applied_to(SourceKind.OBJECTS)
     spec = json.loads(ReaderSpec(options=options, pipeline="decode", epoch=0).to_json())
     assert (spec["order"], spec.get("buffer")) == ("global", None)
     with pytest.raises(ConfigError, match="invalid buffer"):

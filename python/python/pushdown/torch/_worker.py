@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from .._rank import Worker
 from ..errors import ConfigError
 from ..reader import Reader
-from ..shard_reader import ShardReader
 from ._convert import TorchBatch, to_torch
 
 if TYPE_CHECKING:
-    from ..reader import ReaderIterator
+    from ..iterator import ReaderIterator
 
 
 class DatasetIterator(Iterator[TorchBatch], ABC):
@@ -112,7 +111,7 @@ class IndexedIterator(DatasetIterator):
 class ShardIterator(DatasetIterator):
     """Of shards without an index: each worker has shards and a state of its own."""
 
-    def __init__(self, reader: ShardReader, worker: Worker, *, is_worker: bool) -> None:
+    def __init__(self, reader: Reader, worker: Worker, *, is_worker: bool) -> None:
         super().__init__(worker)
         self._reader = reader
         self._is_worker = is_worker
@@ -147,9 +146,9 @@ class ShardIterator(DatasetIterator):
         return self.state_dict()
 
 
-def worker_iterator(reader: Reader | ShardReader, worker: Worker | None = None) -> DatasetIterator:
+def worker_iterator(reader: Reader, worker: Worker | None = None) -> DatasetIterator:
     """The iterator of one worker, or without workers."""
     is_worker = worker is not None
-    if isinstance(reader, ShardReader):
+    if reader._kind.promises.shared_by_workers == "shards":
         return ShardIterator(reader, worker or Worker(), is_worker=is_worker)
     return IndexedIterator(reader, worker or Worker(), is_worker=is_worker)

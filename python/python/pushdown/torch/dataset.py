@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
 from .._rank import Worker
-from .._settings import SourceKind, shows_options
+from .._settings import shows_options
+from ..errors import ConfigError
 from ..options import Options
+from ..reader import Reader
 from ._convert import TorchBatch
-from ._reader import open_sample_reader
 from ._worker import DatasetIterator, worker_iterator
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ if TYPE_CHECKING:
 class Dataset(IterableDataset[TorchBatch]):
     """Yields whole batches: `DataLoader(Dataset(...), batch_size=None, num_workers=k)`.
 
-    `source`, `pipeline` and the options are those of `pushdown.Reader`. Worker w of k reads batches w,
-    w + k, .., so that the `DataLoader` delivers the same batches in the same order for every k. Tar shards with
-    `sampling=pushdown.Sampling(order="shards")` and without an `index` are dealt out to workers as a whole, and so the order depends on k;
-    `len()` raises `TypeError` for them. Workers pay off only for slow Python functions in the pipeline
-    (`Pipeline.then`): all other steps run in threads, with `num_workers=0` as well.
+    `source`, `pipeline` and the options are those of `pushdown.Reader`, but for rows of Parquet objects. Worker w of k
+    reads batches w, w + k, .., so that the `DataLoader` delivers the same batches in the same order for every k. Tar
+    shards without an `index` are dealt out to workers as a whole, and so the order depends on k; `len()` raises
+    `TypeError` for them. Workers pay off only for slow Python functions in the pipeline (`Pipeline.then`): all other
+    steps run in threads, with `num_workers=0` as well.
 
     Works with the start methods fork, forkserver and spawn: a worker receives a description without
     credentials, threads or connections. Batches that this process has looked at are not missing there: workers
@@ -42,12 +43,17 @@ class Dataset(IterableDataset[TorchBatch]):
     listing the objects.
     """
 
-    @shows_options(Options, SourceKind.OBJECTS)
+    @shows_options(Options)
     def __init__(
         self, source: Source, pipeline: PipelineLike | None = None, **options: Unpack[ReaderOptions]
     ) -> None:
         super().__init__()
-        self._reader = open_sample_reader(source, pipeline, options)
+        self._reader = Reader(source, pipeline, **options)
+        kind = self._reader._kind
+        if kind.promises.shared_by_workers is None:
+            raise ConfigError(
+                f"{kind.source.value} are not shared by workers: expected pushdown.torch.Loader, found Dataset"
+            )
         self._has_functions = bool(self._reader.pipeline.functions)
         self._first_epoch = options.get("epoch", 0)
         self._live: DatasetIterator | None = None
@@ -93,7 +99,7 @@ class Dataset(IterableDataset[TorchBatch]):
         For shards without an index, workers need the states of all ranks, as a list. Raises `StateError` if another seed, data set or pipeline saved it, unless `strict` is False.
         """
         self._live = None
-        self._reader.load_state_dict(cast(Any, state_dict), strict=strict)
+        self._reader.load_state_dict(state_dict, strict=strict)
 
     def close(self) -> None:
         """Cancels what is in flight and joins all threads. It stays usable."""

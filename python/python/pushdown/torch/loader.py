@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from .._settings import shows_options
 from ..options import Options
+from ..reader import Reader
 from ._convert import TorchBatch, to_torch
 from ._pinned import can_pin, to_pinned
-from ._reader import open_reader
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -17,12 +17,11 @@ if TYPE_CHECKING:
 
     from .._source import Source
     from ..batch import Batch
+    from ..iterator import ReaderIterator
     from ..objects import Objects
     from ..options import ReaderOptions
     from ..parquet import Parquet
     from ..pipeline import PipelineLike
-    from ..reader import ReaderIterator
-    from ..rows import RowIterator
     from ..stats import Stats
 
 
@@ -32,13 +31,11 @@ class Loader:
         shards = "s3://photos/train-{000000..000999}.tar"
         pt.Loader(shards, pipeline, index="train.parquet", labels=pushdown.Column("cls"), batch_size=256, seed=7)
 
-    `source`, `pipeline` and the options are those of `pushdown.Reader`. A source `pushdown.Parquet`, or
-    a URL that ends in `.parquet`, such as `s3://photos/data/train-*.parquet`, is read by a
-    `pushdown.RowReader`: each row is a sample, and `labels` names a column. URLs of tar shards with
-    `sampling=pushdown.Sampling(order="shards")` and without an `index` are read by a `pushdown.ShardReader`. Values are owned by their
-    tensors, writable, and never copied after they were stacked. `pin_memory`: stack them into pinned memory,
-    for copies to a GPU that do not block (`batch.to("cuda", non_blocking=True)`); without CUDA it warns once
-    and has no effect.
+    `source`, `pipeline` and the options are those of `pushdown.Reader`: a prefix of objects, shards with an `index` or
+    without one, such as `s3://photos/train-{000000..000999}.tar.gz`, or rows of `s3://photos/data/train-*.parquet`.
+    Values are owned by their tensors, writable, and never copied after they were stacked. `pin_memory`: stack them
+    into pinned memory, for copies to a GPU that do not block (`batch.to("cuda", non_blocking=True)`); without CUDA it
+    warns once and has no effect.
 
     Threads live while an iterator does. A new `iter()` closes the previous one. A complete pass goes on to
     the next epoch; one that was left early starts again where it began. A loader can be pickled, without
@@ -56,12 +53,11 @@ class Loader:
         **options: Unpack[ReaderOptions],
     ) -> None:
         self.pin_memory = pin_memory
-        self._reader = open_reader(source, pipeline, options)
+        self._reader = Reader(source, pipeline, **options)
 
     def __iter__(self) -> LoaderIterator:
         """Starts to read at the loader's epoch and position. Rank and world size are looked up now."""
-        batches: ReaderIterator | RowIterator = self._reader.__iter__()
-        return LoaderIterator(batches, self._conversion())
+        return LoaderIterator(iter(self._reader), self._conversion())
 
     def __len__(self) -> int:
         """Batches of an epoch on this rank. Raises `TypeError` for shards without an index."""
@@ -95,7 +91,7 @@ class Loader:
         For shards without an index it is the state of this rank, or in another world a list of the states of
         all ranks. Raises `StateError` if another seed, data set or pipeline saved it, unless `strict` is False.
         """
-        self._reader.load_state_dict(cast(Any, state_dict), strict=strict)
+        self._reader.load_state_dict(state_dict, strict=strict)
 
     def close(self) -> None:
         """Cancels what is in flight and joins all threads. It stays usable."""
@@ -144,7 +140,7 @@ class Loader:
 class LoaderIterator(Iterator[TorchBatch]):
     """The batches that are left of an epoch."""
 
-    def __init__(self, batches: ReaderIterator | RowIterator, convert: Callable[[Batch], TorchBatch]) -> None:
+    def __init__(self, batches: ReaderIterator, convert: Callable[[Batch], TorchBatch]) -> None:
         self._batches = batches
         self._convert = convert
 

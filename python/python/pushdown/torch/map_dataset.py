@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from torch.utils.data import Dataset, default_collate
 
-from .._settings import SourceKind, shows_options
+from .._settings import shows_options
 from ..options import Options
 from ..reader import Reader
 from ._convert import TorchBatch, to_torch
@@ -47,18 +47,20 @@ class Samples(Sequence[tuple[Any, Any]]):
 class MapDataset(Dataset[tuple[Any, Any]]):
     """Samples (x, y) by index: `DataLoader(MapDataset(...), batch_size=64, collate_fn=collate, sampler=...)`.
 
-    `source`, `pipeline` and the options are those of `pushdown.Reader`; the sampler decides about
-    order, rank and batch size. A batch of indices is one request. Without `labels`, y is the key of the
-    object, or the name of the member of a shard. `collate` passes on the batch as it was stacked; without
-    it, `DataLoader` stacks the samples once more. Random steps draw by key and epoch: call `set_epoch` before
-    each epoch. Raises `ConfigError`, `PipelineError` and errors of listing the objects.
+    `source`, `pipeline` and the options are those of `pushdown.Reader`, but for rows of Parquet objects and shards
+    without an index; the sampler decides about order, rank and batch size. A batch of indices is one request. Without
+    `labels`, y is the key of the object, or the name of the member of a shard. `collate` passes on the batch as it was
+    stacked; without it, `DataLoader` stacks the samples once more. Random steps draw by key and epoch: call
+    `set_epoch` before each epoch. Raises `ConfigError`, `PipelineError` and errors of listing the objects.
     """
 
-    @shows_options(Options, SourceKind.OBJECTS)
+    @shows_options(Options)
     def __init__(
         self, source: Source, pipeline: PipelineLike | None = None, **options: Unpack[ReaderOptions]
     ) -> None:
         self._reader = Reader(source, pipeline, **options)
+        if not self._reader._kind.promises.has_indices:
+            raise self._reader._kind.read_in_batches("pushdown.torch.Loader", "MapDataset")
         self._length = len(self._reader.objects)
 
     def __len__(self) -> int:

@@ -1,0 +1,204 @@
+"""Rows of Parquet objects: in stretches of each rank, so that their order depends on the world, and counted once the footers are read."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeGuard, cast
+
+from .. import _native, ops
+from .._label_columns import values_of
+from .._native import Tensor
+from .._policy import ErrorPolicy
+from .._rank import Place, Rank
+from .._sample_columns import NO_COLUMNS
+from .._settings import SourceKind
+from .._share import TailCounts
+from .._source import Source
+from ..batch import Batch, TableBatch, table_batch
+from ..errors import ConfigError, StateError, native_errors
+from ..iterator import Iteration, Recipe, Start
+from ..labels import Labels
+from ..options import Options
+from ..parquet import Parquet, list_files
+from ..pipeline import Pipeline, PipelineLike
+from ..state import check_members, check_origin, write_state
+from .batches import begin_batch
+from .kind import Count, Kind, Made, Making, Promises
+
+__all__ = ["RowKind", "TableKind"]
+
+# The column of row numbers, by which random steps draw.
+_ROW_NUMBER = "pushdown row number"
+
+
+class RowIteration(Iteration[Made]):
+    """A pass through the stretch that a rank has of an epoch."""
+
+    def __init__(self, start: Start, recipe: Recipe[Made], world: int, batch_size: int) -> None:
+        super().__init__(start, recipe)
+        self._world, self._batch_size = world, batch_size
+        self._total_batches: int | None = None
+
+    def begin(self) -> None:
+        super().begin()
+        if self._total_batches is None:
+            self._total_batches = self.native().most_batches
+
+    @property
+    def is_complete(self) -> bool:
+        # Other ranks may have one batch more, and until they have it the state is that of all ranks.
+        return self.has_ended or (self.batches > 0 and self.batches == self._total_batches)
+
+    @property
+    def left(self) -> Start:
+        if self.is_complete:
+            return self.next_epoch
+        rows = self.batches * self._batch_size
+        rows_read = _native.rows_read_after(self.start.read or (), self._world, rows)
+        return Start(self.start.epoch, tuple(rows_read))
+
+
+class _Rows(Kind[Made]):
+    """Rows. What is read of an epoch are pairs (world, rows of each rank), one for each change of the world."""
+
+    promises = Promises(has_indices=False, shared_by_workers=None)
+
+    def __init__(self, options: Options, pipeline: Pipeline, source: Source) -> None:
+        super().__init__(options, pipeline, source)
+        self._counts: dict[tuple[int, int], Count] = {}
+
+    @abstractmethod
+    def maker(self) -> Callable[[Iteration[Made], _native.TableBatch], Making[Made]]:
+        """What makes the batches of one iteration."""
+
+    def iterate(
+        self, start: Start, place: Place, known: Any, start_batch: int
+    ) -> RowIteration[Made]:
+        spec = self.spec(start.epoch, place, rows_read=start.read)
+        recipe = self.recipe(spec, partial(_native.TableReader, observations=known), self.maker())
+        return RowIteration(start, recipe, spec.world, self.options.batch_size)
+
+    def state(self, start: Start, place: Place, running: Iteration[Made] | None) -> dict[str, Any]:
+        rows_read = [list(entry) for entry in start.read or ()]
+        return write_state(start.epoch, {"rows_read": rows_read}, **self.origin())
+
+    def load(self, state: Any, place: Place, *, strict: bool) -> Start:
+        check_members(state, numbers=("epoch",))
+        if strict:
+            check_origin(state, **self.origin())
+        rows_read = state.get("rows_read")
+        if not isinstance(rows_read, (list, tuple)):
+            advice = "is it the state of a reader of rows?"
+            raise StateError("the member", "`rows_read`", sorted(state), advice)
+        for entry in rows_read:
+            if not _is_entry(entry):
+                raise StateError("entries", "[world, rows of each rank]", entry, "was the state edited?")
+        return Start(state["epoch"], tuple((world, rows) for world, rows in rows_read))
+
+    def count(self, rank: Rank) -> Count:
+        key = rank.index, rank.world
+        if key not in self._counts:
+            # The numbers of every epoch are those of the first one.
+            native = self.open_native(_native.TableReader, self.spec(self.options.epoch, Place(rank)))
+            with native_errors():
+                self._counts[key] = Count(native.batches, len(native), TailCounts(*native.tail_counts))
+                native.close()
+        return self._counts[key]
+
+
+class TableKind(_Rows[TableBatch]):
+    """Rows in batches of tables."""
+
+    source = SourceKind.TABLE
+
+    def __init__(self, source: Source, pipeline: PipelineLike, options: Options) -> None:
+        parsed = Pipeline.of(pipeline)
+        if parsed.functions:
+            raise ConfigError(
+                "invalid pipeline of a TableReader: expected no functions, found `then`; apply them to its batches"
+            )
+        super().__init__(options, parsed, source)
+
+    def maker(self) -> Callable[[Iteration[TableBatch], _native.TableBatch], Making[TableBatch]]:
+        return lambda _, batch: partial(table_batch, batch)
+
+
+class RowKind(_Rows[Batch]):
+    """Rows as samples: images in a column, and labels in another one."""
+
+    source = SourceKind.ROWS
+
+    def __init__(self, source: Parquet | Source, pipeline: PipelineLike | None, options: Options) -> None:
+        if pipeline is None:
+            raise ConfigError(
+                f"invalid pipeline of {source}, whose samples are rows: expected a pipeline, found None"
+            )
+        parquet = source if isinstance(source, Parquet) else Parquet(cast(str | Sequence[str], source))
+        inner = Pipeline.of(pipeline)
+        ErrorPolicy(options.on_error, options.max_errors, 0)
+        self._column, self._label = parquet.column, cast(str | None, options.labels)
+        self._functions = inner.functions
+        objects = list_files(parquet.files, options.connection)
+        super().__init__(options, over_rows(parquet, inner, self._label), objects)
+
+    @property
+    def functions(self) -> tuple[Callable[[Any], Any], ...]:
+        return self._functions
+
+    def maker(self) -> Callable[[Iteration[Batch], _native.TableBatch], Making[Batch]]:
+        return _RowMaker(self._column, self._label, self.policy)
+
+    def describe(self) -> str:
+        return f"{super().describe()}, column {self._column!r}"
+
+
+class _RowMaker:
+    """Makes the batches of one iteration."""
+
+    def __init__(self, column: str, label: str | None, policy: Callable[[int], ErrorPolicy]) -> None:
+        self._column, self._label, self._new_policy = column, label, policy
+        self._policy: ErrorPolicy | None = None
+
+    def __call__(self, iteration: Iteration[Batch], table: _native.TableBatch) -> Making[Batch]:
+        native: _native.TableReader = iteration.native()
+        if self._policy is None:
+            self._policy = self._new_policy(len(native))
+        labels: ColumnLabels | None = None
+        with native_errors():
+            samples = native.samples(table, self._column)
+            if self._label is not None:
+                labels = ColumnLabels(samples.index, table.values(self._label))
+        return begin_batch(iteration, self._policy, samples, NO_COLUMNS, lambda: labels)
+
+
+class ColumnLabels(Labels):
+    """The labels of a batch: the values of a column."""
+
+    def __init__(self, indices: Tensor, values: list[Any]) -> None:
+        self._values: Mapping[int, Any] = dict(zip(memoryview(indices), values, strict=True))
+
+    def batch(self, indices: Sequence[int], keys: Sequence[str]) -> Tensor | list[object]:
+        # Rows that failed may be left out.
+        labels = values_of(self._values[index] for index in indices).values
+        return _native.Tensor("i64", [len(labels)], labels) if isinstance(labels, array) else list(labels)
+
+
+def over_rows(parquet: Parquet, inner: Pipeline, label: str | None) -> Pipeline:
+    """The pipeline over the objects: the columns, then the steps over the images."""
+    columns = [parquet.column] if label is None else [parquet.column, label]
+    select = ops.select(columns, where=parquet.where, row_number=_ROW_NUMBER)
+    return Pipeline.of(select | ops.each(parquet.column, inner.text))
+
+
+def _is_entry(entry: object) -> TypeGuard[Sequence[int]]:
+    """Whether it is a world and the rows that each of its ranks has read."""
+    return (
+        isinstance(entry, (list, tuple))
+        and len(entry) == 2
+        and all(isinstance(number, int) and not isinstance(number, bool) for number in entry)
+        and entry[0] >= 1
+        and entry[1] >= 0
+    )

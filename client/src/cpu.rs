@@ -12,7 +12,7 @@ use pushdown_exec::sync::Mutex;
 use pushdown_exec::{PendingWork, Task, TaskQueue};
 
 use crate::{
-    batch_queue::{BatchQueue, Ticket},
+    epoch::batch_queue::{BatchQueue, Ticket},
     error::{Error, Result},
 };
 

@@ -44,22 +44,18 @@
 
 mod atomic_write;
 mod batch;
-mod batch_queue;
-mod budget;
 mod cpu;
 mod engine;
+mod epoch;
 mod error;
 mod error_policy;
 mod models;
 mod objects;
-mod order;
 mod outage_log;
 mod planning;
 pub mod reader;
 mod retry;
 mod sample_name;
-mod session;
-mod shard_reader;
 pub mod shards;
 mod sign;
 mod stats;
@@ -67,6 +63,7 @@ pub mod store;
 #[cfg(feature = "tables")]
 pub mod table;
 mod transport;
+mod units;
 mod value_cache;
 
 pub use error::{Error, ErrorKind, Result};

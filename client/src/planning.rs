@@ -6,12 +6,9 @@
 mod adapt;
 #[cfg(feature = "tables")]
 mod expansion_guard;
-mod link_meter;
 mod pacer;
-mod placement;
 mod profile;
 mod progress;
-mod rate;
 mod server_timing;
 #[cfg(feature = "tables")]
 mod table_stage;
@@ -26,13 +23,11 @@ pub use adapt::{Observations, PlanReport};
 #[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;
 pub(crate) use pacer::BatchPacer;
-pub(crate) use placement::Placement;
 #[cfg(feature = "tables")]
 pub(crate) use profile::float;
 pub(crate) use profile::refined;
 pub use profile::{Profile, SampleProfile};
 pub(crate) use progress::BatchProgress;
-pub(crate) use rate::{PendingRange, RateSamples, ReadRate};
 #[cfg(feature = "tables")]
 pub(crate) use server_timing::ServerTiming;
 #[cfg(feature = "tables")]

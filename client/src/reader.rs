@@ -29,7 +29,6 @@
 mod builder;
 mod driver;
 mod monitor;
-mod rank;
 
 use std::{
     pin::Pin,
@@ -43,26 +42,28 @@ use tokio::{runtime::Handle, time::Instant};
 
 pub use crate::{
     batch::{Batch, Row, StackLayout, Stacked},
+    epoch::{
+        order::{ReaderShare, SampleOrder, Share, Tail, TailCounts},
+        rank::{Rank, Worker},
+    },
     error_policy::OnError,
-    order::{ReaderShare, SampleOrder, Share, Tail, TailCounts},
     planning::{Observations, PlanReport},
-    session::Mode,
     stats::Stats,
+    units::objects::Mode,
     value_cache::NotCached,
 };
 pub use builder::{PushdownReaderBuilder, ReaderSpec};
 use driver::{Delivery, Driver};
 pub use monitor::ReaderMonitor;
 pub use pushdown::wire::{Compression, RowError, Split};
-pub use rank::{Rank, Worker};
 
 use crate::{
+    epoch::order::{CheckedRank, SampleRef},
     error::{Error, Result},
     objects::Objects,
-    order::{CheckedRank, SampleRef},
     planning::{BatchProgress, Event},
-    session::{BatchJob, Session},
     stats::add,
+    units::objects::{BatchJob, Session},
 };
 
 /// Reads the samples of a data set in the order of an epoch, each exactly once, and runs the end of the pipeline on this

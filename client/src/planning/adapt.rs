@@ -35,8 +35,8 @@ pub(crate) use probe::ProbeRequest;
 use size_classes::size_classes;
 use unlisted_sizes::UnlistedSizes;
 
-use super::{link_meter::LinkMeter, profile::float};
-use crate::{models::models_of, objects::Objects, stats::Traffic};
+use super::profile::float;
+use crate::{models::models_of, objects::Objects, stats::Traffic, store::LinkMeter};
 
 /// Batches that try both routes before the first plan.
 pub(crate) const EXPLORATION_BATCHES: usize = 2;

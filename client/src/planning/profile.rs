@@ -17,6 +17,7 @@ use pushdown::{
 use tokio::sync::oneshot;
 
 use super::adapt::cpus;
+pub(crate) use crate::stats::float;
 use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},
@@ -26,14 +27,10 @@ use crate::{
     store::{Store, ValueRequest},
 };
 use link::{LinkSampler, MAX_CONCURRENT_READS};
-pub(crate) use measure::float;
 use measure::{candidates, gateway_groups, run};
 
 /// The most places in which models are cut.
 const MAX_CUTS: usize = 12;
-
-/// The shortest object in bytes whose transfer measures the bandwidth of the link.
-pub(crate) const LONG_OBJECT_BYTES: usize = 64 << 10;
 
 /// The costs of a pipeline on samples of a bucket.
 #[derive(Debug, Clone, PartialEq)]

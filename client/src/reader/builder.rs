@@ -20,11 +20,11 @@ use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
 pub use self::settings::ReaderSpec;
 use super::{PushdownReader, Rank, State, Worker};
 #[cfg(feature = "tables")]
-use crate::table::RowObservations;
+use crate::units::rows::RowObservations;
 use crate::{
+    epoch::order::CheckedRank,
     error::{Error, Result},
     objects::{Objects, key_column},
-    order::CheckedRank,
     planning::Observations,
     retry::RetryPolicy,
     store::{Credentials, HiddenObjects, StoreBuilder},

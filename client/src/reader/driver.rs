@@ -15,12 +15,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::ReadPlan;
 use crate::{
     batch::Batch,
-    budget::{Budget, Charge},
+    epoch::{
+        budget::{Budget, Charge},
+        order::{EpochOrder, SampleOrder, SampleRef},
+    },
     error::{Error, Result},
-    order::{EpochOrder, SampleOrder, SampleRef},
     planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
-    session::{BatchJob, Session, ShardStreams},
     stats::add,
+    units::objects::{BatchJob, Session, ShardStreams},
 };
 
 /// Batches in flight, in order. Dropping it cancels them.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::{
     planning::{Adapter, Observations, PlanReport},
-    session::{Mode, Session},
     stats::Stats,
+    units::objects::{Mode, Session},
 };
 
 /// Observes a [`PushdownReader`](crate::reader::PushdownReader) while it reads, and after it is closed.

@@ -10,8 +10,8 @@ use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, Schema
 use super::{Failure, Store, StoredTable, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::Placement,
     sign::{BatchPost, BatchSigner, object_path},
+    store::Placement,
     transport::Answer,
 };
 

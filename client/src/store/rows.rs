@@ -14,7 +14,7 @@ use pushdown::{
 use super::{StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
 use crate::{
     error::{Error, Result},
-    planning::Placement,
+    store::Placement,
 };
 
 /// The rows that a pipeline computes from one table or several.

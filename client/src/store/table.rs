@@ -13,7 +13,7 @@ use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix};
 use super::{Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::RateSamples,
+    store::RateSamples,
 };
 
 /// Ranges of one read that are fetched concurrently.

@@ -18,8 +18,8 @@ use self::{
 use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::{RateSamples, ReadRate},
     sign::object_path,
+    store::{RateSamples, ReadRate},
     transport::Answer,
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pushdown::plan::{Class, Decision, Plan};
 
 use super::{float, plan_context::PlanContext};
-use crate::order::SampleRef;
+use crate::epoch::order::SampleRef;
 
 /// One object in this many takes a route other than the planned one, in turn each route that is worth a trial. That is
 /// enough to correct the plan within three batches of a change (tested in `plan::replanner`); with half as many, some

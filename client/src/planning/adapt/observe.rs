@@ -12,7 +12,7 @@ use super::{
     event::{Event, GatewayCpus, Moment, ReceivedValue, RequestedStage},
     float,
 };
-use crate::planning::{link_meter::is_long, profile::SampleProfile};
+use crate::{planning::profile::SampleProfile, store::is_long};
 
 impl Adapter {
     /// Records an event. At the end of a batch, plans again for the samples of the epoch that have not begun.

@@ -14,6 +14,7 @@ use crate::{
     error::{Error, Result},
     models::models_of,
     planning::server_timing::ServerTiming,
+    stats::float,
 };
 
 /// Fused steps, and the seconds they took.
@@ -148,12 +149,4 @@ fn weights(steps: &[Step], missing: &[Arc<dyn NamedModel>]) -> f64 {
         .into_iter()
         .filter(|model| missing.contains(model));
     needed.map(|model| float(model.bytes())).sum()
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "sizes and counts, of which a few digits matter"
-)]
-pub(crate) const fn float(number: u64) -> f64 {
-    number as f64
 }

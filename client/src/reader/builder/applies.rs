@@ -2,8 +2,8 @@
 
 use super::PushdownReaderBuilder;
 use crate::{
+    epoch::order::{SampleOrder, Tail},
     error::{Error, Result},
-    order::{SampleOrder, Tail},
     shards::ColumnSelection,
 };
 

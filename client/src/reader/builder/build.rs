@@ -16,8 +16,8 @@ use crate::{
     error_policy::ErrorPolicy,
     models::preload,
     planning::{Adapter, ProbeRequest, refined, stages_after_models},
-    session::{GetPermits, Mode, Session},
     stats::Counters,
+    units::objects::{GetPermits, Mode, Session},
     value_cache::ValueCache,
 };
 

@@ -2,9 +2,12 @@
 
 use super::PushdownReaderBuilder;
 use crate::{
+    epoch::{
+        order::{CheckedRank, ReaderShare},
+        rank::Worker,
+    },
     error::{Error, Result},
-    order::{CheckedRank, ReaderShare},
-    reader::{ReadPlan, Worker},
+    reader::ReadPlan,
 };
 
 impl PushdownReaderBuilder {
@@ -52,8 +55,11 @@ impl PushdownReaderBuilder {
 #[cfg(test)]
 mod tests {
     use crate::{
-        order::Tail,
-        reader::{PushdownReader, Rank, Worker},
+        epoch::{
+            order::Tail,
+            rank::{Rank, Worker},
+        },
+        reader::PushdownReader,
     };
 
     #[test]

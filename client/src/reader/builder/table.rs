@@ -6,9 +6,11 @@ use super::{PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
-    session::Mode,
     stats::Counters,
-    table::{RowObservations, RowsRead, TableReader, TableSettings, TableSource},
+    units::{
+        objects::Mode,
+        rows::{RowObservations, RowsRead, TableReader, TableSettings, TableSource},
+    },
 };
 
 impl PushdownReaderBuilder {

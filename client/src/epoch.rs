@@ -1,6 +1,24 @@
-//! What all readers share of reading an epoch: its order, the prefetch budget, and what runs first.
+//! What all readers share of reading an epoch, whatever its samples are.
+//!
+//! An epoch has an [`order`], of which a reader has a share. [`read_units`] reads it ahead, [unit](Units) by unit, within a [`Budget`];
+//! [`Deliveries`] hand over what has arrived in order; an [`EpochStream`] is what the consumer polls, and [`hand_over`] decides about failed
+//! samples.
 
-pub(crate) mod batch_queue;
-pub(crate) mod budget;
+mod batch_queue;
+mod budget;
+mod deliveries;
+mod driver;
+mod hand_over;
 pub(crate) mod order;
-pub(crate) mod rank;
+mod plan;
+mod rank;
+mod stream;
+
+pub(crate) use batch_queue::{BatchQueue, Ticket};
+pub(crate) use budget::{Budget, Charge};
+pub(crate) use deliveries::{Deliveries, DeliverySender};
+pub(crate) use driver::{Units, read_units};
+pub(crate) use hand_over::hand_over;
+pub(crate) use plan::ReadPlan;
+pub use rank::{Rank, Worker};
+pub(crate) use stream::EpochStream;

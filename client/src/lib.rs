@@ -50,6 +50,7 @@ mod epoch;
 mod error;
 mod error_policy;
 mod models;
+mod monitor;
 mod objects;
 mod outage_log;
 mod planning;

@@ -6,6 +6,7 @@
 mod adapt;
 #[cfg(feature = "tables")]
 mod expansion_guard;
+mod mode;
 mod pacer;
 mod profile;
 mod progress;
@@ -22,6 +23,7 @@ pub(crate) use adapt::{
 pub use adapt::{Observations, PlanReport};
 #[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;
+pub use mode::Mode;
 pub(crate) use pacer::BatchPacer;
 #[cfg(feature = "tables")]
 pub(crate) use profile::float;

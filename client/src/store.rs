@@ -60,7 +60,7 @@ pub use crate::{
 };
 pub use aws::Upload;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
-pub(crate) use failure::{Failure, NamedFailure};
+pub(crate) use failure::{Failure, NamedFailure, object_too_large};
 pub(crate) use link_meter::{LONG_OBJECT_BYTES, LinkMeter, is_long};
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};

@@ -18,17 +18,17 @@ use arrow_array::LargeStringArray;
 use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
 
 pub use self::settings::ReaderSpec;
-use super::{PushdownReader, Rank, State, Worker};
 #[cfg(feature = "tables")]
 use crate::units::rows::RowObservations;
 use crate::{
-    epoch::order::CheckedRank,
+    epoch::{Rank, Worker, order::CheckedRank},
     error::{Error, Result},
     objects::{Objects, key_column},
     planning::Observations,
     retry::RetryPolicy,
     store::{Credentials, HiddenObjects, StoreBuilder},
     transport::Timeouts,
+    units::objects::PushdownReader,
 };
 
 /// Settings of a [`PushdownReader`]. Required are the pipeline, and the objects or their bucket; everything else has a default.
@@ -100,6 +100,13 @@ macro_rules! setters {
             $this
         }
     )+};
+}
+
+impl PushdownReader {
+    /// Settings with their defaults.
+    pub fn builder() -> PushdownReaderBuilder {
+        PushdownReaderBuilder::default()
+    }
 }
 
 impl PushdownReaderBuilder {

@@ -4,12 +4,14 @@
 //! CPU pool.
 
 mod cached;
+mod epoch;
 mod get_permits;
 mod intake;
 mod job;
 mod members;
 mod plain;
 mod pushed;
+mod reader;
 mod routes;
 mod shard_streams;
 mod steps;
@@ -26,46 +28,32 @@ use pushdown::{
     Engine, Limits, Pipeline,
     wire::{Compression, Split},
 };
-use serde::{Deserialize, Serialize};
 
 use crate::{
     batch::{Batch, Row},
     cpu::CpuPool,
     epoch::order::SampleRef,
-    error::{Error, ErrorKind, Result},
-    error_policy::{ErrorPolicy, FailedRows},
+    error::{Error, Result},
+    error_policy::ErrorPolicy,
+    monitor::Monitored,
     objects::Objects,
-    planning::{Adapter, SamplesLeft},
-    stats::{Counters, add},
+    planning::{Adapter, Mode, Observations, PlanReport, SamplesLeft},
+    stats::Counters,
     store::Store,
     value_cache::ValueCache,
 };
 use cached::Lookups;
 pub(crate) use get_permits::GetPermits;
 use intake::Intake;
-pub(crate) use job::BatchJob;
+use job::BatchJob;
 use members::check_members;
 use plain::PlainQueue;
-pub(crate) use plain::row_error;
-pub(crate) use routes::BatchRoutes;
-pub(crate) use shard_streams::ShardStreams;
+pub use reader::PushdownReader;
+use routes::BatchRoutes;
+use shard_streams::ShardStreams;
 
 /// Plain reads that a batch has in flight while nothing is known.
 const EXPLORATION_GETS: usize = 2;
-
-/// Where the steps run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// The prefix runs at the gateway, the suffix on this host.
-    #[default]
-    Pushdown,
-    /// A plan chooses the split per object. The first batches try both routes and measure the costs on this host, at the
-    /// gateway and on the link. The plan follows from them and changes with them. Plain reading is one possible plan.
-    Auto,
-    /// Everything runs on this host: objects are read directly, from a gateway or from any store.
-    Plain,
-}
 
 /// Everything needed to read a batch, the same for all batches.
 #[derive(Debug)]
@@ -109,9 +97,31 @@ struct RoutedSlots {
     plain: Vec<usize>,
 }
 
+impl Monitored for Session {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn mode(&self) -> Mode {
+        self.mode()
+    }
+
+    fn plan(&self) -> Option<PlanReport> {
+        self.adapter.as_ref()?.plan_report()
+    }
+
+    fn observations(&self) -> Option<Observations> {
+        self.adapter.as_ref()?.observations()
+    }
+}
+
 impl Session {
     /// The mode in force: plain after the gateway turned out to have another engine.
-    pub(crate) fn mode(&self) -> Mode {
+    fn mode(&self) -> Mode {
         if self.max_stage() == 0 {
             Mode::Plain
         } else {
@@ -160,9 +170,6 @@ impl Session {
                 samples: job.samples_left,
                 later_epochs: self.epochs_left(job.epoch) - 1,
             }));
-        }
-        if let Some(charge) = &job.charge {
-            charge.settle();
         }
         let rows = finished.into_iter().zip(&job.samples).map(|(finished, sample)| {
             let object = self.objects.object(sample.index);
@@ -238,11 +245,6 @@ impl Session {
         routed
     }
 
-    /// Counts a batch that is handed over, as the error policy leaves it. Returns the error of a sample that ends the stream.
-    pub(crate) fn hand_over(&self, batch: Batch) -> Result<Batch> {
-        hand_over(batch, &self.error_policy, self.objects.bucket(), &self.counters)
-    }
-
     /// Bytes of samples with these routes in memory: of each the maximum of its size on arrival and after the pipeline.
     pub(crate) fn expected_bytes(&self, samples: &[SampleRef], routes: &BatchRoutes) -> u64 {
         let splits = routes.splits();
@@ -269,26 +271,4 @@ impl Session {
         let columns = columns.map(|column| column.range.size());
         columns.fold(bytes(arriving).max(bytes(kinds.last())), u64::saturating_add)
     }
-}
-
-/// Counts a batch that is handed over, as the error policy leaves it. Returns the error of a sample that ends the stream.
-pub(crate) fn hand_over(
-    batch: Batch,
-    policy: &ErrorPolicy,
-    bucket: &str,
-    counters: &Counters,
-) -> Result<Batch> {
-    let failed_rows = policy.decide(&batch).map_err(|failure| {
-        add(&counters.errors, 1);
-        let (name, position, error) = (failure.row.name(), failure.row.position, failure.error);
-        let note = failure.note.map(|note| format!("; {note}")).unwrap_or_default();
-        let text = format!("s3://{bucket}/{name} (position {position}) cannot be delivered: {error}{note}");
-        Error::new(ErrorKind::Sample, text)
-    })?;
-    add(&counters.samples, batch.samples().count() as u64);
-    add(&counters.errors, batch.errors().count() as u64);
-    Ok(match failed_rows {
-        FailedRows::Reported => batch,
-        FailedRows::Skipped => batch.without_errors(),
-    })
 }

@@ -32,10 +32,9 @@ use pushdown::pipeline::RowStage;
 use tokio::time::Instant;
 
 use crate::{
-    epoch::order::TailCounts,
+    epoch::{ReadPlan, order::TailCounts},
     error::Result,
     objects::Objects,
-    reader::ReadPlan,
     stats::{Stats, add},
 };
 pub(crate) use build::TableSettings;

@@ -25,11 +25,10 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{
     batch::Batch,
+    epoch::{ReadPlan, hand_over},
     error::Result,
     objects::Objects,
-    reader::ReadPlan,
     stats::{Stats, add},
-    units::objects::hand_over,
 };
 use batches::{DeliveredBatch, EpochRead};
 use place::ReaderPlace;
@@ -171,15 +170,9 @@ impl ShardReader {
 
     /// Cancels everything in flight and waits until the reader's threads have ended; a step that runs is finished first.
     /// Dropping the reader does not wait.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the CPU pool cannot wait for its own end"
-    )]
     pub async fn close(self) {
         drop(self.state);
-        let session = self.session;
-        // Fails only if the runtime is shut down, and then nobody waits.
-        drop(tokio::task::spawn_blocking(move || session.cpu.join()).await);
+        self.session.cpu.close().await;
     }
 
     fn start(&self) -> BoxStream<'static, Result<DeliveredBatch>> {

@@ -5,7 +5,7 @@ use std::{iter::StepBy, ops::Range};
 use serde::{Deserialize, Serialize};
 
 use super::CheckedRank;
-use crate::epoch::rank::Worker;
+use crate::epoch::Worker;
 
 /// How an epoch ends if its samples do not divide evenly among ranks and batches.
 ///

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::epoch::rank::Worker;
+use crate::epoch::Worker;
 
 const ALL: CheckedRank = CheckedRank { index: 0, world: 1 };
 

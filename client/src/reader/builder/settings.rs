@@ -17,9 +17,10 @@ use crate::units::rows::RowsRead;
 use crate::{
     epoch::order::{SampleOrder, Tail},
     error_policy::OnError,
+    planning::Mode,
     shards::ColumnSelection,
     store::StoreSpec,
-    units::{objects::Mode, shards::ShardsRead},
+    units::shards::ShardsRead,
 };
 
 /// Declares settings: first those that have setters of their own, then each with its setter: `name(argument): type = default => value`.

@@ -8,8 +8,8 @@ use super::{DataSetKeys, PushdownReaderBuilder, applies::SampleKind, open::Opene
 use crate::{
     cpu::CpuPool,
     epoch::{
+        Rank, Worker,
         order::{CheckedRank, SampleOrder},
-        rank::{Rank, Worker},
     },
     error::{Error, Result},
     error_policy::ErrorPolicy,
@@ -147,7 +147,7 @@ fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{epoch::order::Tail, reader::PushdownReader, shards::ColumnSelection, units::objects::Mode};
+    use crate::{epoch::order::Tail, planning::Mode, reader::PushdownReader, shards::ColumnSelection};
 
     fn builder() -> PushdownReaderBuilder {
         let builder = PushdownReader::builder().bucket("b").pipeline("decode").seed(7);

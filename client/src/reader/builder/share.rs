@@ -3,11 +3,10 @@
 use super::PushdownReaderBuilder;
 use crate::{
     epoch::{
+        ReadPlan, Worker,
         order::{CheckedRank, ReaderShare},
-        rank::Worker,
     },
     error::{Error, Result},
-    reader::ReadPlan,
 };
 
 impl PushdownReaderBuilder {
@@ -55,10 +54,7 @@ impl PushdownReaderBuilder {
 #[cfg(test)]
 mod tests {
     use crate::{
-        epoch::{
-            order::Tail,
-            rank::{Rank, Worker},
-        },
+        epoch::{Rank, Worker, order::Tail},
         reader::PushdownReader,
     };
 

@@ -6,11 +6,9 @@ use super::{PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
+    planning::Mode,
     stats::Counters,
-    units::{
-        objects::Mode,
-        rows::{RowObservations, RowsRead, TableReader, TableSettings, TableSource},
-    },
+    units::rows::{RowObservations, RowsRead, TableReader, TableSettings, TableSource},
 };
 
 impl PushdownReaderBuilder {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{epoch::order::Tail, units::objects::Mode};
+use crate::{epoch::order::Tail, planning::Mode};
 
 fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
     let builder = PushdownReader::builder()

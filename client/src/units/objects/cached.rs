@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{BatchJob, Session, intake::Intake};
 use crate::{
-    epoch::budget::Charge,
+    epoch::Charge,
     error::Result,
     stats::{Counters, add},
     value_cache::{CachedStage, Claim, LEASE, ListedSample, Lookup, NotCachedReason, ValueCache},

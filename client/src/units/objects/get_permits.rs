@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 use pushdown_exec::sync::Mutex;
 use tokio::sync::oneshot;
 
-use crate::epoch::batch_queue::{BatchQueue, Ticket};
+use crate::epoch::{BatchQueue, Ticket};
 
 /// A limit on concurrent object reads over all batches. The oldest batch, the next one for the consumer, goes first. Clones
 /// share the limit.

@@ -6,7 +6,7 @@ use pushdown::plan::simulate::ReadAhead;
 
 use super::{routes::BatchRoutes, shard_streams::ShardStreams};
 use crate::{
-    epoch::{budget::Charge, order::SampleRef},
+    epoch::{Charge, order::SampleRef},
     planning::BatchProgress,
 };
 

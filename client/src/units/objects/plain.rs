@@ -9,18 +9,13 @@ mod streamed;
 use std::{collections::VecDeque, iter, sync::Arc};
 
 use futures::{FutureExt as _, StreamExt as _, stream, try_join};
-use pushdown::wire::RowError;
 
 use super::{
     BatchJob, Session,
     get_permits::{GetPermit, GetPermits},
     intake::Intake,
 };
-use crate::{
-    epoch::budget::Charge,
-    error::{ErrorKind, Result},
-    store::Failure,
-};
+use crate::{epoch::Charge, error::Result, store::object_too_large};
 use assembly::Assembly;
 use attempt::PartsRead;
 pub(super) use part::{MAX_GAP_BYTES, Part};
@@ -87,46 +82,15 @@ async fn read(
     let is_small = |part: &Part| part.range.is_none_or(|range| range.size() <= max_bytes);
     let (parts, large): (VecDeque<Part>, VecDeque<Part>) = parts.into_iter().partition(is_small);
     for part in large {
-        assembly.take(part, Err(too_large(max_bytes)))?;
+        assembly.take(part, Err(object_too_large(max_bytes)))?;
     }
     let mut read = PartsRead::new(session, job, assembly, parts);
     let mut retries = session.store.counted_retries(&session.counters);
     if let Err(failed) = retries.complete(&mut read).await {
-        let error = row_error(failed.failure)?;
+        let error = failed.failure.into_row_error()?;
         for part in read.into_missing() {
             assembly.take(part, Err(error.clone()))?;
         }
     }
     Ok(())
-}
-
-/// The error of the rows of an object that cannot be read.
-///
-/// # Errors
-/// The failure, if it concerns other objects as well.
-pub(crate) fn row_error(failure: Failure) -> Result<RowError> {
-    match failure {
-        Failure::Refused(refusal) => {
-            let message = format!(
-                "the store answered {}: {}",
-                refusal.status.as_u16(),
-                refusal.message
-            );
-            Ok(RowError::new(refusal.code, message))
-        }
-        Failure::TooLarge(limit) => Ok(too_large(limit)),
-        Failure::Unusable(error) => Ok(error),
-        // The store answers other requests, but this object's answer does not end.
-        Failure::Lost(error) if matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Interrupted) => {
-            Ok(RowError::new("RequestTimeout", error.to_string()))
-        }
-        Failure::Lost(error) => Err(error),
-    }
-}
-
-fn too_large(limit: u64) -> RowError {
-    RowError::new(
-        pushdown::ErrorKind::TooLarge.code(),
-        format!("the object is too large: expected at most {limit} bytes"),
-    )
 }

@@ -31,7 +31,11 @@ use self::{
 };
 pub(super) use self::{arrived::Content, stream::Requested};
 use super::{Session, plain::Part};
-use crate::{epoch::order::EpochOrder, error::Result, objects::Objects, reader::ReadPlan};
+use crate::{
+    epoch::{ReadPlan, order::EpochOrder},
+    error::Result,
+    objects::Objects,
+};
 
 /// The most bytes of members that are kept for batches that have not asked for them, as a multiple of the prefetch budget.
 const MAX_ARRIVED_PER_BUDGET: u64 = 4;

@@ -16,7 +16,7 @@ use super::{
     compute::{HeldRows, RowBlock},
 };
 use crate::{
-    epoch::budget::Charge,
+    epoch::Charge,
     error::{Error, Result},
 };
 

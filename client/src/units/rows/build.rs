@@ -22,11 +22,10 @@ use super::{
     splits::RowSplit,
 };
 use crate::{
+    epoch::ReadPlan,
     error::{Error, ErrorKind, Result},
     models::models_of,
-    planning::{ExpansionGuard, RowGroupCosts},
-    reader::ReadPlan,
-    units::objects::Mode,
+    planning::{ExpansionGuard, Mode, RowGroupCosts},
 };
 
 /// Name of the column of row numbers in the evaluation of a condition.

@@ -13,7 +13,7 @@ use super::{
     read::RowReader,
 };
 use crate::{
-    epoch::budget::Charge,
+    epoch::Charge,
     error::{Error, Result},
 };
 

@@ -15,7 +15,11 @@ use super::{
     order::{RowGroupSlice, RowOrder},
     pacing::RowGroupPacer,
 };
-use crate::{epoch::budget::Budget, error::Result, reader::ReadPlan, stats::add};
+use crate::{
+    epoch::{Budget, ReadPlan},
+    error::Result,
+    stats::add,
+};
 
 impl TableReader {
     /// The batches of the epoch from the reader's first one on.

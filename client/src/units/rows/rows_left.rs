@@ -6,9 +6,9 @@
 use std::{iter::once, ops::Range};
 
 use super::rows_read::RowsRead;
-use crate::{
-    epoch::order::{CheckedRank, TailCounts},
-    reader::ReadPlan,
+use crate::epoch::{
+    ReadPlan,
+    order::{CheckedRank, TailCounts},
 };
 
 /// Rows that no rank has read in an epoch.

@@ -13,8 +13,8 @@ use super::{
     *,
 };
 use crate::epoch::{
+    Worker,
     order::{CheckedRank, SampleOrder, Tail},
-    rank::Worker,
 };
 
 /// Rows of a data set in the order of an epoch.

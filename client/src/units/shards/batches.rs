@@ -21,11 +21,10 @@ use super::{
 use crate::{
     batch::Batch,
     epoch::{
-        budget::{Budget, Charge},
+        Budget, Charge, ReadPlan,
         order::{BufferDraws, shard_order},
     },
     error::{Error, Result},
-    reader::ReadPlan,
     shards::{warn_of_left_out, warn_of_skipped},
 };
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    epoch::rank::{Rank, Worker},
+    epoch::{Rank, Worker},
     error::{Error, Result},
 };
 

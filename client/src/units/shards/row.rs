@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pushdown::{Context, Sample, wire::RowError};
 
 use super::{ShardSession, sample::StoredSample};
-use crate::{batch::Row, cpu::Work, epoch::budget::Charge, sample_name::member_draw_id, stats::add};
+use crate::{batch::Row, cpu::Work, epoch::Charge, sample_name::member_draw_id, stats::add};
 
 /// What a row takes of the budget beside its value, so that the budget bounds the number of rows as well.
 pub(super) const ROW_BYTES: u64 = 1 << 10;

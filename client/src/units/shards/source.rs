@@ -13,10 +13,7 @@ use super::{
     state::{SampleId, ShardTask},
     unpack::Unpacker,
 };
-use crate::{
-    error::{Error, Result},
-    units::objects::row_error,
-};
+use crate::error::{Error, Result};
 
 /// The read of one shard.
 #[derive(Debug)]
@@ -97,7 +94,7 @@ impl ShardSource {
         let end = 'shard: loop {
             let piece = match stream.next().await {
                 Ok(piece) => piece,
-                Err(failure) => break End::Failed(row_error(failure)?),
+                Err(failure) => break End::Failed(failure.into_row_error()?),
             };
             if self.etag.as_deref() != stream.etag() {
                 self.etag = stream.etag().map(Arc::from);

@@ -9,7 +9,7 @@ use super::{
     place::ReaderPlace,
 };
 use crate::{
-    epoch::rank::{Rank, Worker},
+    epoch::{Rank, Worker},
     error::{Error, Result},
 };
 

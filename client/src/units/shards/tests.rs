@@ -10,8 +10,8 @@ use super::{
     *,
 };
 use crate::epoch::{
+    Rank, Worker,
     order::{BufferDraws, CheckedRank, EpochOrder, Share, Tail, shard_order},
-    rank::{Rank, Worker},
 };
 
 /// An epoch of shards with these numbers of samples.

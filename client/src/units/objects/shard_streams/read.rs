@@ -15,7 +15,7 @@ use crate::{
     objects::Object,
     planning::{Adapter, Assignment, PendingRead},
     store::{Failure, FoundEntry, NamedFailure, ShardBody},
-    units::objects::{Session, row_error},
+    units::objects::Session,
 };
 
 /// After a pause, connection and kernel have bytes that arrived during it: they do not measure the link.
@@ -72,7 +72,7 @@ impl StreamRead {
                 // A store without ranges: the ranges of some members may be small enough.
                 Failure::TooLarge(_) => None,
                 // An error that concerns other objects as well is one of the ranges, too.
-                failure => row_error(failure).ok(),
+                failure => failure.into_row_error().ok(),
             };
             self.stream.end(error.as_ref());
         }

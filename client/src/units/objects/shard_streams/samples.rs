@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    epoch::order::{EpochOrder, SampleRef},
+    epoch::{
+        ReadPlan,
+        order::{EpochOrder, SampleRef},
+    },
     objects::Objects,
-    reader::ReadPlan,
 };
 
 /// The samples that a reader reads in an epoch, by shard. It takes 4 bytes for each sample. Padding is left out: it is read at the end
@@ -77,8 +79,8 @@ mod tests {
     use super::*;
     use crate::{
         epoch::{
+            Worker,
             order::{CheckedRank, SampleOrder, Tail},
-            rank::Worker,
         },
         objects::{MemberRef, Object},
     };

@@ -27,14 +27,16 @@ use std::{
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use futures::{Stream, StreamExt as _, stream::BoxStream};
+use futures::{Stream, stream::BoxStream};
 use pushdown::pipeline::RowStage;
-use tokio::time::Instant;
+use tokio::runtime::Handle;
 
 use crate::{
-    epoch::{ReadPlan, order::TailCounts},
+    epoch::{EpochStream, ReadPlan, order::TailCounts},
     error::Result,
+    monitor::ReaderMonitor,
     objects::Objects,
+    planning::Mode,
     stats::{Stats, add},
 };
 pub(crate) use build::TableSettings;
@@ -66,24 +68,8 @@ pub struct TableReader {
     /// What earlier worlds have read of this epoch.
     rows_read: Vec<RowsRead>,
     left: RowsLeft,
-    state: State,
-    waiting_since: Option<Instant>,
-}
-
-enum State {
-    Idle,
-    Reading(BoxStream<'static, Result<TableBatch>>),
-    Ended,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "Idle",
-            Self::Reading(_) => "Reading",
-            Self::Ended => "Ended",
-        })
-    }
+    runtime: Handle,
+    stream: EpochStream<BoxStream<'static, Result<TableBatch>>>,
 }
 
 /// Rows that are consecutive in the stretch of a rank.
@@ -110,19 +96,26 @@ pub struct RowId {
 
 /// Observes a [`TableReader`] while it reads, and after it is closed.
 #[derive(Debug, Clone)]
-pub struct TableMonitor(Arc<RowReader>);
+pub struct TableMonitor {
+    shared: ReaderMonitor,
+    rows: Arc<RowReader>,
+}
 
 impl TableMonitor {
     /// Counts so far.
     pub fn stats(&self) -> Stats {
-        let source = &self.0.source;
-        source.counters.snapshot(source.store.traffic())
+        self.shared.stats()
+    }
+
+    /// The mode in force: plain as well after all steps had to run on this host.
+    pub fn mode(&self) -> Mode {
+        self.shared.mode()
     }
 
     /// What the planner has observed, for [another reader](crate::reader::PushdownReaderBuilder::row_observations) of the same data; `None`
-    /// before the first plan, and in other modes than [`Mode::Auto`](crate::reader::Mode::Auto).
+    /// before the first plan, and in other modes than [`Mode::Auto`].
     pub fn observations(&self) -> Option<RowObservations> {
-        self.0.planner.as_ref()?.observations()
+        self.rows.planner.as_ref()?.observations()
     }
 }
 
@@ -199,7 +192,10 @@ impl TableReader {
 
     /// Observes the reader while it reads, also from other threads.
     pub fn monitor(&self) -> TableMonitor {
-        TableMonitor(Arc::clone(&self.rows))
+        TableMonitor {
+            shared: ReaderMonitor::new(Arc::<RowReader>::clone(&self.rows)),
+            rows: Arc::clone(&self.rows),
+        }
     }
 
     /// Starts another epoch from its first batch. Drops what was prefetched.
@@ -208,7 +204,7 @@ impl TableReader {
         self.plan.start = 0;
         self.rows_read.clear();
         self.left = RowsLeft::new(self.rows.samples.len(), &[]);
-        self.state = State::Idle;
+        self.stream.restart();
     }
 }
 
@@ -217,26 +213,15 @@ impl Stream for TableReader {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
-        if matches!(this.state, State::Idle) {
-            this.state = State::Reading(this.read_epoch());
+        if this.stream.is_idle() {
+            let batches = this.read_epoch();
+            this.stream.begin(batches);
         }
-        let State::Reading(batches) = &mut this.state else {
-            return Poll::Ready(None);
-        };
-        let polled = batches.poll_next_unpin(context);
-        match &polled {
-            Poll::Pending => {
-                this.waiting_since.get_or_insert_with(Instant::now);
-                return Poll::Pending;
-            }
-            Poll::Ready(Some(Ok(batch))) => add(&this.rows.source.counters.samples, batch.ids.len() as u64),
-            Poll::Ready(Some(Err(_)) | None) => this.state = State::Ended,
-        }
-        if let Some(since) = this.waiting_since.take() {
-            let nanos = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            add(&this.rows.source.counters.waiting_nanos, nanos);
-        }
-        polled
+        let counters = &this.rows.source.counters;
+        this.stream.poll_next(context, counters, |batch: TableBatch| {
+            add(&counters.samples, batch.ids.len() as u64);
+            Ok(batch)
+        })
     }
 }
 

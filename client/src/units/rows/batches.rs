@@ -8,42 +8,9 @@ use futures::{
     StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
-use tokio_util::task::AbortOnDropHandle;
 
-use super::{
-    TableBatch,
-    arrived_rows::ArrivedRows,
-    compute::{HeldRows, RowBlock},
-};
-use crate::{
-    epoch::Charge,
-    error::{Error, Result},
-};
-
-/// The read of a row group in flight.
-pub(super) struct RowGroupTask {
-    task: AbortOnDropHandle<Result<ArrivedRows>>,
-    /// Position of the row group among those that are read.
-    number: usize,
-    charge: Charge,
-}
-
-impl RowGroupTask {
-    pub(super) const fn new(
-        task: AbortOnDropHandle<Result<ArrivedRows>>,
-        number: usize,
-        charge: Charge,
-    ) -> Self {
-        Self { task, number, charge }
-    }
-
-    /// Waits for the rows.
-    pub(super) async fn finish(self) -> Result<HeldRows> {
-        let failed = |error| Err(Error::internal("the task of a row group failed").with_source(error));
-        let rows = self.task.await.unwrap_or_else(failed)?;
-        Ok(HeldRows::new(rows, self.number, self.charge))
-    }
-}
+use super::{TableBatch, compute::RowBlock};
+use crate::error::{Error, Result};
 
 /// Assembles batches from consecutive blocks.
 pub(super) struct BatchAssembler {

@@ -9,9 +9,10 @@ use pushdown::{
     Description, Pipeline,
     wire::{Features, Split},
 };
+use tokio::runtime::Handle;
 
 use super::{
-    RowsRead, State, TableReader,
+    RowsRead, TableReader,
     columns::Columns,
     fallback::Fallback,
     planner::{ReaderSize, RowObservations, RowPlanner},
@@ -22,7 +23,7 @@ use super::{
     splits::RowSplit,
 };
 use crate::{
-    epoch::ReadPlan,
+    epoch::{EpochStream, ReadPlan},
     error::{Error, ErrorKind, Result},
     models::models_of,
     planning::{ExpansionGuard, Mode, RowGroupCosts},
@@ -95,6 +96,7 @@ impl TableReader {
             first_rows: first_rows(&described),
             source,
             splits,
+            mode: settings.mode,
             split,
             bytes,
             columns,
@@ -104,8 +106,8 @@ impl TableReader {
             rows_read: settings.rows_read,
             rows: Arc::new(rows),
             plan: settings.plan,
-            state: State::Idle,
-            waiting_since: None,
+            runtime: Handle::current(),
+            stream: EpochStream::new(),
         })
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct HeldRows {
     pub(super) rows: ArrivedRows,
     /// Position of the row group among those that are read.
     pub(super) number: usize,
-    _charge: Charge,
+    _charge: Arc<Charge>,
 }
 
 /// Some rows that have arrived.
@@ -41,9 +41,8 @@ pub(super) struct RowBlock {
 }
 
 impl HeldRows {
-    pub(super) fn new(rows: ArrivedRows, number: usize, charge: Charge) -> Self {
+    pub(super) fn new(rows: ArrivedRows, number: usize, charge: Arc<Charge>) -> Self {
         charge.adjust(rows.bytes(), 0);
-        charge.settle();
         Self {
             rows,
             number,

@@ -1,25 +1,81 @@
-//! Reads an epoch: row groups, in which rows are computed a few at a time, and from which batches are assembled.
+//! Reads an epoch of rows: its units are row groups, in which rows are computed a few at a time, and from which batches are assembled.
 
-use std::{collections::VecDeque, iter::once, sync::Arc};
+use std::{collections::VecDeque, future, iter::once, sync::Arc};
 
 use arrow_schema::SchemaRef;
 use futures::{
     StreamExt as _,
     stream::{self, BoxStream},
 };
-use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     TableBatch, TableReader,
-    batches::{BatchAssembler, RowGroupTask},
+    batches::BatchAssembler,
+    compute::HeldRows,
     order::{RowGroupSlice, RowOrder},
     pacing::RowGroupPacer,
+    read::RowReader,
 };
 use crate::{
-    epoch::{Budget, ReadPlan},
+    epoch::{Charge, Deliveries, ReadPlan, Units, read_units},
     error::Result,
     stats::add,
 };
+
+/// The row groups of an epoch.
+#[derive(Debug)]
+struct EpochRowGroups {
+    rows: Arc<RowReader>,
+    slices: Vec<RowGroupSlice>,
+    order: RowOrder,
+    epoch: u32,
+    pacer: Arc<RowGroupPacer>,
+}
+
+/// A row group before it is read.
+#[derive(Debug)]
+struct RowGroupRequest {
+    number: usize,
+    split: usize,
+}
+
+impl Units for EpochRowGroups {
+    type Request = RowGroupRequest;
+    type Arrived = HeldRows;
+
+    fn numbers(&self) -> impl Iterator<Item = usize> + Send {
+        0..self.slices.len()
+    }
+
+    async fn until_next(&self, _number: usize) {
+        self.pacer.wait_for_next().await;
+    }
+
+    fn request(&self, number: usize) -> RowGroupRequest {
+        let split = self.rows.split(number);
+        RowGroupRequest { number, split }
+    }
+
+    fn expected_bytes(&self, request: &RowGroupRequest) -> u64 {
+        let group = self.slices[request.number].group;
+        self.rows.expected_bytes(group, request.split)
+    }
+
+    fn read(
+        self: Arc<Self>,
+        request: RowGroupRequest,
+        charge: Arc<Charge>,
+    ) -> impl Future<Output = Result<HeldRows>> + Send + 'static {
+        let expected_bytes = self.expected_bytes(&request);
+        let RowGroupRequest { number, split } = request;
+        let paced = (split > 0).then(|| self.pacer.begin(expected_bytes));
+        async move {
+            let (slice, order, epoch) = (&self.slices[number], self.order, self.epoch);
+            let rows = self.rows.read(slice, split, order, epoch, paced).await?;
+            Ok(HeldRows::new(rows, number, charge))
+        }
+    }
+}
 
 impl TableReader {
     /// The batches of the epoch from the reader's first one on.
@@ -40,25 +96,14 @@ impl TableReader {
         add(&self.rows.source.counters.skipped, skipped - stretch.start);
         stretch.start = skipped;
         let positions = self.left.positions(once(stretch));
-        let slices = order.slices(&self.rows.samples, &positions);
-        let budget = Budget::new(prefetch_bytes);
-        let pacer = Arc::new(RowGroupPacer::new(requests));
-        let rows = Arc::clone(&self.rows);
-        let start = move |(number, slice): (usize, RowGroupSlice)| {
-            let (budget, pacer, rows) = (Arc::clone(&budget), Arc::clone(&pacer), Arc::clone(&rows));
-            async move {
-                let expected_bytes = |split| rows.expected_bytes(slice.group, split);
-                pacer.wait_for_next().await;
-                // Uses the plan that is in force after the wait.
-                let split = rows.split(number);
-                let paced = (split > 0).then(|| pacer.begin(expected_bytes(split)));
-                let charge = budget.admit(number, expected_bytes(split)).await;
-                let reading = async move { rows.read(&slice, split, order, epoch, paced).await };
-                RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), number, charge)
-            }
+        let units = EpochRowGroups {
+            rows: Arc::clone(&self.rows),
+            slices: order.slices(&self.rows.samples, &positions),
+            order,
+            epoch,
+            pacer: Arc::new(RowGroupPacer::new(requests)),
         };
-        let started = stream::iter(slices.into_iter().enumerate()).then(start);
-        let arrived = started.map(RowGroupTask::finish).buffered(requests);
+        let arrived: Deliveries<HeldRows> = read_units(&self.runtime, &self.plan, future::ready(Ok(units)));
         let rows = Arc::clone(&self.rows);
         let chunks = arrived.flat_map(move |arrived| {
             let (chunks, error) = match arrived {

@@ -18,7 +18,10 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    planning::{ExpansionGuard, SplitBytes},
+    monitor::Monitored,
+    planning::{ExpansionGuard, Mode, SplitBytes},
+    stats::Counters,
+    store::Store,
 };
 
 /// Reads the rows of a data set through a pipeline.
@@ -27,6 +30,7 @@ pub(super) struct RowReader {
     pub(super) source: TableSource,
     /// The splits of the pipeline, from stored columns to rows after all steps.
     pub(super) splits: Vec<RowSplit>,
+    pub(super) mode: Mode,
     /// The split that is used without a planner.
     pub(super) split: usize,
     pub(super) bytes: SplitBytes,
@@ -40,6 +44,25 @@ pub(super) struct RowReader {
     /// Rows of the objects before each object.
     pub(super) first_rows: Vec<u64>,
     pub(super) columns: Columns,
+}
+
+impl Monitored for RowReader {
+    fn store(&self) -> &Store {
+        &self.source.store
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.source.counters
+    }
+
+    fn mode(&self) -> Mode {
+        let is_fixed = self.planner.is_none() && self.split == 0;
+        if is_fixed || self.is_local() {
+            Mode::Plain
+        } else {
+            self.mode
+        }
+    }
 }
 
 impl RowReader {

@@ -21,7 +21,7 @@ impl TableMonitor {
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) for a column that no `each` of the pipeline computes.
     pub fn samples(&self, batch: &TableBatch, column: &str) -> Result<Batch> {
-        let rows = &self.0;
+        let rows = &self.rows;
         let split = rows.splits.first();
         let kind = split.and_then(|split| split.pipeline.column_kind(column));
         let values = kind.and_then(TensorColumn::for_kind);

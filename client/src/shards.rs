@@ -39,7 +39,7 @@ use std::{
 
 pub use crate::{
     store::IndexProgress,
-    units::shards::{ShardMonitor, ShardReader, ShardsRead},
+    units::shards::{ShardReader, ShardsRead},
 };
 pub use selection::ColumnSelection;
 pub(crate) use selection::{Column, ColumnMatcher, FoundExtensions, warn_of_left_out, warn_of_skipped};

@@ -19,16 +19,17 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures::{Stream, StreamExt as _, stream::BoxStream};
+use futures::Stream;
 use pushdown::Pipeline;
-use tokio::{runtime::Handle, time::Instant};
+use tokio::runtime::Handle;
 
 use crate::{
     batch::Batch,
-    epoch::{ReadPlan, hand_over},
+    epoch::{Deliveries, EpochStream, ReadPlan, hand_over},
     error::Result,
+    monitor::ReaderMonitor,
     objects::Objects,
-    stats::{Stats, add},
+    stats::Stats,
 };
 use batches::{DeliveredBatch, EpochRead};
 use place::ReaderPlace;
@@ -72,35 +73,7 @@ pub struct ShardReader {
     /// After the last batch that was handed over.
     checkpoint: Checkpoint,
     runtime: Handle,
-    state: State,
-    waiting_since: Option<Instant>,
-}
-
-enum State {
-    Idle,
-    Reading(BoxStream<'static, Result<DeliveredBatch>>),
-    Ended,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Idle => "Idle",
-            Self::Reading(_) => "Reading",
-            Self::Ended => "Ended",
-        })
-    }
-}
-
-/// Observes a [`ShardReader`] while it reads, and after it is closed.
-#[derive(Debug, Clone)]
-pub struct ShardMonitor(Arc<ShardSession>);
-
-impl ShardMonitor {
-    /// Counts so far.
-    pub fn stats(&self) -> Stats {
-        self.0.counters.snapshot(self.0.store.traffic())
-    }
+    stream: EpochStream<Deliveries<DeliveredBatch>>,
 }
 
 impl ShardReader {
@@ -125,8 +98,7 @@ impl ShardReader {
             place,
             buffer,
             runtime: Handle::current(),
-            state: State::Idle,
-            waiting_since: None,
+            stream: EpochStream::new(),
         }
     }
 
@@ -156,8 +128,8 @@ impl ShardReader {
     }
 
     /// Observes the reader while it reads, also from other threads.
-    pub fn monitor(&self) -> ShardMonitor {
-        ShardMonitor(Arc::clone(&self.session))
+    pub fn monitor(&self) -> ReaderMonitor {
+        ReaderMonitor::new(Arc::<ShardSession>::clone(&self.session))
     }
 
     /// Starts another epoch from its first batch. Drops what was prefetched.
@@ -165,17 +137,17 @@ impl ShardReader {
         self.plan.epoch = epoch;
         let shards = u32::try_from(self.session.shards.len()).unwrap_or(u32::MAX);
         self.checkpoint = Checkpoint::of_epoch(shards);
-        self.state = State::Idle;
+        self.stream.restart();
     }
 
     /// Cancels everything in flight and waits until the reader's threads have ended; a step that runs is finished first.
     /// Dropping the reader does not wait.
     pub async fn close(self) {
-        drop(self.state);
+        drop(self.stream);
         self.session.cpu.close().await;
     }
 
-    fn start(&self) -> BoxStream<'static, Result<DeliveredBatch>> {
+    fn start(&self) -> Deliveries<DeliveredBatch> {
         let read = EpochRead {
             session: Arc::clone(&self.session),
             plan: self.plan,
@@ -185,41 +157,29 @@ impl ShardReader {
         };
         read.start(&self.runtime)
     }
-
-    /// Counts a batch, and goes on to the state after it.
-    fn accept(&mut self, delivered: DeliveredBatch) -> Result<Batch> {
-        let session = &self.session;
-        let bucket = session.shards.bucket();
-        let batch = hand_over(delivered.batch, &session.error_policy, bucket, &session.counters)?;
-        self.checkpoint.progress = delivered.progress;
-        Ok(batch)
-    }
 }
 
 impl Stream for ShardReader {
     type Item = Result<Batch>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        if matches!(this.state, State::Idle) {
-            this.state = State::Reading(this.start());
+        if self.stream.is_idle() {
+            let batches = self.start();
+            self.stream.begin(batches);
         }
-        let State::Reading(batches) = &mut this.state else {
-            return Poll::Ready(None);
-        };
-        let Poll::Ready(delivered) = batches.poll_next_unpin(context) else {
-            this.waiting_since.get_or_insert_with(Instant::now);
-            return Poll::Pending;
-        };
-        if let Some(since) = this.waiting_since.take() {
-            let nanos = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            add(&this.session.counters.waiting_nanos, nanos);
-        }
-        let batch = delivered.map(|delivered| delivered.and_then(|delivered| this.accept(delivered)));
-        if !matches!(batch, Some(Ok(_))) {
-            this.state = State::Ended;
-        }
-        Poll::Ready(batch)
+        let Self {
+            session,
+            stream,
+            checkpoint,
+            ..
+        } = &mut *self;
+        stream.poll_next(context, &session.counters, |delivered: DeliveredBatch| {
+            let (policy, bucket) = (&session.error_policy, session.shards.bucket());
+            let batch = hand_over(delivered.batch, policy, bucket, &session.counters)?;
+            // The state after this batch.
+            checkpoint.progress = delivered.progress;
+            Ok(batch)
+        })
     }
 }
 

@@ -2,12 +2,7 @@
 
 use std::{slice, sync::Arc};
 
-use futures::{
-    StreamExt as _,
-    stream::{self, BoxStream},
-};
-use tokio::{runtime::Handle, sync::mpsc};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::runtime::Handle;
 
 use super::{
     ShardSession,
@@ -21,7 +16,7 @@ use super::{
 use crate::{
     batch::Batch,
     epoch::{
-        Budget, Charge, ReadPlan,
+        Budget, Deliveries, DeliverySender, ReadPlan,
         order::{BufferDraws, shard_order},
     },
     error::{Error, Result},
@@ -46,34 +41,14 @@ pub(super) struct DeliveredBatch {
     pub(super) progress: Progress,
 }
 
-/// A batch whose steps run. It counts against the budget until it is handed over.
-#[derive(Debug)]
-struct Delivery {
-    task: AbortOnDropHandle<Batch>,
-    progress: Progress,
-    charge: Arc<Charge>,
-}
-
 impl EpochRead {
     /// Starts reading. Batches are prefetched; dropping the stream cancels everything in flight.
-    pub(super) fn start(self, runtime: &Handle) -> BoxStream<'static, Result<DeliveredBatch>> {
-        // The budget bounds the number of entries.
-        let (sender, deliveries) = mpsc::unbounded_channel::<Delivery>();
-        let task = AbortOnDropHandle::new(runtime.spawn(self.drive(sender)));
-        let batches = stream::unfold((deliveries, Some(task)), |(mut deliveries, task)| async move {
-            if let Some(delivery) = deliveries.recv().await {
-                return Some((delivery.finish().await, (deliveries, task)));
-            }
-            let failed =
-                |error| Err(Error::internal("the task that starts batches failed").with_source(error));
-            let end = task?.await.unwrap_or_else(failed);
-            end.err().map(|error| (Err(error), (deliveries, None)))
-        });
-        batches.boxed()
+    pub(super) fn start(self, runtime: &Handle) -> Deliveries<DeliveredBatch> {
+        Deliveries::start(runtime, |deliveries| self.drive(deliveries))
     }
 
     /// Starts batches until the last one, or until nobody takes them.
-    async fn drive(self, sender: mpsc::UnboundedSender<Delivery>) -> Result<()> {
+    async fn drive(self, deliveries: DeliverySender<DeliveredBatch>) -> Result<()> {
         let Self { session, plan, .. } = &self;
         let (place, epoch, seed) = (self.place, plan.epoch, plan.shuffle_seed);
         let is_whole = self.is_whole_epoch();
@@ -128,12 +103,7 @@ impl EpochRead {
                 PendingRow::start(&batch, position, index as usize, sample)
             });
             let rows: Vec<PendingRow> = rows.collect();
-            let delivery = Delivery {
-                task: AbortOnDropHandle::new(tokio::spawn(finish(number, rows, Arc::clone(&charge)))),
-                progress,
-                charge,
-            };
-            if sender.send(delivery).is_err() {
+            if !deliveries.send(charge, finish(number, rows, progress)) {
                 return Ok(());
             }
             has_more?;
@@ -235,27 +205,12 @@ impl ShardSession {
     }
 }
 
-impl Delivery {
-    /// Waits for the rows.
-    async fn finish(self) -> Result<DeliveredBatch> {
-        let Self {
-            task,
-            progress,
-            charge,
-        } = self;
-        let failed = |error| Error::internal("the task of a batch failed").with_source(error);
-        let batch = task.await.map_err(failed)?;
-        drop(charge);
-        Ok(DeliveredBatch { batch, progress })
-    }
-}
-
 /// Waits until the steps of all rows have run.
-async fn finish(number: usize, pending: Vec<PendingRow>, charge: Arc<Charge>) -> Batch {
+async fn finish(number: usize, pending: Vec<PendingRow>, progress: Progress) -> Result<DeliveredBatch> {
     let mut rows = Vec::with_capacity(pending.len());
     for row in pending {
         rows.push(row.finish().await);
     }
-    charge.settle();
-    Batch::new(number, rows)
+    let batch = Batch::new(number, rows);
+    Ok(DeliveredBatch { batch, progress })
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pushdown::{Limits, Pipeline};
 
 use crate::{
-    cpu::CpuPool, error_policy::ErrorPolicy, objects::Objects, shards::ColumnMatcher, stats::Counters,
-    store::Store,
+    cpu::CpuPool, error_policy::ErrorPolicy, monitor::Monitored, objects::Objects, planning::Mode,
+    shards::ColumnMatcher, stats::Counters, store::Store,
 };
 
 /// Everything needed to read shards, the same for all of them.
@@ -22,4 +22,19 @@ pub(crate) struct ShardSession {
     pub(crate) error_policy: ErrorPolicy,
     pub(crate) cpu: CpuPool,
     pub(crate) counters: Counters,
+}
+
+impl Monitored for ShardSession {
+    fn store(&self) -> &Store {
+        &self.store
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// All steps run on this host.
+    fn mode(&self) -> Mode {
+        Mode::Plain
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! An epoch has an [`order`], of which a reader has a share. [`read_units`] reads it ahead, [unit](Units) by unit, within a [`Budget`];
 //! [`Deliveries`] hand over what has arrived in order; an [`EpochStream`] is what the consumer polls, and [`hand_over`] decides about failed
-//! samples.
+//! samples. What differs between kinds of samples, and is no matter of how they are read, is one value: [`Promises`].
 
 mod batch_queue;
 mod budget;
@@ -11,6 +11,7 @@ mod driver;
 mod hand_over;
 pub(crate) mod order;
 mod plan;
+mod promises;
 mod rank;
 mod stream;
 
@@ -20,5 +21,6 @@ pub(crate) use deliveries::{Deliveries, DeliverySender};
 pub(crate) use driver::{Units, read_units};
 pub(crate) use hand_over::hand_over;
 pub(crate) use plan::ReadPlan;
+pub(crate) use promises::{Promises, SavedState};
 pub use rank::{Rank, Worker};
 pub(crate) use stream::EpochStream;

@@ -32,7 +32,7 @@ use pushdown::{
 use crate::{
     batch::{Batch, Row},
     cpu::CpuPool,
-    epoch::order::SampleRef,
+    epoch::{Promises, SavedState, order::SampleRef},
     error::{Error, Result},
     error_policy::ErrorPolicy,
     monitor::Monitored,
@@ -52,6 +52,11 @@ pub use reader::PushdownReader;
 use routes::BatchRoutes;
 use shard_streams::ShardStreams;
 
+/// What a reader of objects or members promises.
+pub(crate) const PROMISES: Promises = Promises {
+    is_counted: true,
+    state: SavedState::StartPosition,
+};
 /// Plain reads that a batch has in flight while nothing is known.
 const EXPLORATION_GETS: usize = 2;
 

@@ -32,7 +32,7 @@ use pushdown::pipeline::RowStage;
 use tokio::runtime::Handle;
 
 use crate::{
-    epoch::{EpochStream, ReadPlan, order::TailCounts},
+    epoch::{EpochStream, Promises, ReadPlan, SavedState, order::TailCounts},
     error::Result,
     monitor::ReaderMonitor,
     objects::Objects,
@@ -45,6 +45,12 @@ use read::RowReader;
 use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
 pub(crate) use source::TableSource;
+
+/// What a reader of rows promises.
+pub(crate) const PROMISES: Promises = Promises {
+    is_counted: true,
+    state: SavedState::RowsRead,
+};
 
 /// Reads rows of Parquet objects in the order of an epoch, each exactly once, as Arrow record batches.
 ///

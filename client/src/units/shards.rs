@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 
 use crate::{
     batch::Batch,
-    epoch::{Deliveries, EpochStream, ReadPlan, hand_over},
+    epoch::{Deliveries, EpochStream, Promises, ReadPlan, SavedState, hand_over},
     error::Result,
     monitor::ReaderMonitor,
     objects::Objects,
@@ -36,6 +36,12 @@ use place::ReaderPlace;
 pub(crate) use session::ShardSession;
 use state::Checkpoint;
 pub use state::ShardsRead;
+
+/// What a reader of shards without an index promises.
+pub(crate) const PROMISES: Promises = Promises {
+    is_counted: false,
+    state: SavedState::ShardsRead,
+};
 
 /// Reads the samples of tar shards in shard order, each exactly once, and runs the whole pipeline on this host. It needs no index, and
 /// shards may be compressed: keys end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`. What the first bytes of a shard say counts, if it is another

@@ -1,6 +1,6 @@
 //! What all readers share of reading an epoch, whatever its samples are.
 //!
-//! An epoch has an [`order`], of which a reader has a share. [`read_units`] reads it ahead, [unit](Units) by unit, within a [`Budget`];
+//! An epoch has an [`order`], of which a reader has a share. [`read_units`] reads it ahead, [unit](Units) by unit, within a [`Budget`].
 //! [`Deliveries`] hand over what has arrived in order; an [`EpochStream`] is what the consumer polls, and [`hand_over`] decides about failed
 //! samples. What differs between kinds of samples, and is no matter of how they are read, is one value: [`Promises`].
 

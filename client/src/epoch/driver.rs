@@ -27,7 +27,7 @@ pub(crate) trait Units: Send + Sync + 'static {
     /// The bytes in memory that a unit is expected to have.
     fn expected_bytes(&self, request: &Self::Request) -> u64;
 
-    /// Reads a unit, and tells the planner what is learnt from the answers. `charge` counts the bytes that arrive.
+    /// Reads a unit, and reports to the planner what is learnt from its answers. `charge` counts the bytes that arrive.
     fn read(
         self: Arc<Self>,
         request: Self::Request,

@@ -1,4 +1,4 @@
-//! Where the steps run, as a reader is told.
+//! Where the steps of a reader run.
 
 use serde::{Deserialize, Serialize};
 

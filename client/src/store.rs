@@ -66,6 +66,8 @@ pub use shard_index::IndexProgress;
 pub use spec::StoreSpec;
 pub use table::StoredTable;
 pub use value::{Value, ValueRequest, ValueStream};
+#[cfg(feature = "tables")]
+pub(crate) use versioned_object::ObjectEnd;
 
 use crate::{
     error::{Error, ErrorKind, Result},

@@ -45,7 +45,7 @@ pub use crate::{
     batch::{Batch, Row, StackLayout, Stacked},
     error_policy::OnError,
     order::{ReaderShare, SampleOrder, Share, Tail, TailCounts},
-    planning::{Observations, PlanReport},
+    planning::{Observations, PlanReport, PlannedSamples},
     session::Mode,
     stats::Stats,
     value_cache::NotCached,

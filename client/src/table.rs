@@ -27,10 +27,8 @@ mod columns;
 mod compute;
 mod epoch;
 mod fallback;
-mod host_times;
+mod footers;
 mod order;
-mod pacing;
-mod planner;
 mod read;
 mod row_groups;
 mod rows_left;
@@ -55,11 +53,12 @@ use crate::{
     error::Result,
     objects::Objects,
     order::TailCounts,
+    planning::{Observations, PlanReport},
     reader::ReadPlan,
     stats::{Stats, add},
 };
 pub(crate) use build::TableSettings;
-pub use planner::RowObservations;
+pub use footers::Footers;
 use read::RowReader;
 use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
@@ -140,9 +139,15 @@ impl TableMonitor {
         source.counters.snapshot(source.store.traffic())
     }
 
-    /// What the planner has observed, for [another reader](crate::reader::PushdownReaderBuilder::row_observations) of the same data; `None`
+    /// The plan in force and what it was made from, in [`Mode::Auto`](crate::reader::Mode::Auto). `None` before the first plan, and once
+    /// all rows are computed on this host because the gateway does not compute them, or computes rows that are too large.
+    pub fn plan(&self) -> Option<PlanReport> {
+        self.0.plan()
+    }
+
+    /// What the planner has observed, for [another reader](crate::reader::PushdownReaderBuilder::observations) of the same data; `None`
     /// before the first plan, and in other modes than [`Mode::Auto`](crate::reader::Mode::Auto).
-    pub fn observations(&self) -> Option<RowObservations> {
+    pub fn observations(&self) -> Option<Observations> {
         self.0.planner.as_ref()?.observations()
     }
 }
@@ -216,6 +221,17 @@ impl TableReader {
     /// Counts so far.
     pub fn stats(&self) -> Stats {
         self.monitor().stats()
+    }
+
+    /// The footers of the objects, for [another reader](crate::reader::PushdownReaderBuilder::footers) of them.
+    pub fn footers(&self) -> Footers {
+        let source = &self.rows.source;
+        Footers::new(&source.objects, &source.tables)
+    }
+
+    /// As [`TableMonitor::plan`].
+    pub fn plan(&self) -> Option<PlanReport> {
+        self.rows.plan()
     }
 
     /// Observes the reader while it reads, also from other threads.

@@ -16,7 +16,7 @@ use pushdown::{
 };
 use tokio::sync::oneshot;
 
-use super::adapt::cpus;
+use super::cpus;
 use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},

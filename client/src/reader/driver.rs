@@ -18,7 +18,7 @@ use crate::{
     budget::{Budget, Charge},
     error::{Error, Result},
     order::{EpochOrder, SampleOrder, SampleRef},
-    planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
+    planning::{EXPLORATION_BATCHES, Pacer},
     session::{BatchJob, Session, ShardStreams},
     stats::add,
 };
@@ -100,7 +100,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
     );
     let budget = Budget::new(plan.prefetch_bytes);
     let requests = Arc::new(Semaphore::new(plan.requests));
-    let pacer = Arc::new(BatchPacer::default());
+    let pacer = Arc::new(Pacer::default());
     for number in reader_share.batch_numbers() {
         if let Some(adapter) = &session.adapter
             && number >= plan.start + EXPLORATION_BATCHES * worker.count
@@ -123,7 +123,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         let routes = session.routes(&batch_samples, has_arrived);
         let expected = session.expected_bytes(&batch_samples, &routes);
         let charge = Arc::new(budget.admit(number, expected).await);
-        let progress = Arc::new(BatchProgress::new());
+        let paced = pacer.begin();
         let job = BatchJob {
             number,
             samples_left: samples.saturating_sub(first + batch_samples.len()),
@@ -132,14 +132,12 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
             routes,
             charge: Some(Arc::clone(&charge)),
             shard_streams: shard_streams.clone(),
-            progress: Arc::clone(&progress),
+            progress: Arc::clone(paced.progress()),
         };
-        let (session, shared_pacer) = (Arc::clone(&session), Arc::clone(&pacer));
-        let read_guard = progress.read_guard();
+        let session = Arc::clone(&session);
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let read = session.read(&job).await;
-            shared_pacer.observe(&job.progress);
-            drop((request, read_guard));
+            drop((request, paced));
             read
         }));
         if sender
@@ -151,7 +149,7 @@ async fn drive(session: Arc<Session>, plan: ReadPlan, sender: mpsc::UnboundedSen
         {
             return Ok(());
         }
-        pacer.wait_for_next(&progress).await;
+        pacer.wait_for_next().await;
     }
     Ok(())
 }

@@ -13,9 +13,8 @@ use super::{
     TableBatch, TableReader,
     batches::{BatchAssembler, RowGroupTask},
     order::{RowGroupSlice, RowOrder},
-    pacing::RowGroupPacer,
 };
-use crate::{budget::Budget, error::Result, reader::ReadPlan, stats::add};
+use crate::{budget::Budget, error::Result, planning::Pacer, reader::ReadPlan, stats::add};
 
 impl TableReader {
     /// The batches of the epoch from the reader's first one on.
@@ -38,7 +37,7 @@ impl TableReader {
         let positions = self.left.positions(once(stretch));
         let slices = order.slices(&self.rows.samples, &positions);
         let budget = Budget::new(prefetch_bytes);
-        let pacer = Arc::new(RowGroupPacer::new(requests));
+        let pacer = Arc::new(Pacer::default());
         let rows = Arc::clone(&self.rows);
         let start = move |(number, slice): (usize, RowGroupSlice)| {
             let (budget, pacer, rows) = (Arc::clone(&budget), Arc::clone(&pacer), Arc::clone(&rows));
@@ -47,7 +46,7 @@ impl TableReader {
                 pacer.wait_for_next().await;
                 // Uses the plan that is in force after the wait.
                 let split = rows.split(number);
-                let paced = (split > 0).then(|| pacer.begin(expected_bytes(split)));
+                let paced = pacer.begin().of_bytes(expected_bytes(split), requests);
                 let charge = budget.admit(number, expected_bytes(split)).await;
                 let reading = async move { rows.read(&slice, split, order, epoch, paced).await };
                 RowGroupTask::new(AbortOnDropHandle::new(tokio::spawn(reading)), number, charge)

@@ -255,12 +255,6 @@ class Reader:
         """
 
 @final
-class RowObservations:
-    """
-    What the planner of a reader of rows has observed.
-    """
-
-@final
 class ShardIndex:
     """
     All members of a set of shards, compact.

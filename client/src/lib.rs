@@ -50,6 +50,7 @@ mod cpu;
 mod engine;
 mod error;
 mod error_policy;
+mod measure;
 mod models;
 mod objects;
 mod order;

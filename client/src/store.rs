@@ -34,6 +34,8 @@ mod list;
 mod multi_object;
 mod object_get;
 mod object_stream;
+mod placement;
+mod profile;
 mod rows;
 mod shard;
 mod shard_index;
@@ -51,7 +53,6 @@ use pushdown_exec::sync::Mutex;
 
 pub use crate::{
     objects::{MemberRef, Object, Objects},
-    planning::{Profile, SampleProfile},
     retry::RetryPolicy,
     transport::Timeouts,
 };
@@ -60,6 +61,9 @@ pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure};
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
+use placement::Placement;
+pub use profile::{Profile, SampleProfile};
+pub(crate) use profile::{ProfileRequest, refined};
 pub use rows::TableRows;
 pub(crate) use shard::{FoundEntry, ShardBody};
 pub use shard_index::IndexProgress;

@@ -346,7 +346,13 @@ impl TableReader {
             let fields = reader.schema().fields().iter();
             let columns = fields.map(|field| field.name().clone()).collect();
             let counts = (reader.len(), reader.batches(), reader.most_batches());
-            let facts = (reader.monitor(), counts, columns, reader.stage(), reader.footers());
+            let facts = (
+                reader.monitor(),
+                counts,
+                columns,
+                reader.stage(),
+                reader.footers(),
+            );
             async { Ok(facts) }.boxed()
         })?;
         let (monitor, (rows, batches, most_batches), columns, stage, footers) = facts;

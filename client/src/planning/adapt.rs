@@ -32,8 +32,13 @@ pub(crate) use probe::ProbeRequest;
 use size_classes::size_classes;
 use unlisted_sizes::UnlistedSizes;
 
-use super::{PlanReport, PlannedSamples, link_meter::LinkMeter, planner::Planner, profile::float};
-use crate::{models::models_of, objects::Objects, stats::Traffic};
+use super::{PlanReport, PlannedSamples, planner::Planner};
+use crate::{
+    measure::{LinkMeter, float},
+    models::models_of,
+    objects::Objects,
+    stats::Traffic,
+};
 
 /// The state of a reader in [`Mode::Auto`](crate::reader::Mode::Auto).
 #[derive(Debug)]

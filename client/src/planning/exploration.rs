@@ -4,7 +4,7 @@
 //! of the object, so that every rank and worker makes some without counting. A data set may have a few row groups, with a hundred
 //! times the bytes: they are counted over all epochs, and the plan says how many trials it has time for.
 
-use super::profile::float;
+use crate::measure::float;
 
 /// Batches of objects that try both routes before the first plan.
 pub(crate) const EXPLORATION_BATCHES: usize = 2;

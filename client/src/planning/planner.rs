@@ -16,7 +16,7 @@
 
 use pushdown::plan::{Decision, Replanner, Rules, SetupCosts, StepCost};
 
-use super::{GatewayCpus, cpus, profile::float};
+use crate::measure::{GatewayCpus, float, host_cpus};
 
 /// What is known of the costs of samples, and the plan that follows from it.
 #[derive(Debug, Clone)]
@@ -45,7 +45,7 @@ impl Planner {
         Self {
             replanner: Replanner::new(steps, classes, float(threads as u64)),
             threads,
-            host_cpus: cpus::name(threads),
+            host_cpus: host_cpus(threads),
             changes: 0,
         }
     }

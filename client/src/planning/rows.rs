@@ -18,13 +18,15 @@ use pushdown_exec::sync::Mutex;
 pub(crate) use self::host_times::HostTimes;
 use self::{host_times::InnerTime, step_spans::StepSpans};
 use super::{
-    GatewayCpus, Observations, PlanReport, PlannedSamples, RateSamples, ServerTiming, SplitBytes,
+    Observations, PlanReport, PlannedSamples, SplitBytes,
     exploration::{StageFractions, is_explored_group, is_group_trial},
-    float,
     observations::KnownSamples,
     planner::Planner,
 };
-use crate::models::models_of;
+use crate::{
+    measure::{GatewayCpus, RateSamples, ServerTiming, float},
+    models::models_of,
+};
 
 /// What is known of the costs of rows, and the plan that follows from it.
 #[derive(Debug)]

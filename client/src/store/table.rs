@@ -15,7 +15,7 @@ use super::ObjectEnd;
 use super::{Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::RateSamples,
+    measure::RateSamples,
 };
 
 /// Ranges of one read that are fetched concurrently.

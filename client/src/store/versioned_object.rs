@@ -18,7 +18,7 @@ use self::{
 use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::{RateSamples, ReadRate},
+    measure::{RateSamples, ReadRate},
     sign::object_path,
     transport::Answer,
 };

@@ -61,10 +61,7 @@ impl RowReader {
 
     /// The plan in force, if there is one.
     pub(super) fn plan(&self) -> Option<PlanReport> {
-        self.planner
-            .as_ref()
-            .filter(|_| !self.is_local())?
-            .plan_report()
+        self.planner.as_ref().filter(|_| !self.is_local())?.plan_report()
     }
 
     /// Whether all rows are computed on this host from now on: those of the gateway are too large, or it does not compute them.
@@ -100,7 +97,9 @@ impl RowReader {
         epoch: u32,
         paced: PacedBytes,
     ) -> Result<ArrivedRows> {
-        let read = self.read_at(slice, split, order, epoch, Some(Arc::new(paced))).await;
+        let read = self
+            .read_at(slice, split, order, epoch, Some(Arc::new(paced)))
+            .await;
         let Some(fallback) = self.fallback.as_ref().filter(|_| split > 0) else {
             return read;
         };

@@ -154,6 +154,10 @@ fn a_row_group_is_requested_once_a_part_of_the_one_before_has_arrived() {
         let reader = built(builder.requests(4)).await;
         assert_eq!(read_all(reader).await.len(), 2 * GROUPS * 2);
     });
-    assert_eq!(early.load(SeqCst), 1, "requests after an eighth of the first row group");
+    assert_eq!(
+        early.load(SeqCst),
+        1,
+        "requests after an eighth of the first row group"
+    );
     assert!(starts.lock().len() >= GROUPS);
 }

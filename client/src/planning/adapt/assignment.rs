@@ -112,7 +112,9 @@ impl Assignment {
                 let planned = || {
                     let class = context.class(stored) * self.sides.len() + self.side(hash_fraction);
                     // Objects of a class are dealt out by their index.
-                    let stage = routes.get(class).map(|of_class| of_class.stage(sample.index as u64));
+                    let stage = routes
+                        .get(class)
+                        .map(|of_class| of_class.stage(sample.index as u64));
                     stage_number(stage.unwrap_or_default())
                 };
                 // Trials are spread evenly over the positions of any rank.

@@ -8,7 +8,7 @@ use pushdown::{
     wire::{CacheStatus, CachedRatios, Split},
 };
 
-use crate::planning::{GatewayCpus, profile::SampleProfile};
+use crate::{measure::GatewayCpus, store::SampleProfile};
 
 /// An observation. It is plain data with its own time, so that a recorded sequence leads a new planner to the same plans.
 #[derive(Debug, Clone, PartialEq)]

@@ -41,7 +41,9 @@ impl State {
             gateway_ratio: gateway.map(|time| (time.busy_seconds / time.total_seconds).min(1.0)),
             background_ratio: gateway
                 .map(|time| (time.busy_seconds - time.step_seconds) / time.total_seconds),
-            host_ratio: Some((now.host_cpu - start.host_cpu) / seconds / float(self.planner.threads() as u64)),
+            host_ratio: Some(
+                (now.host_cpu - start.host_cpu) / seconds / float(self.planner.threads() as u64),
+            ),
         };
         let received = now
             .moment

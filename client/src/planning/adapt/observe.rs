@@ -12,7 +12,11 @@ use super::{
     event::{Event, Moment, ReceivedValue, RequestedStage},
     float,
 };
-use crate::planning::{EXPLORATION_BATCHES, GatewayCpus, link_meter::is_long, profile::SampleProfile};
+use crate::{
+    measure::{GatewayCpus, is_long},
+    planning::EXPLORATION_BATCHES,
+    store::SampleProfile,
+};
 
 impl Adapter {
     /// Records an event. At the end of a batch, plans again for the samples of the epoch that have not begun.
@@ -99,7 +103,10 @@ impl Adapter {
                 state.observe_interval(usage);
                 state.batches += 1;
                 if left.samples == 0 {
-                    state.planner.replanner.next_epoch(float(self.epoch_samples as u64));
+                    state
+                        .planner
+                        .replanner
+                        .next_epoch(float(self.epoch_samples as u64));
                 }
                 if state.batches >= EXPLORATION_BATCHES || left.samples == 0 {
                     self.plan(&mut state, left, setup);
@@ -138,9 +145,15 @@ impl Adapter {
         let (stage, bytes) = (usize::from(stage), float(received.bytes));
         let seconds = f64::from(received.seconds);
         if received.cache != CacheStatus::Computed {
-            state.planner.replanner.observe_cache_hit(stage, hash_fraction, seconds);
+            state
+                .planner
+                .replanner
+                .observe_cache_hit(stage, hash_fraction, seconds);
         } else if seconds > 0.0 {
-            state.planner.replanner.observe_gateway_seconds(class, stage, seconds);
+            state
+                .planner
+                .replanner
+                .observe_gateway_seconds(class, stage, seconds);
             state.planner.replanner.observe_cache_miss(stage, hash_fraction);
         }
         state
@@ -204,13 +217,17 @@ impl State {
     }
 
     fn end_request(&mut self, route: RequestedStage) {
-        self.planner.replanner.observe_request_end(route.class, route.stage);
+        self.planner
+            .replanner
+            .observe_request_end(route.class, route.stage);
     }
 
     /// Records the stored size of an object without a listed size. Earlier assignments keep their routes.
     fn observe_size(&mut self, class: usize, stored: u64) {
         self.unlisted.observe(stored);
-        self.planner.replanner.set_object_bytes(class, self.unlisted.mean_bytes());
+        self.planner
+            .replanner
+            .set_object_bytes(class, self.unlisted.mean_bytes());
         let min_bytes = self.unlisted.min_bytes();
         if self.assignment.unlisted_bytes != min_bytes {
             Arc::make_mut(&mut self.assignment).unlisted_bytes = min_bytes;

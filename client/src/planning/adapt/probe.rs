@@ -7,7 +7,10 @@ use super::{
     event::{Event, SamplesLeft},
 };
 use crate::{
-    error::Result, models::preload, objects::Objects, planning::profile::ProfileRequest, store::Store,
+    error::Result,
+    models::preload,
+    objects::Objects,
+    store::{ProfileRequest, Store},
 };
 
 /// Number of measured objects.

@@ -179,7 +179,11 @@ fn the_plan_has_a_text() {
         read_at(&planner, PIXELS, 1);
     }
     let text = planner.plan_report().unwrap().to_string();
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r"
+    plan: 844 rows/s (plain reading: 773), limited by the gateway's CPU
+      link 8000 Mbit/s, 1.0 cores at the gateway, 8.0 on this host
+      rows: 88 % plain, 12 % up to `resize` (stage 1 and step 2 of `each`)
+    ");
 }
 
 /// Steps that run as one count as one, also if several of them are in a step that cannot be cut.

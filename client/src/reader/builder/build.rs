@@ -15,9 +15,10 @@ use crate::{
     error::Result,
     error_policy::ErrorPolicy,
     models::preload,
-    planning::{Adapter, ProbeRequest, refined, stages_after_models},
+    planning::{Adapter, ProbeRequest, stages_after_models},
     session::{GetPermits, Mode, Session},
     stats::Counters,
+    store::refined,
     value_cache::ValueCache,
 };
 

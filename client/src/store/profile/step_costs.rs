@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     error::{Error, Result},
+    measure::{ServerTiming, float},
     models::models_of,
-    planning::server_timing::ServerTiming,
 };
 
 /// Fused steps, and the seconds they took.
@@ -148,12 +148,4 @@ fn weights(steps: &[Step], missing: &[Arc<dyn NamedModel>]) -> f64 {
         .into_iter()
         .filter(|model| missing.contains(model));
     needed.map(|model| float(model.bytes())).sum()
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "sizes and counts, of which a few digits matter"
-)]
-pub(crate) const fn float(number: u64) -> f64 {
-    number as f64
 }

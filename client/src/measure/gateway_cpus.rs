@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use pushdown::wire::{CpuTime, header};
 
-use super::profile::number;
+use super::number;
 
 /// What an answer states about the CPUs of the gateway.
 #[derive(Debug, Clone, PartialEq, Default)]

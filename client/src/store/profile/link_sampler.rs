@@ -9,8 +9,12 @@ use bytes::Bytes;
 use futures::future::join_all;
 use pushdown::Limits;
 
-use super::{LONG_OBJECT_BYTES, float};
-use crate::{error::Result, objects::Objects, store::Store};
+use crate::{
+    error::Result,
+    measure::{LONG_OBJECT_BYTES, float},
+    objects::Objects,
+    store::Store,
+};
 
 /// Concurrent object reads, as in a reader.
 pub(super) const MAX_CONCURRENT_READS: usize = 12;

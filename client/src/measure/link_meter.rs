@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::profile::{LONG_OBJECT_BYTES, float};
+use super::float;
+
+/// The shortest object in bytes whose transfer measures the bandwidth of the link.
+pub(crate) const LONG_OBJECT_BYTES: usize = 64 << 10;
 
 /// This many short objects in flight keep the link busy together; one of them does not.
 const MIN_SHORT_READS: usize = 8;
@@ -27,7 +30,7 @@ pub(crate) struct LinkMeter {
 }
 
 /// Whether an object of `length` bytes keeps the link busy by itself.
-pub(super) fn is_long(length: Option<u64>) -> bool {
+pub(crate) fn is_long(length: Option<u64>) -> bool {
     length.is_some_and(|length| length >= LONG_OBJECT_BYTES as u64)
 }
 

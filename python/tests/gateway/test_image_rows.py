@@ -146,10 +146,10 @@ class SlowLink(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     gateway = ""
 
-    def do_GET(self) -> None:
+    def relay(self) -> None:
         connection = http.client.HTTPConnection(self.gateway)
         # The host is signed: it stays that of this server.
-        connection.request("GET", self.path, headers=dict(self.headers))
+        connection.request(self.command, self.path, headers=dict(self.headers))
         answered = connection.getresponse()
         body = answered.read()
         connection.close()
@@ -163,6 +163,8 @@ class SlowLink(http.server.BaseHTTPRequestHandler):
         if answered.status == 206 and len(body) > 100_000:
             time.sleep(0.15)
         self.wfile.write(body[1000:])
+
+    do_GET = do_HEAD = relay
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Logs nothing."""

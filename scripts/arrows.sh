@@ -58,21 +58,21 @@ done
 # chapter re-exports (`pub use`) is its table of contents, no dependency.
 client_allowed='
   batch>sample_name cpu>epoch error_policy>batch models>atomic_write models>store objects>atomic_write retry>outage_log retry>stats
-  sample_name>objects stats>value_cache transport>stats value_cache>objects
+  sample_name>objects stats>value_cache transport>stats value_cache>objects measure>stats
   shards>atomic_write shards>objects
-  store>engine store>objects store>outage_log store>retry store>sample_name store>shards store>sign store>stats store>transport
+  store>engine store>measure store>objects store>outage_log store>retry store>sample_name store>shards store>sign store>stats store>transport store>weights
   epoch>batch epoch>error_policy epoch>stats
-  planning>engine planning>epoch planning>models planning>objects planning>sample_name planning>stats planning>store
+  planning>epoch planning>measure planning>objects planning>stats planning>store planning>weights
   monitor>planning monitor>stats monitor>store
-  units/objects>batch units/objects>cpu units/objects>engine units/objects>epoch units/objects>error_policy units/objects>monitor
-  units/objects>objects units/objects>planning units/objects>sample_name units/objects>sign units/objects>stats units/objects>store
+  units/objects>batch units/objects>cpu units/objects>engine units/objects>epoch units/objects>error_policy units/objects>measure
+  units/objects>monitor units/objects>objects units/objects>planning units/objects>sample_name units/objects>sign units/objects>stats units/objects>store
   units/objects>transport units/objects>value_cache
-  units/rows>batch units/rows>cpu units/rows>engine units/rows>epoch units/rows>models units/rows>monitor units/rows>objects
-  units/rows>planning units/rows>stats units/rows>store
+  units/rows>batch units/rows>cpu units/rows>engine units/rows>epoch units/rows>monitor units/rows>objects
+  units/rows>planning units/rows>stats units/rows>store units/rows>weights
   units/shards>batch units/shards>cpu units/shards>epoch units/shards>error_policy units/shards>monitor units/shards>objects
   units/shards>planning units/shards>sample_name units/shards>shards units/shards>stats units/shards>store
   reader>cpu reader>epoch reader>error_policy reader>models reader>objects reader>planning reader>retry reader>shards reader>stats
-  reader>store reader>transport reader>units reader>units/objects reader>units/rows reader>units/shards reader>value_cache
+  reader>store reader>transport reader>units reader>units/objects reader>units/rows reader>units/shards reader>value_cache reader>weights
 '
 client_allowed=$(tr -s ' \n' ' ' <<<"$client_allowed")
 # A line for each import: the file, and the folder that it imports.

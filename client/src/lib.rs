@@ -49,6 +49,7 @@ mod engine;
 mod epoch;
 mod error;
 mod error_policy;
+mod measure;
 mod models;
 mod monitor;
 mod objects;
@@ -66,6 +67,7 @@ pub mod table;
 mod transport;
 mod units;
 mod value_cache;
+mod weights;
 
 pub use error::{Error, ErrorKind, Result};
 

@@ -36,7 +36,7 @@ pub use crate::{
     },
     error_policy::OnError,
     monitor::ReaderMonitor,
-    planning::{Mode, Observations, PlanReport},
+    planning::{Mode, Observations, PlanReport, PlannedSamples},
     stats::Stats,
     units::objects::PushdownReader,
     value_cache::NotCached,

@@ -114,15 +114,6 @@ pub(crate) fn add(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Relaxed);
 }
 
-/// A size or a count for arithmetic.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "sizes and counts, of which a few digits matter"
-)]
-pub(crate) const fn float(number: u64) -> f64 {
-    number as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

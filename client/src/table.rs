@@ -20,4 +20,4 @@
 //! # }
 //! ```
 
-pub use crate::units::rows::{RowId, RowObservations, RowsRead, TableBatch, TableMonitor, TableReader};
+pub use crate::units::rows::{Footers, RowId, RowsRead, TableBatch, TableMonitor, TableReader};

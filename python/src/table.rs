@@ -19,7 +19,7 @@ use crate::{
     live::Live,
     objects::Objects,
     pickle::{self, Pickled},
-    reader::stats_json,
+    reader::{Observations, stats_json},
     runtime::wait_detached,
     settings::{self, Keys},
     tensor::{Tensor, to_vec},
@@ -313,38 +313,49 @@ pub(crate) struct TableReader {
     most_batches: u64,
     columns: Vec<String>,
     stage: usize,
+    footers: pushdown_client::table::Footers,
 }
 
-/// What the planner of a reader of rows has observed.
+/// What a reader of rows has read of the ends of its objects.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct RowObservations(pushdown_client::table::RowObservations);
+pub(crate) struct Footers(pushdown_client::table::Footers);
 
 #[pymethods]
 impl TableReader {
-    /// Starts threads, reads footers, and evaluates the condition.
+    /// Starts threads, reads the footers that are not known, and evaluates the condition.
     #[new]
-    #[pyo3(signature = (spec_json, credentials, objects, observations = None))]
+    #[pyo3(signature = (spec_json, credentials, objects, observations = None, footers = None))]
     fn new(
         py: Python<'_>,
         spec_json: &str,
         credentials: Option<Keys>,
         objects: &Objects,
-        observations: Option<&RowObservations>,
+        observations: Option<&Observations>,
+        footers: Option<&Footers>,
     ) -> PyResult<Self> {
         let mut builder = settings::reader(spec_json, credentials, objects)?;
         if let Some(known) = observations {
-            builder = builder.row_observations(known.0.clone());
+            builder = builder.observations(known.get().clone());
+        }
+        if let Some(known) = footers {
+            builder = builder.footers(known.0.clone());
         }
         let live = Live::start(py, || builder.build_table())?;
         let facts = live.read(py, |reader| {
             let fields = reader.schema().fields().iter();
             let columns = fields.map(|field| field.name().clone()).collect();
             let counts = (reader.len(), reader.batches(), reader.most_batches());
-            let facts = (reader.monitor(), counts, columns, reader.stage());
+            let facts = (
+                reader.monitor(),
+                counts,
+                columns,
+                reader.stage(),
+                reader.footers(),
+            );
             async { Ok(facts) }.boxed()
         })?;
-        let (monitor, (rows, batches, most_batches), columns, stage) = facts;
+        let (monitor, (rows, batches, most_batches), columns, stage, footers) = facts;
         Ok(Self {
             live,
             monitor,
@@ -353,6 +364,7 @@ impl TableReader {
             most_batches,
             columns,
             stage,
+            footers,
         })
     }
 
@@ -403,9 +415,19 @@ impl TableReader {
         stats_json(&self.monitor.stats())
     }
 
+    /// The plan in force, for people; `None` before the first one, in other modes than auto, and once all rows are read plainly.
+    fn plan(&self) -> Option<String> {
+        self.monitor.plan().map(|plan| plan.to_string())
+    }
+
     /// What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
-    fn observations(&self) -> Option<RowObservations> {
-        self.monitor.observations().map(RowObservations)
+    fn observations(&self) -> Option<Observations> {
+        self.monitor.observations().map(Observations::from)
+    }
+
+    /// What it has read of the ends of its objects, for the next reader of them.
+    fn footers(&self) -> Footers {
+        Footers(self.footers.clone())
     }
 
     /// Cancels everything in flight, and waits until all threads have ended.

@@ -1,10 +1,10 @@
 //! Reads the units of an epoch ahead: a task that starts one task for each unit, in order, while plan, pace, requests and budget allow.
 
-use std::sync::Arc;
+use std::{future, sync::Arc};
 
 use tokio::{runtime::Handle, sync::Semaphore};
 
-use super::{Budget, Charge, Deliveries, DeliverySender, ReadPlan};
+use super::{Budget, Charge, Deliveries, DeliverySender, PacedRead, Pacer, ReadPlan};
 use crate::error::{Error, Result};
 
 /// The units of an epoch: what is requested, arrives and counts against the budget as one. A batch of objects or of members is one, and so
@@ -18,8 +18,10 @@ pub(crate) trait Units: Send + Sync + 'static {
     /// The numbers of the units, in the order in which they are handed over.
     fn numbers(&self) -> impl Iterator<Item = usize> + Send;
 
-    /// Waits until this unit may be requested: for a plan, and for enough of the unit before it.
-    fn until_next(&self, number: usize) -> impl Future<Output = ()> + Send;
+    /// Waits for the plan that this unit depends on, if it does.
+    fn until_planned(&self, _number: usize) -> impl Future<Output = ()> + Send {
+        future::ready(())
+    }
 
     /// What is requested of a unit. Its stages are decided here, once, by the plan in force.
     fn request(&self, number: usize) -> Self::Request;
@@ -27,10 +29,12 @@ pub(crate) trait Units: Send + Sync + 'static {
     /// The bytes in memory that a unit is expected to have.
     fn expected_bytes(&self, request: &Self::Request) -> u64;
 
-    /// Reads a unit, and reports to the planner what is learnt from its answers. `charge` counts the bytes that arrive.
+    /// Reads a unit, and reports to the planner what is learnt from its answers. `paced` lets the next unit begin once enough has arrived, and
+    /// `charge` counts the bytes that arrive.
     fn read(
         self: Arc<Self>,
         request: Self::Request,
+        paced: PacedRead,
         charge: Arc<Charge>,
     ) -> impl Future<Output = Result<Self::Arrived>> + Send + 'static;
 }
@@ -56,15 +60,17 @@ async fn drive<U: Units>(
     requests: Arc<Semaphore>,
     deliveries: DeliverySender<U::Arrived>,
 ) -> Result<()> {
+    let pacer = Arc::new(Pacer::default());
     for number in units.numbers() {
-        units.until_next(number).await;
+        pacer.wait_for_next().await;
+        units.until_planned(number).await;
         // The same order of acquisition for every unit: a later one never holds what an earlier one still needs.
         let closed = |error| Error::internal("the permits of requests are closed").with_source(error);
         let permit = Arc::clone(&requests).acquire_owned().await.map_err(closed)?;
         // Uses the plan that is in force after the wait.
         let request = units.request(number);
         let charge = Arc::new(budget.admit(number, units.expected_bytes(&request)).await);
-        let read = Arc::clone(&units).read(request, Arc::clone(&charge));
+        let read = Arc::clone(&units).read(request, pacer.begin(), Arc::clone(&charge));
         let is_taken = deliveries.send(charge, async move {
             let arrived = read.await;
             drop(permit);
@@ -91,7 +97,7 @@ mod tests {
         order::{CheckedRank, SampleOrder, Tail},
     };
 
-    /// Units of ten bytes, each read for a second and begun half a second after the one before.
+    /// Units of ten bytes, each read for a second. The next one may begin after half of it.
     #[derive(Debug)]
     struct TenBytes {
         count: usize,
@@ -107,12 +113,6 @@ mod tests {
             0..self.count
         }
 
-        async fn until_next(&self, number: usize) {
-            if number > 0 {
-                sleep(Duration::from_millis(500)).await;
-            }
-        }
-
         fn request(&self, number: usize) -> usize {
             number
         }
@@ -124,12 +124,15 @@ mod tests {
         fn read(
             self: Arc<Self>,
             request: usize,
+            paced: PacedRead,
             charge: Arc<Charge>,
         ) -> impl Future<Output = Result<usize>> + Send + 'static {
             let milliseconds = u64::try_from(self.began.elapsed().as_millis()).unwrap();
             self.log.lock().push((request, milliseconds));
             async move {
-                sleep(Duration::from_secs(1)).await;
+                sleep(Duration::from_millis(500)).await;
+                paced.progress().allow_next();
+                sleep(Duration::from_millis(500)).await;
                 charge.adjust(10, 0);
                 Ok(request)
             }

@@ -7,11 +7,10 @@ use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, stream};
 use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
-use super::{Failure, Store, StoredTable, ValueRequest, ValueStream};
+use super::{Failure, Placement, Store, StoredTable, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
     sign::{BatchPost, BatchSigner, object_path},
-    store::Placement,
     transport::Answer,
 };
 

@@ -6,8 +6,8 @@ use arrow_schema::SchemaRef;
 use futures::StreamExt as _;
 use pushdown::{Estimate, Scan, TableBuilder};
 
-use super::RateSamples;
-use crate::{error::Result, store::StoredTable};
+use super::StoredTable;
+use crate::{error::Result, measure::RateSamples};
 
 /// A single measurement decides for the gateway if even this multiple of it would.
 const CLEAR_FACTOR: f64 = 4.0;

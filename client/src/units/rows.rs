@@ -7,10 +7,8 @@ mod columns;
 mod compute;
 mod epoch;
 mod fallback;
-mod host_times;
+mod footers;
 mod order;
-mod pacing;
-mod planner;
 mod read;
 mod row_groups;
 mod rows_left;
@@ -36,11 +34,11 @@ use crate::{
     error::Result,
     monitor::ReaderMonitor,
     objects::Objects,
-    planning::Mode,
+    planning::{Mode, Observations, PlanReport},
     stats::{Stats, add},
 };
 pub(crate) use build::TableSettings;
-pub use planner::RowObservations;
+pub use footers::Footers;
 use read::RowReader;
 use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
@@ -118,10 +116,16 @@ impl TableMonitor {
         self.shared.mode()
     }
 
-    /// What the planner has observed, for [another reader](crate::reader::PushdownReaderBuilder::row_observations) of the same data; `None`
+    /// The plan in force and what it was made from, in [`Mode::Auto`]. `None` before the first plan, and once
+    /// all rows are computed on this host because the gateway does not compute them, or computes rows that are too large.
+    pub fn plan(&self) -> Option<PlanReport> {
+        self.shared.plan()
+    }
+
+    /// What the planner has observed, for [another reader](crate::reader::PushdownReaderBuilder::observations) of the same data; `None`
     /// before the first plan, and in other modes than [`Mode::Auto`].
-    pub fn observations(&self) -> Option<RowObservations> {
-        self.rows.planner.as_ref()?.observations()
+    pub fn observations(&self) -> Option<Observations> {
+        self.shared.observations()
     }
 }
 
@@ -194,6 +198,17 @@ impl TableReader {
     /// Counts so far.
     pub fn stats(&self) -> Stats {
         self.monitor().stats()
+    }
+
+    /// The footers of the objects, for [another reader](crate::reader::PushdownReaderBuilder::footers) of them.
+    pub fn footers(&self) -> Footers {
+        let source = &self.rows.source;
+        Footers::new(&source.objects, &source.tables)
+    }
+
+    /// As [`TableMonitor::plan`].
+    pub fn plan(&self) -> Option<PlanReport> {
+        self.monitor().plan()
     }
 
     /// Observes the reader while it reads, also from other threads.

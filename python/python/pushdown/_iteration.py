@@ -28,7 +28,7 @@ class Report:
 
     stats: Stats = field(default_factory=Stats)
     plan: str | None = None
-    """The text of the plan; `None` before the first plan, and without `mode="auto"`."""
+    """The text of the plan; `None` before the first plan, without `mode="auto"`, and for readers that have none."""
     mode: str | None = None
     """The mode in force; `None` before the first batch, and for readers that have none."""
 
@@ -120,8 +120,10 @@ class Iteration(Generic[Native]):
     def _report(self, handle: Handle[Native]) -> Report:
         native, plan, mode = handle.native(), None, None
         with native_errors():
+            if not isinstance(native, _native.ShardReader):
+                plan = native.plan()
             if isinstance(native, _native.Reader):
-                plan, mode = native.plan(), native.mode
+                mode = native.mode
             stats = Stats.from_json(native.stats_json(), time.perf_counter() - self._started, plan)
         counted = replace(stats, samples=stats.samples - self.refused, errors=stats.errors + self.refused)
         return Report(counted, plan, mode)

@@ -81,7 +81,7 @@ class TableIteration(Iteration[_native.TableReader]):
         super().__init__(epoch)
         self._rows_read, self._world, self._batch_size = tuple(rows_read), world, batch_size
         self._total_batches: int | None = None
-        self.observations: _native.RowObservations | None = None
+        self.observations: _native.Observations | None = None
         """What the planner knew when the iteration was closed."""
 
     @property

@@ -84,11 +84,6 @@ class RowReader(RowReaderBase):
         """Names of the classes: none, since labels are the values of a column."""
         return []
 
-    @property
-    def plan(self) -> str | None:
-        """`None`: plans of rows have no text."""
-        return None
-
     def take(self, indices: Sequence[int]) -> Batch:
         """Rows cannot be taken by index: raises `ConfigError`."""
         raise ConfigError(

@@ -31,6 +31,14 @@ class RowReaderBase(ReaderBase[TableIteration]):
         super().__init__(source, pipeline, options)
         self._rows_read: tuple[tuple[int, int], ...] = ()
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
+        self._footers: _native.Footers | None = None
+        """What was read of the ends of the objects; `None` before the first native reader."""
+
+    @property
+    def plan(self) -> str | None:
+        """The plan of the current or last iteration, as text. `None` before the first plan, without `mode="auto"`, and once all rows are
+        read plainly since the gateway does not compute them."""
+        return None if self._last is None else self._last.report.plan
 
     def _iterate(self, pool: Callable[[], FunctionPool | None] = lambda: None) -> TableIterator:
         """Starts to read at this reader's epoch and position. Rank and world size are looked up now."""
@@ -42,7 +50,7 @@ class RowReaderBase(ReaderBase[TableIteration]):
         self._follow(iteration)
         return TableIterator(
             iteration,
-            lambda: self._open_native(partial(_native.TableReader, observations=known), spec),
+            lambda: self._open_table(spec, known),
             pool,
             lambda: self._finish(iteration),
         )
@@ -53,11 +61,18 @@ class RowReaderBase(ReaderBase[TableIteration]):
         spec = self._rank_spec(epoch=self._options.epoch)
         place = spec.rank, spec.world
         if place not in self._counts:
-            native = self._open_native(_native.TableReader, spec)
+            native = self._open_table(spec)
             with native_errors():
                 self._counts[place] = len(native), native.batches
                 native.close()
         return self._counts[place]
+
+    def _open_table(self, spec: ReaderSpec, known: _native.Observations | None = None) -> _native.TableReader:
+        """Makes a native reader, which reads the footers that no earlier one has read."""
+        kind = partial(_native.TableReader, observations=known, footers=self._footers)
+        native = self._open_native(kind, spec)
+        self._footers = native.footers()
+        return native
 
     def __len__(self) -> int:
         """Batches of a whole epoch on this rank. The first call reads the footers of all objects."""
@@ -117,7 +132,7 @@ class RowReaderBase(ReaderBase[TableIteration]):
 
     def __getstate__(self) -> dict[str, Any]:
         epoch, rows_read = self._place()
-        return {**super().__getstate__(), "_epoch": epoch, "_rows_read": rows_read}
+        return {**super().__getstate__(), "_epoch": epoch, "_rows_read": rows_read, "_footers": None}
 
 
 class TableReader(RowReaderBase):

@@ -13,11 +13,12 @@ use crate::{
     cpu::CpuPool,
     error::Result,
     error_policy::ErrorPolicy,
-    models::preload,
-    planning::{Adapter, Mode, ProbeRequest, refined, stages_after_models},
+    planning::{Adapter, Mode, ProbeRequest, stages_after_models},
     stats::Counters,
+    store::refined,
     units::objects::{GetPermits, PushdownReader, Session},
     value_cache::ValueCache,
+    weights::preload,
 };
 
 impl PushdownReaderBuilder {

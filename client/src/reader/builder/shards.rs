@@ -13,11 +13,11 @@ use crate::{
     },
     error::{Error, Result},
     error_policy::ErrorPolicy,
-    models::preload,
     objects::Objects,
     shards::{ColumnMatcher, check_distinct},
     stats::Counters,
     units::shards::{ShardReader, ShardSession, ShardsRead},
+    weights::preload,
 };
 
 impl PushdownReaderBuilder {

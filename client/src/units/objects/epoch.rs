@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use pushdown_exec::sync::Mutex;
 use tokio::runtime::Handle;
 
 use super::{BatchJob, BatchRoutes, Session, ShardStreams};
 use crate::{
     batch::Batch,
     epoch::{
-        Charge, Deliveries, ReadPlan, Units,
+        Charge, Deliveries, PacedRead, ReadPlan, Units,
         order::{EpochOrder, SampleOrder, SampleRef},
         read_units,
     },
     error::Result,
-    planning::{BatchPacer, BatchProgress, EXPLORATION_BATCHES},
+    planning::EXPLORATION_BATCHES,
     stats::add,
 };
 
@@ -26,9 +25,6 @@ struct EpochBatches {
     order: Arc<EpochOrder>,
     /// Set in shard order.
     shard_streams: Option<Arc<ShardStreams>>,
-    pacer: BatchPacer,
-    /// Progress of the batch that was requested last.
-    last: Mutex<Option<Arc<BatchProgress>>>,
 }
 
 /// A batch before it is read.
@@ -74,8 +70,6 @@ impl EpochBatches {
             plan,
             order,
             shard_streams,
-            pacer: BatchPacer::default(),
-            last: Mutex::default(),
         })
     }
 
@@ -94,11 +88,7 @@ impl Units for EpochBatches {
         self.plan.reader_share(self.session.objects.len()).batch_numbers()
     }
 
-    async fn until_next(&self, number: usize) {
-        let last = self.last.lock().clone();
-        if let Some(last) = last {
-            self.pacer.wait_for_next(&last).await;
-        }
+    async fn until_planned(&self, number: usize) {
         if let Some(adapter) = &self.session.adapter
             && number >= self.plan.start + EXPLORATION_BATCHES * self.plan.worker.count
         {
@@ -129,11 +119,9 @@ impl Units for EpochBatches {
     fn read(
         self: Arc<Self>,
         request: BatchRequest,
+        paced: PacedRead,
         charge: Arc<Charge>,
     ) -> impl Future<Output = Result<Batch>> + Send + 'static {
-        let progress = Arc::new(BatchProgress::new());
-        *self.last.lock() = Some(Arc::clone(&progress));
-        let read_guard = progress.read_guard();
         let BatchRequest {
             number,
             samples,
@@ -147,12 +135,11 @@ impl Units for EpochBatches {
             routes,
             charge: Some(charge),
             shard_streams: self.shard_streams.clone(),
-            progress,
+            progress: Arc::clone(paced.progress()),
         };
         async move {
             let read = self.session.read(&job).await;
-            self.pacer.observe(&job.progress);
-            drop(read_guard);
+            drop(paced);
             read
         }
     }

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use pushdown::plan::simulate::ReadAhead;
 
 use super::{routes::BatchRoutes, shard_streams::ShardStreams};
-use crate::{
-    epoch::{Charge, order::SampleRef},
-    planning::BatchProgress,
-};
+use crate::epoch::{BatchProgress, Charge, order::SampleRef};
 
 /// A batch to read.
 #[derive(Debug)]

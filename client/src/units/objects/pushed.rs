@@ -21,7 +21,8 @@ use pushdown_s3::{Attempt, AttemptError, is_transient_code};
 use super::{BatchJob, Session, intake::Intake};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::{Adapter, Event, GatewayCpus},
+    measure::GatewayCpus,
+    planning::{Adapter, Event},
     sample_name::SampleName,
     transport::{Answer, listed_features},
 };

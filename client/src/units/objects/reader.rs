@@ -14,13 +14,13 @@ use super::{BatchJob, Mode, Session, epoch::read_epoch};
 use crate::{
     batch::Batch,
     epoch::{
-        Deliveries, EpochStream, ReadPlan, hand_over,
+        BatchProgress, Deliveries, EpochStream, ReadPlan, hand_over,
         order::{SampleRef, Share, TailCounts},
     },
     error::{Error, Result},
     monitor::ReaderMonitor,
     objects::Objects,
-    planning::{BatchProgress, Event, PlanReport},
+    planning::{Event, PlanReport},
     stats::Stats,
 };
 

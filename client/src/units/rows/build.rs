@@ -15,7 +15,6 @@ use super::{
     RowsRead, TableReader,
     columns::Columns,
     fallback::Fallback,
-    planner::{ReaderSize, RowObservations, RowPlanner},
     read::{RowReader, over},
     row_groups::{RowGroup, SampleRows},
     rows_left::RowsLeft,
@@ -25,8 +24,8 @@ use super::{
 use crate::{
     epoch::{EpochStream, ReadPlan},
     error::{Error, ErrorKind, Result},
-    models::models_of,
-    planning::{ExpansionGuard, Mode, RowGroupCosts},
+    planning::{ExpansionGuard, Mode, Observations, ReaderSize, RowGroupCosts, RowPlanner},
+    weights::models_of,
 };
 
 /// Name of the column of row numbers in the evaluation of a condition.
@@ -49,7 +48,7 @@ pub(crate) struct TableSettings {
     /// Objects opened concurrently before rows are read.
     pub(crate) gets: usize,
     /// What the planner of an earlier reader has observed.
-    pub(crate) observations: Option<RowObservations>,
+    pub(crate) observations: Option<Box<Observations>>,
 }
 
 impl TableReader {
@@ -84,13 +83,17 @@ impl TableReader {
             threads: source.cpu.threads(),
             ranks: settings.plan.rank.world(),
         };
-        let planner = || RowPlanner::new(&splits, is_possible, split, &bytes, size);
+        let planner = || {
+            let stages: Vec<_> = splits.iter().map(|split| split.stage).collect();
+            let planner = RowPlanner::new(pipeline, &stages, is_possible, split, &bytes, size)?;
+            Some(match settings.observations {
+                Some(known) => planner.with_observations(*known),
+                None => planner,
+            })
+        };
         let rows = RowReader {
             expansion_guard: is_chosen.then(|| ExpansionGuard::new(bytes.read_row_bytes)),
-            planner: falls_back
-                .then(planner)
-                .flatten()
-                .map(|planner| planner.continuing(settings.observations)),
+            planner: falls_back.then(planner).flatten(),
             fallback: falls_back.then(Fallback::default),
             samples: SampleRows::new(groups),
             first_rows: first_rows(&described),
@@ -177,10 +180,10 @@ impl TableSource {
         stage: usize,
         epoch: u32,
     ) -> Result<Vec<u64>> {
-        let (table, _) = match self.rows(object, condition, stage, epoch, &|_| ()).await {
+        let (table, _) = match self.rows(object, condition, stage, epoch, None).await {
             Err(error) if stage > 0 && self.engine.is_some() && is_refusal(&error) => {
                 tracing::warn!(%error, "the condition is evaluated on this host");
-                self.rows(object, condition, 0, epoch, &|_| ()).await
+                self.rows(object, condition, 0, epoch, None).await
             }
             read => read,
         }?;

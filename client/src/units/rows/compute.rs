@@ -9,12 +9,12 @@ use pushdown::{Context, Kind, Sample, Table, step::CellHost};
 use super::{
     RowId,
     arrived_rows::{ArrivedRows, COMPUTED_ROWS},
-    host_times::HostTimes,
     read::RowReader,
 };
 use crate::{
     epoch::Charge,
     error::{Error, Result},
+    planning::HostTimes,
 };
 
 /// Rows that have arrived. They count against the budget until the last of them is computed.
@@ -130,7 +130,7 @@ impl RowReader {
         match value.map_err(|error| source.tables[rows.object].map_error(error))? {
             Sample::Table(table) => {
                 if let Some((planner, times)) = self.planner.as_ref().zip(times) {
-                    planner.observe_steps(rows.split, count, &times.times());
+                    planner.observe_steps(rows.split, count, &times);
                 }
                 Ok(table)
             }

@@ -13,11 +13,10 @@ use super::{
     batches::BatchAssembler,
     compute::HeldRows,
     order::{RowGroupSlice, RowOrder},
-    pacing::RowGroupPacer,
     read::RowReader,
 };
 use crate::{
-    epoch::{Charge, Deliveries, ReadPlan, Units, read_units},
+    epoch::{Charge, Deliveries, PacedRead, ReadPlan, Units, read_units},
     error::Result,
     stats::add,
 };
@@ -29,7 +28,8 @@ struct EpochRowGroups {
     slices: Vec<RowGroupSlice>,
     order: RowOrder,
     epoch: u32,
-    pacer: Arc<RowGroupPacer>,
+    /// The most row groups in flight.
+    requests: usize,
 }
 
 /// A row group before it is read.
@@ -47,10 +47,6 @@ impl Units for EpochRowGroups {
         0..self.slices.len()
     }
 
-    async fn until_next(&self, _number: usize) {
-        self.pacer.wait_for_next().await;
-    }
-
     fn request(&self, number: usize) -> RowGroupRequest {
         let split = self.rows.split(number);
         RowGroupRequest { number, split }
@@ -64,11 +60,11 @@ impl Units for EpochRowGroups {
     fn read(
         self: Arc<Self>,
         request: RowGroupRequest,
+        paced: PacedRead,
         charge: Arc<Charge>,
     ) -> impl Future<Output = Result<HeldRows>> + Send + 'static {
-        let expected_bytes = self.expected_bytes(&request);
+        let paced = paced.of_bytes(self.expected_bytes(&request), self.requests);
         let RowGroupRequest { number, split } = request;
-        let paced = (split > 0).then(|| self.pacer.begin(expected_bytes));
         async move {
             let (slice, order, epoch) = (&self.slices[number], self.order, self.epoch);
             let rows = self.rows.read(slice, split, order, epoch, paced).await?;
@@ -101,7 +97,7 @@ impl TableReader {
             slices: order.slices(&self.rows.samples, &positions),
             order,
             epoch,
-            pacer: Arc::new(RowGroupPacer::new(requests)),
+            requests,
         };
         let arrived: Deliveries<HeldRows> = read_units(&self.runtime, &self.plan, future::ready(Ok(units)));
         let rows = Arc::clone(&self.rows);

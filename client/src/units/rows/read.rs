@@ -10,16 +10,15 @@ use super::{
     columns::Columns,
     fallback::Fallback,
     order::{RowGroupSlice, RowOrder},
-    pacing::PacedRead,
-    planner::RowPlanner,
     row_groups::SampleRows,
     source::{TableSource, is_refusal},
     splits::RowSplit,
 };
 use crate::{
+    epoch::PacedBytes,
     error::{Error, Result},
     monitor::Monitored,
-    planning::{ExpansionGuard, Mode, SplitBytes},
+    planning::{ExpansionGuard, Mode, Observations, PlanReport, RowPlanner, SplitBytes},
     stats::Counters,
     store::Store,
 };
@@ -37,7 +36,7 @@ pub(super) struct RowReader {
     /// Set if the split was chosen by estimated bytes.
     pub(super) expansion_guard: Option<ExpansionGuard>,
     /// Chooses the split of each row group, in place of `split`.
-    pub(super) planner: Option<Arc<RowPlanner>>,
+    pub(super) planner: Option<RowPlanner>,
     /// Set if rows that the gateway does not compute are computed on this host.
     pub(super) fallback: Option<Fallback>,
     pub(super) samples: SampleRows,
@@ -63,6 +62,15 @@ impl Monitored for RowReader {
             self.mode
         }
     }
+
+    /// None once all rows are computed on this host because the gateway does not compute them, or computes rows that are too large.
+    fn plan(&self) -> Option<PlanReport> {
+        self.planner.as_ref().filter(|_| !self.is_local())?.plan_report()
+    }
+
+    fn observations(&self) -> Option<Observations> {
+        self.planner.as_ref()?.observations()
+    }
 }
 
 impl RowReader {
@@ -80,7 +88,7 @@ impl RowReader {
         if self.is_local() {
             return 0;
         }
-        let planned = self.planner.as_ref().map(|planner| planner.main_split());
+        let planned = self.planner.as_ref().map(RowPlanner::main_split);
         planned.unwrap_or(self.split)
     }
 
@@ -105,7 +113,7 @@ impl RowReader {
     }
 
     /// Reads the row group of a slice at a split, and returns the rows of the slice. Reads stored columns if the gateway refuses to
-    /// compute them or lacks memory for one of them, and the reader may choose. `paced` is set for rows that the gateway computes.
+    /// compute them or lacks memory for one of them, and the reader may choose. The next read begins as `paced` says.
     ///
     /// # Errors
     /// [`ErrorKind::Sample`](crate::ErrorKind) for an object replaced since its footer was read; errors of reading it.
@@ -115,11 +123,11 @@ impl RowReader {
         split: usize,
         order: RowOrder,
         epoch: u32,
-        paced: Option<PacedRead>,
+        paced: PacedBytes,
     ) -> Result<ArrivedRows> {
-        let arrived = |bytes| paced.iter().for_each(|paced| paced.arrived(bytes));
-        let read = self.read_at(slice, split, order, epoch, &arrived).await;
-        drop(paced);
+        let read = self
+            .read_at(slice, split, order, epoch, Some(Arc::new(paced)))
+            .await;
         let Some(fallback) = self.fallback.as_ref().filter(|_| split > 0) else {
             return read;
         };
@@ -142,7 +150,7 @@ impl RowReader {
         }
         // The budget counts the rows of only one of both.
         drop(read);
-        self.read_at(slice, 0, order, epoch, &|_| ()).await
+        self.read_at(slice, 0, order, epoch, None).await
     }
 
     /// Whether the gateway had too little memory for a value.
@@ -160,14 +168,14 @@ impl RowReader {
         split: usize,
         order: RowOrder,
         epoch: u32,
-        arrived: &(dyn Fn(u64) + Sync),
+        paced: Option<Arc<PacedBytes>>,
     ) -> Result<ArrivedRows> {
         let group = &self.samples.groups()[slice.group];
         let RowSplit { pipeline, steps, .. } = &self.splits[split];
         let over = over(pipeline, group.rows())?;
         let (table, cost) = self
             .source
-            .rows(group.object(), &over, *steps, epoch, arrived)
+            .rows(group.object(), &over, *steps, epoch, paced)
             .await?;
         if let Some(planner) = &self.planner {
             planner.observe_read(split, &table, &cost);

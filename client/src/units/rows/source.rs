@@ -1,6 +1,6 @@
 //! Reads rows of objects: at the gateway, or from stored columns.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use arrow_schema::SchemaRef;
 use futures::StreamExt as _;
@@ -14,12 +14,13 @@ use pushdown::{
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Handle;
 
-use super::planner::ReadCost;
 use crate::{
     cpu::CpuPool,
     engine::{check_steps, parse_engine},
+    epoch::PacedBytes,
     error::{Error, ErrorKind, Result},
     objects::Objects,
+    planning::ReadCost,
     stats::{Counters, add},
     store::{Store, StoredTable, Value, ValueRequest},
 };
@@ -51,19 +52,19 @@ pub(crate) struct TableSource {
 
 impl TableSource {
     /// The rows of an object after the first `steps` steps of a pipeline, which the gateway runs; after the first step, which reads
-    /// stored columns on this host, if there are none. Also what that cost. Calls `arrived` with the bytes of an answer of the gateway so far.
+    /// stored columns on this host, if there are none. Also what that cost. Counts the bytes that arrive in `paced`.
     pub(super) async fn rows(
         &self,
         object: usize,
         pipeline: &Pipeline,
         steps: usize,
         epoch: u32,
-        arrived: &(dyn Fn(u64) + Sync),
+        paced: Option<Arc<PacedBytes>>,
     ) -> Result<(Table, ReadCost)> {
         let (table, cost) = if steps == 0 {
-            self.read_local(object, pipeline, epoch).await?
+            self.read_local(object, pipeline, epoch, paced).await?
         } else {
-            self.read_remote(object, pipeline, steps, epoch, arrived).await?
+            self.read_remote(object, pipeline, steps, epoch, paced).await?
         };
         add(&self.counters.value_bytes, table.bytes());
         Ok((table, cost))
@@ -75,7 +76,7 @@ impl TableSource {
         pipeline: &Pipeline,
         steps: usize,
         epoch: u32,
-        arrived: &(dyn Fn(u64) + Sync),
+        paced: Option<Arc<PacedBytes>>,
     ) -> Result<(Table, ReadCost)> {
         let steps =
             u8::try_from(steps).map_err(|_| Error::internal("a stage is beyond the pipeline's end"))?;
@@ -88,9 +89,10 @@ impl TableSource {
             accept: Some(form.accept()),
         };
         let key = self.objects.key(object);
+        let arrived = |bytes| paced.iter().for_each(|paced| paced.add(bytes));
         let value = self
             .store
-            .get_value_observed(self.objects.bucket(), key, &request, &self.limits, arrived)
+            .get_value_observed(self.objects.bucket(), key, &request, &self.limits, &arrived)
             .await?;
         if !self.tables[object].matches_etag(value.headers.get(SOURCE_ETAG)) {
             return Err(self.replaced(object, "found another ETag"));
@@ -123,8 +125,18 @@ impl TableSource {
         clippy::disallowed_methods,
         reason = "a scan alternates between computing and waiting, so it needs a thread and a runtime"
     )]
-    async fn read_local(&self, object: usize, pipeline: &Pipeline, epoch: u32) -> Result<(Table, ReadCost)> {
-        let (table, pipeline) = (self.tables[object].clone(), pipeline.clone());
+    async fn read_local(
+        &self,
+        object: usize,
+        pipeline: &Pipeline,
+        epoch: u32,
+        paced: Option<Arc<PacedBytes>>,
+    ) -> Result<(Table, ReadCost)> {
+        let mut table = self.tables[object].clone();
+        if let Some(paced) = paced {
+            table = table.on_arrival(move |bytes| paced.add(bytes));
+        }
+        let pipeline = pipeline.clone();
         let (seed, limit, runtime) = (self.seed, self.limits.max_value_bytes, Handle::current());
         let scanning = async move {
             let mut scan = table.scan_steps(&pipeline, 1, seed, epoch).await?;

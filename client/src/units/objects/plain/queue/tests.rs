@@ -6,8 +6,8 @@ use pushdown::shard::MemberRange;
 
 use super::{super::part::MAX_GAP_BYTES, *};
 use crate::{
+    epoch::BatchProgress,
     objects::{MemberRef, Object, ObjectsBuilder},
-    planning::BatchProgress,
     units::objects::BatchRoutes,
 };
 

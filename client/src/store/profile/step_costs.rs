@@ -12,9 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::{
     error::{Error, Result},
-    models::models_of,
-    planning::server_timing::ServerTiming,
-    stats::float,
+    measure::{ServerTiming, float},
+    weights::models_of,
 };
 
 /// Fused steps, and the seconds they took.

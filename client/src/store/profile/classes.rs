@@ -2,7 +2,8 @@
 
 use pushdown::plan::{CacheHits, Candidate, Class, LoadingCost};
 
-use super::{Profile, SampleProfile, float};
+use super::{Profile, SampleProfile};
+use crate::measure::float;
 
 impl Profile {
     /// The samples in at most `max_classes` classes of equally many samples, from the smallest objects to the largest. Costs

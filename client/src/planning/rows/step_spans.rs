@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pushdown::{Pipeline, Step, pipeline::RowStage};
 
-use crate::units::rows::host_times::InnerTime;
+use super::InnerTime;
 
 /// Assigns times of steps to the stages around them.
 #[derive(Debug)]

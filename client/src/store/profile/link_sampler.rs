@@ -9,11 +9,11 @@ use bytes::Bytes;
 use futures::future::join_all;
 use pushdown::Limits;
 
-use super::float;
 use crate::{
     error::Result,
+    measure::{LONG_OBJECT_BYTES, float},
     objects::Objects,
-    store::{LONG_OBJECT_BYTES, Store},
+    store::Store,
 };
 
 /// Concurrent object reads, as in a reader.

@@ -1,13 +1,12 @@
 //! The costs of a pipeline at the gateway and on this host, measured on a few samples: the planner's input.
 
 mod classes;
-mod link;
-mod measure;
+mod link_sampler;
+mod step_costs;
 
 use std::{num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
-use http::HeaderValue;
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample, available_engine,
     pipeline::NamedModel,
@@ -16,18 +15,17 @@ use pushdown::{
 };
 use tokio::sync::oneshot;
 
-use super::adapt::cpus;
-pub(crate) use crate::stats::float;
+use super::{Store, ValueRequest};
 use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},
-    models::models_of,
+    measure::{host_cpus, number},
     objects::Objects,
     sample_name::{SampleName, draw_id},
-    store::{Store, ValueRequest},
+    weights::models_of,
 };
-use link::{LinkSampler, MAX_CONCURRENT_READS};
-use measure::{candidates, gateway_groups, run};
+use link_sampler::{LinkSampler, MAX_CONCURRENT_READS};
+use step_costs::{candidates, gateway_groups, run};
 
 /// The most places in which models are cut.
 const MAX_CUTS: usize = 12;
@@ -131,7 +129,7 @@ impl Store {
         missing.retain(|model| !model.is_local());
         let mut link = LinkSampler::default();
         let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let host_cpus = cpus::name(threads);
+        let own_cpus = host_cpus(threads);
         for first in (0..objects.len()).step_by(MAX_CONCURRENT_READS) {
             let indices = first..objects.len().min(first + MAX_CONCURRENT_READS);
             let read = link.read(self, objects, indices).await;
@@ -151,7 +149,7 @@ impl Store {
                     Measurement::Done(measured) => {
                         profile.samples.push(measured.sample);
                         profile.gateway_cores = measured.gateway_cores;
-                        profile.has_shared_cpus = host_cpus.is_some() && measured.gateway_cpus == host_cpus;
+                        profile.has_shared_cpus = own_cpus.is_some() && measured.gateway_cpus == own_cpus;
                         profile.engine_mismatch = measured.engine_mismatch;
                     }
                     Measurement::Failed(error) => {
@@ -241,11 +239,6 @@ impl Measurement {
 /// The pipeline with its models cut where a split may be worthwhile.
 pub(crate) fn refined(pipeline: &Pipeline) -> Pipeline {
     pipeline.refined(MAX_CUTS)
-}
-
-/// A number in a header.
-pub(crate) fn number(header: Option<&HeaderValue>) -> Option<f64> {
-    header?.to_str().ok()?.parse().ok()
 }
 
 /// Runs `work` on its own thread.

@@ -1,33 +1,33 @@
-//! Progress of a batch, for the pacing of the next one.
+//! Progress of a read, a batch or a row group, for the pacing of the next one.
 
 use std::{sync::OnceLock, time::Duration};
 
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Progress of a batch since it began.
+/// Progress of a read since it began.
 #[derive(Debug)]
 pub(crate) struct BatchProgress {
     began: Instant,
     /// Time until the first answer began.
     answered: OnceLock<Duration>,
-    /// Time until enough had arrived for the next batch to begin: half of the samples.
+    /// Time until enough had arrived for the next read to begin.
     enough: OnceLock<Duration>,
-    /// Cancelled with `enough`, or when the batch is no longer read.
+    /// Cancelled with `enough`, or when nothing more is read.
     next_allowed: CancellationToken,
 }
 
-/// Times since a batch began.
+/// Times since a read began.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ArrivalTimes {
     /// Until the first answer began.
     pub(crate) first_answer: Duration,
-    /// Until enough had arrived for the next batch to begin.
+    /// Until enough had arrived for the next one to begin.
     pub(crate) enough: Duration,
 }
 
 impl BatchProgress {
-    /// Progress of a batch that begins now.
+    /// Progress of a read that begins now.
     pub(crate) fn new() -> Self {
         Self {
             began: Instant::now(),
@@ -37,7 +37,7 @@ impl BatchProgress {
         }
     }
 
-    /// When the batch began.
+    /// When the read began.
     pub(crate) const fn began(&self) -> Instant {
         self.began
     }
@@ -47,13 +47,13 @@ impl BatchProgress {
         self.answered.get_or_init(|| self.began.elapsed());
     }
 
-    /// Lets the next batch begin: enough samples have arrived, or one of the two routes is done and idle.
+    /// Lets the next read begin: enough has arrived, or one of the two routes of a batch is done and idle.
     pub(crate) fn allow_next(&self) {
         self.enough.get_or_init(|| self.began.elapsed());
         self.next_allowed.cancel();
     }
 
-    /// The times of this batch, if both events have happened.
+    /// The times of this read, if both events have happened.
     pub(crate) fn arrival_times(&self) -> Option<ArrivalTimes> {
         Some(ArrivalTimes {
             first_answer: *self.answered.get()?,
@@ -61,12 +61,12 @@ impl BatchProgress {
         })
     }
 
-    /// Waits until enough of the batch has arrived, or the batch is no longer read.
+    /// Waits until enough has arrived, or nothing more is read.
     pub(crate) async fn until_next_is_allowed(&self) {
         self.next_allowed.cancelled().await;
     }
 
-    /// A guard to hold while the batch is read.
+    /// A guard to hold while it is read.
     pub(crate) fn read_guard(&self) -> DropGuard {
         self.next_allowed.clone().drop_guard()
     }

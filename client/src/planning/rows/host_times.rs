@@ -10,7 +10,7 @@ use pushdown_exec::sync::Mutex;
 
 /// Adds up the times of steps over all values of some rows.
 #[derive(Debug)]
-pub(super) struct HostTimes {
+pub(crate) struct HostTimes {
     began: Instant,
     times: Mutex<Vec<InnerTime>>,
 }
@@ -24,7 +24,7 @@ pub(super) struct InnerTime {
 }
 
 impl HostTimes {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             began: Instant::now(),
             times: Mutex::default(),

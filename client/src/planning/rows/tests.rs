@@ -20,14 +20,15 @@ fn planner(can_cut: bool) -> RowPlanner {
 }
 
 fn planner_of(can_cut: bool, size: ReaderSize) -> RowPlanner {
-    let splits = RowSplit::all(&Pipeline::parse(PIPELINE).unwrap());
+    let pipeline = Pipeline::parse(PIPELINE).unwrap();
+    let splits = pipeline.row_stages();
     let bytes = SplitBytes {
         read_row_bytes: 20_000,
         row_bytes: vec![Some(20_000), Some(20_000), None, Some(768), Some(3_072)],
     };
     let smallest = if can_cut { PIXELS } else { 4 };
-    let is_possible = |split: usize| can_cut || !splits[split].is_inside_each();
-    RowPlanner::new(&splits, is_possible, smallest, &bytes, size).unwrap()
+    let is_possible = |split: usize| can_cut || splits[split].inner == 0;
+    RowPlanner::new(&pipeline, &splits, is_possible, smallest, &bytes, size).unwrap()
 }
 
 fn rows() -> Table {
@@ -54,7 +55,7 @@ fn read_plainly(planner: &RowPlanner, max_bytes_per_second: f64) {
     };
     let time = Duration::from_micros(400);
     planner.observe_read(0, &rows(), &ReadCost::Host { time, rate });
-    planner.observe_steps(0, 4, &times());
+    planner.observe_times(0, 4, &times());
 }
 
 /// A row group read at a split from a gateway with this many cores, as fast as those of this host.
@@ -69,7 +70,7 @@ fn read_at(planner: &RowPlanner, split: usize, cores: u32) {
     ];
     let cost = ReadCost::Gateway(headers.into_iter().collect());
     planner.observe_read(split, &rows(), &cost);
-    planner.observe_steps(split, 4, &times()[1..]);
+    planner.observe_times(split, 4, &times()[1..]);
 }
 
 fn splits(planner: &RowPlanner, count: usize) -> Vec<usize> {
@@ -169,6 +170,22 @@ fn ranks_share_the_gateway() {
     );
 }
 
+#[test]
+fn the_plan_has_a_text() {
+    let planner = planner(true);
+    assert_eq!(planner.plan_report(), None);
+    for _ in 0..8 {
+        read_plainly(&planner, 1e9);
+        read_at(&planner, PIXELS, 1);
+    }
+    let text = planner.plan_report().unwrap().to_string();
+    insta::assert_snapshot!(text, @r"
+    plan: 844 rows/s (plain reading: 773), limited by the gateway's CPU
+      link 8000 Mbit/s, 1.0 cores at the gateway, 8.0 on this host
+      rows: 88 % plain, 12 % up to `resize` (stage 1 and step 2 of `each`)
+    ");
+}
+
 /// Steps that run as one count as one, also if several of them are in a step that cannot be cut.
 #[test]
 fn times_are_assigned_to_the_splits_around_them() {
@@ -192,7 +209,7 @@ fn times_are_assigned_to_the_splits_around_them() {
 /// The next reader of the same rows tries nothing again. One whose plans would be others begins anew.
 #[test]
 fn a_reader_continues_with_what_an_earlier_one_has_observed() {
-    let first = planner(true).continuing(None);
+    let first = planner(true);
     assert!(first.observations().is_none(), "there is no plan");
     for _ in 0..4 {
         read_plainly(&first, 1e6);
@@ -200,11 +217,13 @@ fn a_reader_continues_with_what_an_earlier_one_has_observed() {
     }
     let known = first.observations().unwrap();
     assert_eq!(planner(true).split(1), 0, "an exploration");
-    let second = planner(true).continuing(Some(known.clone()));
-    assert!(Arc::ptr_eq(&first, &second));
+    let second = planner(true).with_observations(known.clone());
+    assert_eq!(second.plan_report(), first.plan_report());
     assert_eq!(second.split(1), PIXELS);
     let other_size = planner_of(true, ReaderSize { threads: 4, ranks: 1 });
     for other in [planner(false), other_size] {
-        assert!(!Arc::ptr_eq(&first, &other.continuing(Some(known.clone()))));
+        let other = other.with_observations(known.clone());
+        assert_eq!(other.plan_report(), None);
+        assert_eq!(other.split(1), 0, "an exploration");
     }
 }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::stats::float;
+use super::float;
 
 /// The shortest object in bytes whose transfer measures the bandwidth of the link.
 pub(crate) const LONG_OBJECT_BYTES: usize = 64 << 10;
+
 /// This many short objects in flight keep the link busy together; one of them does not.
 const MIN_SHORT_READS: usize = 8;
 /// A measurement covers at least this time

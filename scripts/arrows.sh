@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks that dependencies inside the workspace run in one direction, and that the pipeline crate does no network I/O.
+# Checks that dependencies inside the workspace, and inside the client, run in one direction, and that the pipeline crate does no network
+# I/O.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -52,5 +53,58 @@ for crate in aws-lc-sys openssl-sys; do
     wrong=1
   fi
 done
-[ "$wrong" -eq 0 ] && echo "arrows: $(wc -w <<<"$edges") edges, all allowed"
+
+# Inside the client: folder -> folder, where a file at the top is a folder as well, and each kind of units is one. All may use `error`. What a
+# chapter re-exports (`pub use`) is its table of contents, no dependency.
+client_allowed='
+  batch>sample_name cpu>epoch error_policy>batch models>atomic_write models>store objects>atomic_write retry>outage_log retry>stats
+  sample_name>objects stats>value_cache transport>stats value_cache>objects measure>stats
+  shards>atomic_write shards>objects
+  store>engine store>measure store>objects store>outage_log store>retry store>sample_name store>shards store>sign store>stats store>transport store>weights
+  epoch>batch epoch>error_policy epoch>stats
+  planning>epoch planning>measure planning>objects planning>stats planning>store planning>weights
+  monitor>planning monitor>stats monitor>store
+  units/objects>batch units/objects>cpu units/objects>engine units/objects>epoch units/objects>error_policy units/objects>measure
+  units/objects>monitor units/objects>objects units/objects>planning units/objects>sample_name units/objects>sign units/objects>stats units/objects>store
+  units/objects>transport units/objects>value_cache
+  units/rows>batch units/rows>cpu units/rows>engine units/rows>epoch units/rows>monitor units/rows>objects
+  units/rows>planning units/rows>stats units/rows>store units/rows>weights
+  units/shards>batch units/shards>cpu units/shards>epoch units/shards>error_policy units/shards>monitor units/shards>objects
+  units/shards>planning units/shards>sample_name units/shards>shards units/shards>stats units/shards>store
+  reader>cpu reader>epoch reader>error_policy reader>models reader>objects reader>planning reader>retry reader>shards reader>stats
+  reader>store reader>transport reader>units reader>units/objects reader>units/rows reader>units/shards reader>value_cache reader>weights
+'
+client_allowed=$(tr -s ' \n' ' ' <<<"$client_allowed")
+# A line for each import: the file, and the folder that it imports.
+client_imports() {
+  git ls-files -- 'client/src/*.rs' | grep -vE '/(tests|lib)\.rs$|/tests/' | xargs awk '
+    FNR == 1 { is_open = is_test = 0 }
+    /^mod tests \{/ { is_test = 1 }
+    !is_test && /^ *(pub\([a-z]+\) )?use crate::/ { is_open = 1; printf "%s ", FILENAME; sub(/.*use crate::/, "") }
+    is_open { gsub(/ /, ""); printf "%s", $0 }
+    is_open && /;$/ { is_open = 0; print "" }' |
+    sed -E ':inner; s/::\{[^{}]*\}//; t inner; s/[{};]//g' |
+    awk '{ count = split($2, paths, ","); for (path = 1; path <= count; path++) if (paths[path]) print $1, paths[path] }' |
+    sed -E 's#^([^ ]*) units::([a-z_]+).*#\1 units/\2#; s#::.*##'
+}
+client_edges=0
+while read -r file to; do
+  from=${file#client/src/}
+  case "$from" in
+    units/*/*) from=units/$(cut -d/ -f2 <<<"$from") ;;
+    units/*) from=${from%.rs} ;;
+    *) from=${from%%/*} from=${from%.rs} ;;
+  esac
+  { [ "$from" = "$to" ] || [ "$to" = error ]; } && continue
+  client_edges=$((client_edges + 1))
+  case "$client_allowed" in
+    *" $from>$to "*) ;;
+    *) echo "arrows: $file imports \`$to\`, but client/src/$from may not use it: move what both need to a folder that they may use" >&2; wrong=1 ;;
+  esac
+done < <(client_imports)
+if ! tr ' ' '\n' <<<"$client_allowed" | sed 's/>/ /' | tsort >/dev/null; then
+  echo "arrows: the arrows of the client that are allowed must have no circle" >&2
+  wrong=1
+fi
+[ "$wrong" -eq 0 ] && echo "arrows: $(wc -w <<<"$edges") edges between crates and $client_edges imports in the client, all allowed"
 exit "$wrong"

@@ -12,7 +12,7 @@ use pushdown_exec::sync::Mutex;
 use pushdown_exec::{PendingWork, Task, TaskQueue};
 
 use crate::{
-    batch_queue::{BatchQueue, Ticket},
+    epoch::{BatchQueue, Ticket},
     error::{Error, Result},
 };
 
@@ -56,8 +56,11 @@ impl CpuPool {
     }
 
     /// Ends the threads and waits for them. Work that waits never runs.
-    pub(crate) fn join(&self) {
-        self.0.join();
+    #[expect(clippy::disallowed_methods, reason = "the pool cannot wait for its own end")]
+    pub(crate) async fn close(&self) {
+        let pool = self.clone();
+        // Fails only if the runtime is shut down, and then nobody waits.
+        drop(tokio::task::spawn_blocking(move || pool.0.join()).await);
     }
 
     /// Starts `work` that is short, or that all batches wait for.

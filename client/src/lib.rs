@@ -44,22 +44,20 @@
 
 mod atomic_write;
 mod batch;
-mod batch_queue;
-mod budget;
 mod cpu;
 mod engine;
+mod epoch;
 mod error;
 mod error_policy;
+mod measure;
 mod models;
+mod monitor;
 mod objects;
-mod order;
 mod outage_log;
 mod planning;
 pub mod reader;
 mod retry;
 mod sample_name;
-mod session;
-mod shard_reader;
 pub mod shards;
 mod sign;
 mod stats;
@@ -67,7 +65,9 @@ pub mod store;
 #[cfg(feature = "tables")]
 pub mod table;
 mod transport;
+mod units;
 mod value_cache;
+mod weights;
 
 pub use error::{Error, ErrorKind, Result};
 

@@ -1,39 +1,32 @@
-//! Measures costs and decides: which steps of a sample run at the gateway, where rows of a table are computed, and when
-//! batches begin.
+//! Takes what is measured and decides: which steps of a sample run at the gateway, where rows of a table are computed, and when
+//! reads begin.
 //!
 //! The arithmetic of plans is in [`pushdown::plan`]; this module feeds it.
 
 mod adapt;
 #[cfg(feature = "tables")]
 mod expansion_guard;
-mod link_meter;
-mod pacer;
-mod placement;
-mod profile;
-mod progress;
-mod rate;
-mod server_timing;
+mod exploration;
+mod mode;
+mod observations;
+mod plan_report;
+mod planner;
+#[cfg(feature = "tables")]
+mod rows;
 #[cfg(feature = "tables")]
 mod table_stage;
 
-#[cfg(feature = "tables")]
-pub(crate) use adapt::cpus;
 pub(crate) use adapt::{
-    Adapter, Assignment, EXPLORATION_BATCHES, Event, GatewayCpus, InFlight, PendingRead, ProbeRequest,
-    ReceivedValue, SamplesLeft, stages_after_models,
+    Adapter, Assignment, Event, InFlight, PendingRead, ProbeRequest, ReceivedValue, SamplesLeft,
+    stages_after_models,
 };
-pub use adapt::{Observations, PlanReport};
 #[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;
-pub(crate) use pacer::BatchPacer;
-pub(crate) use placement::Placement;
+pub(crate) use exploration::EXPLORATION_BATCHES;
+pub use mode::Mode;
+pub use observations::Observations;
+pub use plan_report::{PlanReport, PlannedSamples};
 #[cfg(feature = "tables")]
-pub(crate) use profile::float;
-pub(crate) use profile::refined;
-pub use profile::{Profile, SampleProfile};
-pub(crate) use progress::BatchProgress;
-pub(crate) use rate::{PendingRange, RateSamples, ReadRate};
-#[cfg(feature = "tables")]
-pub(crate) use server_timing::ServerTiming;
+pub(crate) use rows::{HostTimes, ReadCost, ReaderSize, RowPlanner};
 #[cfg(feature = "tables")]
 pub(crate) use table_stage::{RowGroupCosts, SplitBytes};

@@ -38,8 +38,8 @@ use std::{
 };
 
 pub use crate::{
-    shard_reader::{ShardMonitor, ShardReader, ShardsRead},
     store::IndexProgress,
+    units::shards::{ShardReader, ShardsRead},
 };
 pub use selection::ColumnSelection;
 pub(crate) use selection::{Column, ColumnMatcher, FoundExtensions, warn_of_left_out, warn_of_skipped};

@@ -34,6 +34,8 @@ mod list;
 mod multi_object;
 mod object_get;
 mod object_stream;
+mod placement;
+mod profile;
 mod rows;
 mod shard;
 mod shard_index;
@@ -51,21 +53,25 @@ use pushdown_exec::sync::Mutex;
 
 pub use crate::{
     objects::{MemberRef, Object, Objects},
-    planning::{Profile, SampleProfile},
     retry::RetryPolicy,
     transport::Timeouts,
 };
 pub use aws::Upload;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
-pub(crate) use failure::{Failure, NamedFailure};
+pub(crate) use failure::{Failure, NamedFailure, object_too_large};
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
+use placement::Placement;
+pub use profile::{Profile, SampleProfile};
+pub(crate) use profile::{ProfileRequest, refined};
 pub use rows::TableRows;
 pub(crate) use shard::{FoundEntry, ShardBody};
 pub use shard_index::IndexProgress;
 pub use spec::StoreSpec;
 pub use table::StoredTable;
 pub use value::{Value, ValueRequest, ValueStream};
+#[cfg(feature = "tables")]
+pub(crate) use versioned_object::ObjectEnd;
 
 use crate::{
     error::{Error, ErrorKind, Result},

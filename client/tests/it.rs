@@ -5,6 +5,7 @@
 //! - `elastic_rows`: the same of rows
 //! - `splits`: law 1: plain reading and every split agree bit for bit
 //! - `rows`: rows of Parquet objects as samples
+//! - `row_requests`: how they are requested
 //! - `image_rows`: images in a column, compared with loose objects
 //! - `errors`: bad samples, endpoints that are not gateways
 //! - `faults`: restarts, overload, truncated answers, another engine
@@ -66,6 +67,8 @@ mod it {
     mod quantized_features;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod row_columns;
+    #[cfg(all(feature = "models", feature = "tables"))]
+    mod row_requests;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod rows;
     mod shard_index;

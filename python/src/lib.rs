@@ -45,7 +45,7 @@ mod _native {
         share::{Share, rows_read_after},
         steps::steps_json,
         store::Store,
-        table::{RowObservations, Table, TableBatch, TableReader},
+        table::{Footers, Table, TableBatch, TableReader},
         tensor::Tensor,
     };
 

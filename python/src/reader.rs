@@ -20,10 +20,23 @@ pub(crate) struct Reader {
     monitor: ReaderMonitor,
 }
 
-/// What the planner of a reader has observed.
+/// What the planner of a reader, of objects or rows, has observed.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
 pub(crate) struct Observations(pushdown_client::reader::Observations);
+
+impl Observations {
+    /// The observations.
+    pub(crate) const fn get(&self) -> &pushdown_client::reader::Observations {
+        &self.0
+    }
+}
+
+impl From<pushdown_client::reader::Observations> for Observations {
+    fn from(observations: pushdown_client::reader::Observations) -> Self {
+        Self(observations)
+    }
+}
 
 #[pymethods]
 impl Reader {
@@ -40,7 +53,7 @@ impl Reader {
         let builder = settings::reader(spec_json, credentials, objects)?;
         let mut builder = builder.on_error(OnError::Report);
         if let Some(known) = observations {
-            builder = builder.observations(known.0.clone());
+            builder = builder.observations(known.get().clone());
         }
         let (live, monitor) = Live::start(py, || builder.build(), PushdownReader::monitor)?;
         Ok(Self { live, monitor })
@@ -89,7 +102,7 @@ impl Reader {
 
     /// What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
     fn observations(&self) -> Option<Observations> {
-        self.monitor.observations().map(Observations)
+        self.monitor.observations().map(Observations::from)
     }
 
     /// Cancels everything in flight, and waits until all threads have ended.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::{FutureExt as _, StreamExt as _};
 use pushdown_client::{
-    reader::OnError,
-    shards::{ShardMonitor, ShardReader as Shards},
+    reader::{OnError, ReaderMonitor},
+    shards::ShardReader as Shards,
 };
 use pyo3::prelude::*;
 
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct ShardReader {
     live: Live<Shards>,
-    monitor: ShardMonitor,
+    monitor: ReaderMonitor,
 }
 
 /// What one reader has read of an epoch's shards.

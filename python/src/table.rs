@@ -21,7 +21,7 @@ use crate::{
     live::Live,
     objects::Objects,
     pickle::{self, Pickled},
-    reader::stats_json,
+    reader::{Observations, stats_json},
     runtime::wait_detached,
     settings::{self, Keys},
     tensor::{Tensor, to_vec},
@@ -311,6 +311,7 @@ pub(crate) struct TableReader {
     live: Live<Rows>,
     monitor: TableMonitor,
     counts: Counts,
+    footers: pushdown_client::table::Footers,
 }
 
 /// What a rank has left in the epoch.
@@ -323,26 +324,30 @@ struct Counts {
     tail: TailCounts,
 }
 
-/// What the planner of a reader of rows has observed.
+/// What a reader of rows has read of the ends of its objects.
 #[pyclass(frozen, module = "pushdown._native")]
 #[derive(Debug)]
-pub(crate) struct RowObservations(pushdown_client::table::RowObservations);
+pub(crate) struct Footers(pushdown_client::table::Footers);
 
 #[pymethods]
 impl TableReader {
-    /// Starts threads, reads footers, and evaluates the condition.
+    /// Starts threads, reads the footers that are not known, and evaluates the condition.
     #[new]
-    #[pyo3(signature = (spec_json, credentials, objects, observations = None))]
+    #[pyo3(signature = (spec_json, credentials, objects, observations = None, footers = None))]
     fn new(
         py: Python<'_>,
         spec_json: &str,
         credentials: Option<Keys>,
         objects: &Objects,
-        observations: Option<&RowObservations>,
+        observations: Option<&Observations>,
+        footers: Option<&Footers>,
     ) -> PyResult<Self> {
         let mut builder = settings::reader(spec_json, credentials, objects)?;
         if let Some(known) = observations {
-            builder = builder.row_observations(known.0.clone());
+            builder = builder.observations(known.get().clone());
+        }
+        if let Some(known) = footers {
+            builder = builder.footers(known.0.clone());
         }
         let describe = |reader: &Rows| {
             let counts = Counts {
@@ -351,13 +356,14 @@ impl TableReader {
                 most_batches: reader.most_batches(),
                 tail: reader.tail_counts(),
             };
-            (reader.monitor(), counts)
+            (reader.monitor(), counts, reader.footers())
         };
-        let (live, (monitor, counts)) = Live::start(py, || builder.build_table(), describe)?;
+        let (live, (monitor, counts, footers)) = Live::start(py, || builder.build_table(), describe)?;
         Ok(Self {
             live,
             monitor,
             counts,
+            footers,
         })
     }
 
@@ -400,9 +406,19 @@ impl TableReader {
         stats_json(&self.monitor.stats())
     }
 
+    /// The plan in force, for people; `None` before the first one, in other modes than auto, and once all rows are read plainly.
+    fn plan(&self) -> Option<String> {
+        self.monitor.plan().map(|plan| plan.to_string())
+    }
+
     /// What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
-    fn observations(&self) -> Option<RowObservations> {
-        self.monitor.observations().map(RowObservations)
+    fn observations(&self) -> Option<Observations> {
+        self.monitor.observations().map(Observations::from)
+    }
+
+    /// What it has read of the ends of its objects, for the next reader of them.
+    fn footers(&self) -> Footers {
+        Footers(self.footers.clone())
     }
 
     /// Cancels everything in flight, and waits until all threads have ended.

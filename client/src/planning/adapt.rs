@@ -1,15 +1,13 @@
-//! Feeds the planner: observations made while samples are read become the plan for the next batches.
+//! Feeds the planner of objects and members: observations made while they are read become the plan for the next batches.
 
 mod assignment;
-pub(crate) mod cpus;
 mod event;
 mod in_flight;
 mod interval;
+mod known_objects;
 mod model_support;
-mod observations;
 mod observe;
 mod plan_context;
-mod plan_report;
 mod probe;
 mod replan;
 mod sensors;
@@ -18,28 +16,29 @@ mod unlisted_sizes;
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use pushdown::{Pipeline, pipeline::NamedModel, plan::Replanner, wire::CpuTime};
+use pushdown::{Pipeline, pipeline::NamedModel, wire::CpuTime};
 use pushdown_exec::sync::Mutex;
 use tokio::{sync::watch, time::Instant};
 
 pub(crate) use assignment::Assignment;
 use event::Moment;
-pub(crate) use event::{Event, GatewayCpus, ReceivedValue, SamplesLeft};
+pub(crate) use event::{Event, ReceivedValue, SamplesLeft};
 pub(crate) use in_flight::{InFlight, PendingRead};
 use interval::IntervalStart;
+pub(super) use known_objects::KnownObjects;
 pub(crate) use model_support::stages_after_models;
-pub use observations::Observations;
 use plan_context::PlanContext;
-pub use plan_report::PlanReport;
 pub(crate) use probe::ProbeRequest;
 use size_classes::size_classes;
 use unlisted_sizes::UnlistedSizes;
 
-use super::{link_meter::LinkMeter, profile::float};
-use crate::{models::models_of, objects::Objects, stats::Traffic};
-
-/// Batches that try both routes before the first plan.
-pub(crate) const EXPLORATION_BATCHES: usize = 2;
+use super::{PlanReport, PlannedSamples, planner::Planner};
+use crate::{
+    measure::{LinkMeter, float},
+    objects::Objects,
+    stats::Traffic,
+    weights::models_of,
+};
 
 /// The state of a reader in [`Mode::Auto`](crate::reader::Mode::Auto).
 #[derive(Debug)]
@@ -53,8 +52,6 @@ pub(crate) struct Adapter {
     epoch_samples: usize,
     /// Samples of a batch.
     batch_size: usize,
-    /// Identifies the CPUs that run steps on this host.
-    cpus: Option<String>,
     /// When this was made.
     began: Instant,
     traffic: Arc<Traffic>,
@@ -66,14 +63,12 @@ pub(crate) struct Adapter {
 
 #[derive(Debug)]
 struct State {
-    replanner: Replanner,
-    host_cores: f64,
+    planner: Planner,
     assignment: Arc<Assignment>,
     /// Sizes of the objects seen so far, if not all are known from a listing.
     unlisted: UnlistedSizes,
     meter: LinkMeter,
     batches: usize,
-    changes: u64,
     /// Whether the download of missing weights has begun.
     is_fetching_weights: bool,
     /// Batch requests in flight.
@@ -113,20 +108,17 @@ impl Adapter {
             pipeline: pipeline.clone(),
             epoch_samples: objects.len(),
             batch_size,
-            cpus: cpus::name(threads),
             has_all_sizes: objects.iter().all(|object| object.bytes.is_some()),
             began: Instant::now(),
             traffic: Arc::default(),
             is_reading: AtomicBool::new(false),
             has_plan: watch::Sender::new(false),
             state: Mutex::new(State {
-                replanner: Replanner::new(&pipeline.step_costs(), &samples, float(threads as u64)),
-                host_cores: float(threads as u64),
+                planner: Planner::new(&pipeline.step_costs(), &samples, threads),
                 assignment: Arc::new(Assignment::unknown(Arc::clone(&context), unlisted.min_bytes())),
                 unlisted,
                 meter: LinkMeter::default(),
                 batches: 0,
-                changes: 0,
                 is_fetching_weights: false,
                 pending_batches: 0,
                 begun_samples: 0,
@@ -169,9 +161,11 @@ impl Adapter {
         let state = self.state.lock();
         Some(PlanReport {
             pipeline: self.pipeline.clone(),
-            decision: state.replanner.decision()?.clone(),
-            max_object_bytes: self.context.bounds.clone(),
-            changes: state.changes,
+            decision: state.planner.decision()?.clone(),
+            samples: PlannedSamples::Objects {
+                max_bytes: self.context.bounds.clone(),
+            },
+            changes: state.planner.changes(),
         })
     }
 }

@@ -18,17 +18,17 @@ use arrow_array::LargeStringArray;
 use pushdown::{BytesKind, Limits, Pipeline, wire::Split};
 
 pub use self::settings::ReaderSpec;
-use super::{PushdownReader, Rank, State, Worker};
 #[cfg(feature = "tables")]
-use crate::table::RowObservations;
+use crate::units::rows::Footers;
 use crate::{
+    epoch::{Rank, Worker, order::CheckedRank},
     error::{Error, Result},
     objects::{Objects, key_column},
-    order::CheckedRank,
     planning::Observations,
     retry::RetryPolicy,
     store::{Credentials, HiddenObjects, StoreBuilder},
     transport::Timeouts,
+    units::objects::PushdownReader,
 };
 
 /// Settings of a [`PushdownReader`]. Required are the pipeline, and the objects or their bucket; everything else has a default.
@@ -43,7 +43,7 @@ pub struct PushdownReaderBuilder {
     listing: Option<ListingCallback>,
     observations: Option<Box<Observations>>,
     #[cfg(feature = "tables")]
-    row_observations: Option<RowObservations>,
+    footers: Option<Footers>,
     limits: Limits,
 }
 
@@ -75,7 +75,7 @@ impl Default for PushdownReaderBuilder {
             listing: None,
             observations: None,
             #[cfg(feature = "tables")]
-            row_observations: None,
+            footers: None,
             limits: Limits::default(),
         }
     }
@@ -100,6 +100,13 @@ macro_rules! setters {
             $this
         }
     )+};
+}
+
+impl PushdownReader {
+    /// Settings with their defaults.
+    pub fn builder() -> PushdownReaderBuilder {
+        PushdownReaderBuilder::default()
+    }
 }
 
 impl PushdownReaderBuilder {
@@ -139,7 +146,7 @@ impl PushdownReaderBuilder {
         objects(objects: Objects) => |builder| builder.keys = DataSetKeys::Objects(objects);
         /// In [`Mode::Auto`](crate::reader::Mode::Auto): what the planner of an earlier reader
         /// [observed](crate::reader::ReaderMonitor::observations), so that reading begins with its plan. Without effect if the pipeline or the
-        /// number of threads is another. Default: none.
+        /// number of threads is another, and for rows if the world size is. Default: none.
         observations(known: Observations) => |builder| builder.observations = Some(Box::new(known));
         /// The rank of this reader among those that share the data set. Default: 0 of 1.
         rank(rank: Rank) => |builder| (builder.spec.rank, builder.spec.world) = (rank.index, rank.world);

@@ -6,7 +6,7 @@ use pushdown::wire;
 use pushdown_s3::{AttemptError, ReadError};
 
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Result},
     transport::{Answer, Refusal},
 };
 
@@ -83,6 +83,30 @@ impl Failure {
         }
     }
 
+    /// Converts to the error of the rows of an object that cannot be read.
+    ///
+    /// # Errors
+    /// The failure, if it concerns other objects as well.
+    pub(crate) fn into_row_error(self) -> Result<wire::RowError> {
+        match self {
+            Self::Refused(refusal) => {
+                let message = format!(
+                    "the store answered {}: {}",
+                    refusal.status.as_u16(),
+                    refusal.message
+                );
+                Ok(wire::RowError::new(refusal.code, message))
+            }
+            Self::TooLarge(limit) => Ok(object_too_large(limit)),
+            Self::Unusable(error) => Ok(error),
+            // The store answers other requests, but this object's answer does not end.
+            Self::Lost(error) if matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Interrupted) => {
+                Ok(wire::RowError::new("RequestTimeout", error.to_string()))
+            }
+            Self::Lost(error) => Err(error),
+        }
+    }
+
     /// Converts to the error of an attempt, which is about `subject`.
     pub(super) fn about(self, subject: &str) -> FailedAttempt {
         let mut retry_after = None;
@@ -148,4 +172,12 @@ impl AttemptError for FailedAttempt {
 /// The error for an answer that does not belong to its request.
 pub(super) fn malformed(reason: &str) -> Error {
     Error::protocol(format!("invalid answer from the endpoint: {reason}"))
+}
+
+/// The error of the rows of an object of more bytes than the limit.
+pub(crate) fn object_too_large(limit: u64) -> wire::RowError {
+    wire::RowError::new(
+        pushdown::ErrorKind::TooLarge.code(),
+        format!("the object is too large: expected at most {limit} bytes"),
+    )
 }

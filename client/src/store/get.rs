@@ -45,7 +45,7 @@ impl Store {
             .await
     }
 
-    /// The same. Calls `arrived` with the number of bytes of its form so far, after each part.
+    /// The same. Calls `arrived` with the number of bytes of each part of its form that arrives, also if it is requested again.
     pub(crate) async fn get_value_observed(
         &self,
         bucket: &str,

@@ -7,10 +7,9 @@ use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, stream};
 use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
-use super::{Failure, Store, StoredTable, ValueRequest, ValueStream};
+use super::{Failure, Placement, Store, StoredTable, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::Placement,
     sign::{BatchPost, BatchSigner, object_path},
     transport::Answer,
 };

@@ -11,11 +11,8 @@ use pushdown::{
     wire::{Compression, Split, TableDecoder, TableForm},
 };
 
-use super::{StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
-use crate::{
-    error::{Error, Result},
-    planning::Placement,
-};
+use super::{Placement, StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
+use crate::error::{Error, Result};
 
 /// The rows that a pipeline computes from one table or several.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A stored table whose rows are computed on this host, by range reads.
 
-use std::{ops::Range, sync::Arc};
+use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{
@@ -10,10 +10,12 @@ use futures::{
 };
 use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix};
 
+#[cfg(feature = "tables")]
+use super::ObjectEnd;
 use super::{Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::RateSamples,
+    measure::RateSamples,
 };
 
 /// Ranges of one read that are fetched concurrently.
@@ -21,16 +23,67 @@ const CONCURRENT_RANGES: usize = 4;
 
 /// An object whose rows are computed on this host, by range reads. Clones share its version and footer.
 #[derive(Debug, Clone)]
-pub struct StoredTable(Arc<VersionedObject>);
+pub struct StoredTable {
+    object: Arc<VersionedObject>,
+    arrival: ArrivalCallback,
+}
+
+/// Called with the number of bytes of each part of a range that arrives.
+#[derive(Clone)]
+struct ArrivalCallback(Arc<dyn Fn(u64) + Send + Sync>);
+
+impl fmt::Debug for ArrivalCallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrivalCallback").finish_non_exhaustive()
+    }
+}
 
 impl Store {
     /// A stored table. Reads nothing yet.
     pub fn table(&self, bucket: &str, key: &str, limits: &Limits) -> StoredTable {
-        StoredTable(Arc::new(VersionedObject::new(self.clone(), bucket, key, limits)))
+        StoredTable::new(VersionedObject::new(self.clone(), bucket, key, limits))
+    }
+
+    /// A stored table in a version whose end has been read. Without one as [`table`](Self::table).
+    #[cfg(feature = "tables")]
+    pub(crate) fn table_with_end(
+        &self,
+        bucket: &str,
+        key: &str,
+        limits: &Limits,
+        end: Option<ObjectEnd>,
+    ) -> StoredTable {
+        let object = VersionedObject::new(self.clone(), bucket, key, limits);
+        StoredTable::new(match end {
+            Some(end) => object.with_end(end),
+            None => object,
+        })
     }
 }
 
 impl StoredTable {
+    fn new(object: VersionedObject) -> Self {
+        Self {
+            object: Arc::new(object),
+            arrival: ArrivalCallback(Arc::new(|_bytes| ())),
+        }
+    }
+
+    /// The same table. Its reads of ranges call `arrived` with the number of bytes of each part.
+    #[cfg(feature = "tables")]
+    pub(crate) fn on_arrival(self, arrived: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        Self {
+            arrival: ArrivalCallback(Arc::new(arrived)),
+            ..self
+        }
+    }
+
+    /// The version that is read and its end, once they are known. `None` if the endpoint does not support ranges.
+    #[cfg(feature = "tables")]
+    pub(crate) fn end(&self) -> Option<ObjectEnd> {
+        self.object.end()
+    }
+
     /// Reads the object's schema, row count and row groups.
     ///
     /// # Errors
@@ -72,29 +125,29 @@ impl StoredTable {
 
     /// Requests the value that the gateway computes from the object, as a stream.
     pub(super) async fn value(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
-        self.0.value(request).await
+        self.object.value(request).await
     }
 
     /// The measured rate at which it arrives.
     pub(crate) fn read_rate(&self) -> RateSamples {
-        self.0.read_rate()
+        self.object.read_rate()
     }
 
     /// As [`read_rate`](Self::read_rate), measured since the last call.
     #[cfg(feature = "tables")]
     pub(crate) fn take_read_rate(&self) -> RateSamples {
-        self.0.take_read_rate()
+        self.object.take_read_rate()
     }
 
     /// Bytes received so far, over all requests to the store.
     pub(crate) fn received_bytes(&self) -> u64 {
-        self.0.received_bytes()
+        self.object.received_bytes()
     }
 
     /// Whether `etag` is that of the version that is read, as far as both are known.
     #[cfg(feature = "tables")]
     pub(crate) fn matches_etag(&self, etag: Option<&http::HeaderValue>) -> bool {
-        let known = self.0.etag();
+        let known = self.object.etag();
         known
             .as_ref()
             .zip(etag)
@@ -103,8 +156,8 @@ impl StoredTable {
 
     fn context(&self) -> Context<'_> {
         Context {
-            limits: *self.0.limits(),
-            ..Context::new(self.0.key().as_bytes())
+            limits: *self.object.limits(),
+            ..Context::new(self.object.key().as_bytes())
         }
     }
 
@@ -116,7 +169,7 @@ impl StoredTable {
             | pushdown::ErrorKind::Internal => None,
             kind => Some(Error::new(
                 ErrorKind::Sample,
-                format!("{}: {}: {error}", self.0.name(), kind.code()),
+                format!("{}: {}: {error}", self.object.name(), kind.code()),
             )),
         };
         known.unwrap_or_else(|| error.into())
@@ -125,15 +178,15 @@ impl StoredTable {
 
 impl Source for StoredTable {
     fn suffix(&self, length: u64) -> BoxFuture<'static, pushdown::Result<Suffix>> {
-        let object = Arc::clone(&self.0);
+        let object = Arc::clone(&self.object);
         async move { Ok(object.suffix(length).await?) }.boxed()
     }
 
     fn ranges(&self, ranges: Vec<Range<u64>>) -> BoxFuture<'static, pushdown::Result<Vec<Bytes>>> {
-        let object = Arc::clone(&self.0);
+        let table = self.clone();
         let reads = ranges.into_iter().map(move |range| {
-            let object = Arc::clone(&object);
-            async move { Ok(object.range(range).await?) }
+            let Self { object, arrival } = table.clone();
+            async move { Ok(object.range_observed(range, &*arrival.0).await?) }
         });
         stream::iter(reads)
             .buffered(CONCURRENT_RANGES)
@@ -142,7 +195,7 @@ impl Source for StoredTable {
     }
 
     fn stream(&self) -> BoxStream<'static, pushdown::Result<Bytes>> {
-        let object = Arc::clone(&self.0);
+        let object = Arc::clone(&self.object);
         stream::once(async move { Ok::<_, pushdown::Error>(object.stream().await?) })
             .try_flatten()
             .boxed()

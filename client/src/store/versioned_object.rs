@@ -18,7 +18,7 @@ use self::{
 use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed};
 use crate::{
     error::{Error, ErrorKind, Result},
-    planning::{RateSamples, ReadRate},
+    measure::{RateSamples, ReadRate},
     sign::object_path,
     transport::Answer,
 };
@@ -41,13 +41,24 @@ pub(super) struct VersionedObject {
 /// The version of all ranges, as determined by the first answer.
 #[derive(Debug, Clone)]
 enum Version {
-    Ranges {
-        version: ObjectVersion,
-        /// Its last bytes, so that a table's footer is read once.
-        tail: ObjectPart,
-    },
+    Ranges(ObjectEnd),
     /// The endpoint does not support ranges, or the object is empty.
     Whole(Bytes),
+}
+
+/// A version of an object, and its last bytes, so that a table's footer is read once.
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectEnd {
+    version: ObjectVersion,
+    tail: ObjectPart,
+}
+
+impl ObjectEnd {
+    /// The number of bytes.
+    #[cfg(feature = "tables")]
+    pub(crate) const fn len(&self) -> u64 {
+        self.tail.bytes.len() as u64
+    }
 }
 
 impl VersionedObject {
@@ -63,10 +74,28 @@ impl VersionedObject {
         }
     }
 
+    /// The same object in a version whose end has been read.
+    #[cfg(feature = "tables")]
+    pub(super) fn with_end(self, end: ObjectEnd) -> Self {
+        Self {
+            version: Mutex::new(Some(Version::Ranges(end))),
+            ..self
+        }
+    }
+
+    /// The version that is read and its end, once they are known. `None` if the endpoint does not support ranges.
+    #[cfg(feature = "tables")]
+    pub(super) fn end(&self) -> Option<ObjectEnd> {
+        match &*self.version.lock() {
+            Some(Version::Ranges(end)) => Some(end.clone()),
+            Some(Version::Whole(_)) | None => None,
+        }
+    }
+
     /// The ETag of the version that is read, once it is known. `None` if the endpoint does not support ranges.
     pub(super) fn etag(&self) -> Option<http::HeaderValue> {
         match &*self.version.lock() {
-            Some(Version::Ranges { version, .. }) => Some(version.etag.clone()),
+            Some(Version::Ranges(end)) => Some(end.version.etag.clone()),
             Some(Version::Whole(_)) | None => None,
         }
     }
@@ -108,8 +137,8 @@ impl VersionedObject {
         let version = self.version.lock().clone();
         match version {
             Some(Version::Whole(bytes)) => return Ok(end_of(&bytes, length)),
-            Some(Version::Ranges { version, .. }) => {
-                let total = version.total_bytes;
+            Some(Version::Ranges(end)) => {
+                let total = end.version.total_bytes;
                 let bytes = self.range(total.saturating_sub(length)..total).await?;
                 return Ok(Suffix { bytes, total });
             }
@@ -133,7 +162,7 @@ impl VersionedObject {
                     offset,
                     bytes: bytes.clone(),
                 };
-                *self.version.lock() = Some(Version::Ranges { version, tail });
+                *self.version.lock() = Some(Version::Ranges(ObjectEnd { version, tail }));
                 Ok(Suffix { bytes, total })
             }
             Ok(SuffixAnswer::Other(answer)) => self.whole(answer.answer, length).await,
@@ -153,11 +182,20 @@ impl VersionedObject {
     }
 
     pub(super) async fn range(&self, range: Range<u64>) -> Result<Bytes> {
+        self.range_observed(range, &|_| ()).await
+    }
+
+    /// The same. Calls `arrived` with the number of bytes of each part that arrives; bytes that are known are not read.
+    pub(super) async fn range_observed(
+        &self,
+        range: Range<u64>,
+        arrived: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<Bytes> {
         let version = self.version.lock().clone();
         let version = match version {
-            Some(Version::Ranges { version, tail }) => match tail.slice(&range) {
+            Some(Version::Ranges(end)) => match end.tail.slice(&range) {
                 Some(part) => return Ok(part),
-                None => version,
+                None => end.version,
             },
             Some(Version::Whole(bytes)) => {
                 let part = ObjectPart { offset: 0, bytes }.slice(&range);
@@ -165,7 +203,7 @@ impl VersionedObject {
             }
             None => return Err(Error::internal("the end of a table must be read first")),
         };
-        let mut read = RangeRead::new(self, &version, &range);
+        let mut read = RangeRead::new(self, &version, &range, arrived);
         let bytes = self.store.retries().complete(&mut read).await;
         let bytes = bytes.map_err(|failed| failed.error)?;
         self.extend_end(&range, &bytes);
@@ -174,7 +212,7 @@ impl VersionedObject {
 
     /// Keeps a footer that is longer than the end that was read first: every row group needs it.
     fn extend_end(&self, range: &Range<u64>, bytes: &[u8]) {
-        if let Some(Version::Ranges { version, tail }) = &mut *self.version.lock() {
+        if let Some(Version::Ranges(ObjectEnd { version, tail })) = &mut *self.version.lock() {
             let is_footer =
                 range.start < tail.offset && range.end.saturating_add(TRAILER_BYTES) >= version.total_bytes;
             let known = range.end.checked_sub(tail.offset).map(usize::try_from);

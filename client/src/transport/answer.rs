@@ -89,7 +89,7 @@ impl Answer {
         self.collect_observed(limit, &|_| ()).await
     }
 
-    /// The same. Calls `arrived` with the number of bytes so far, after each part.
+    /// The same. Calls `arrived` with the number of bytes of each part.
     pub(crate) async fn collect_observed(
         mut self,
         limit: u64,
@@ -107,8 +107,8 @@ impl Answer {
             if (whole.len() + chunk.len()) as u64 > limit {
                 return Ok(None);
             }
+            arrived(chunk.len() as u64);
             whole.extend_from_slice(&chunk);
-            arrived(whole.len() as u64);
         }
         Ok(Some(whole.freeze()))
     }

@@ -112,6 +112,18 @@ impl Pipeline {
         has_valid_size.then_some((cut, steps + 1))
     }
 
+    /// The last step that has been applied at a stage of the rows: one of the inner pipeline if the stage is inside of a step. `None` at
+    /// the first stage, and beyond the last one.
+    pub fn last_step(&self, stage: RowStage) -> Option<&Step> {
+        let RowStage { steps, inner } = stage;
+        if inner == 0 {
+            return self.steps.get(steps.checked_sub(1)?);
+        }
+        let step = self.steps.get(steps)?;
+        let applied = inner.checked_sub(step.inner_steps()?.steps.start)?;
+        step.inner().get(applied.checked_sub(1)?)
+    }
+
     /// The kind of the values that an `each` computes in a column, the last one if there are several. `None` if there is none.
     pub fn column_kind(&self, column: &str) -> Option<&Kind> {
         let mut inner = self.steps.iter().rev().filter_map(Step::inner_steps);

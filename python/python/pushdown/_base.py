@@ -58,6 +58,12 @@ class ReaderBase(ABC, Generic[Made]):
         """Counts of the current or last iteration. `print(reader.stats)` is a summary, `stats.verdict()` one line."""
         return Stats() if self._last is None else self._last.report.stats
 
+    @property
+    def plan(self) -> str | None:
+        """The plan of the current or last iteration, as text. `None` before the first plan, and without one: without `mode="auto"`, of shards
+        without an index, and once all rows are read plainly since the gateway does not compute them."""
+        return None if self._last is None else self._last.report.plan
+
     def state_dict(self) -> dict[str, Any]:
         """Where the consumer is in the epoch: JSON values. It counts the batches that the consumer has received, not those that are
         prefetched. After the last batch it is the beginning of the next epoch. Call it between batches at any time.

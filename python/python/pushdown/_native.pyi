@@ -119,6 +119,12 @@ class ErrorPolicy:
         """
 
 @final
+class Footers:
+    """
+    What a reader of rows has read of the ends of its objects.
+    """
+
+@final
 class Objects:
     """
     The objects of a data set in order, compact. Each is a sample, or its members are, if it is a shard.
@@ -208,7 +214,7 @@ class Objects:
 @final
 class Observations:
     """
-    What the planner of a reader has observed.
+    What the planner of a reader, of objects or rows, has observed.
     """
 
 @final
@@ -253,12 +259,6 @@ class Reader:
         """
         The samples with these indices, in this order, as one batch.
         """
-
-@final
-class RowObservations:
-    """
-    What the planner of a reader of rows has observed.
-    """
 
 @final
 class ShardIndex:
@@ -510,9 +510,9 @@ class TableReader:
         """
         Rows of this rank that are left in the epoch.
         """
-    def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects, observations: RowObservations | None = None) -> TableReader:
+    def __new__(cls, /, spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects, observations: Observations | None = None, footers: Footers | None = None) -> TableReader:
         """
-        Starts threads, reads footers, and evaluates the condition.
+        Starts threads, reads the footers that are not known, and evaluates the condition.
         """
     @property
     def batches(self, /) -> int:
@@ -523,6 +523,10 @@ class TableReader:
         """
         Cancels everything in flight, and waits until all threads have ended.
         """
+    def footers(self, /) -> Footers:
+        """
+        What it has read of the ends of its objects, for the next reader of them.
+        """
     @property
     def most_batches(self, /) -> int:
         """
@@ -532,9 +536,13 @@ class TableReader:
         """
         The next batch; `None` after the last one.
         """
-    def observations(self, /) -> RowObservations | None:
+    def observations(self, /) -> Observations | None:
         """
         What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
+        """
+    def plan(self, /) -> str | None:
+        """
+        The plan in force, for people; `None` before the first one, in other modes than auto, and once all rows are read plainly.
         """
     def samples(self, /, batch: TableBatch, column: str) -> Batch:
         """

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, NoReturn, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, Self, TypeVar
 
 from . import _native
 from ._fork import Handle
@@ -20,11 +20,10 @@ from .batch import Batch, TableBatch
 from .errors import ClosedError, Error, native_errors
 from .stats import Stats
 
-__all__ = ["BatchIterator", "Iteration", "Observations", "ReaderIterator", "Recipe", "Report", "Start", "TableIterator"]
+__all__ = ["BatchIterator", "Iteration", "ReaderIterator", "Recipe", "Report", "Start", "TableIterator"]
 
 Made = TypeVar("Made")
 Result = TypeVar("Result")
-Observations: TypeAlias = _native.Observations | _native.RowObservations
 
 # Batches whose functions run while the consumer has an earlier one.
 _LOOK_AHEAD = 2
@@ -54,7 +53,7 @@ class Report:
 
     stats: Stats = field(default_factory=Stats)
     plan: str | None = None
-    """The text of the plan; `None` before the first plan, and without `mode="auto"`."""
+    """The text of the plan; `None` before the first plan, without `mode="auto"`, and for readers that have none."""
     mode: str | None = None
     """The mode in force; `None` before the first batch, and for readers that have none."""
 
@@ -85,7 +84,7 @@ class Iteration(ABC, Generic[Made]):
         self.refused = 0
         """Samples that arrived with a value and an invalid column or label."""
         self.pool: FunctionPool | None = None
-        self.observations: Observations | None = None
+        self.observations: _native.Observations | None = None
         """What the planner knew when the iteration was closed."""
         self._handle: Handle[NativeReader] | None = None
         self._is_closed = False
@@ -155,8 +154,11 @@ class Iteration(ABC, Generic[Made]):
     def _report(self, native: NativeReader) -> Report:
         plan, mode = None, None
         with native_errors():
+            # One of shards without an index has no planner.
+            if isinstance(native, (_native.Reader, _native.TableReader)):
+                plan = native.plan()
             if isinstance(native, _native.Reader):
-                plan, mode = native.plan(), native.mode
+                mode = native.mode
             stats = Stats.from_json(native.stats_json(), time.perf_counter() - self._started, plan)
         counted = replace(stats, samples=stats.samples - self.refused, errors=stats.errors + self.refused)
         return Report(counted, plan, mode)

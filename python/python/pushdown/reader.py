@@ -147,12 +147,6 @@ class Reader(ReaderBase[Batch]):
         return self._kind.classes
 
     @property
-    def plan(self) -> str | None:
-        """The plan of the current or last iteration, as text. `None` before the first plan, and without one: without `mode="auto"`, of rows,
-        and of shards without an index."""
-        return None if self._last is None else self._last.report.plan
-
-    @property
     def mode(self) -> str:
         """The mode in force: of an iteration with `mode="auto"`, "plain" if the endpoint is no gateway."""
         return (None if self._last is None else self._last.report.mode) or self._options.mode

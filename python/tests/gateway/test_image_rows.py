@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
+import http.server
 import io
 import json
+import os
 import pathlib
 import pickle
+import threading
+import time
+import urllib.request
 from typing import Any
 
 import numpy as np
@@ -113,6 +119,81 @@ def test_random_steps_draw_by_row_and_resume_in_another_world(images: list[bytes
             assert not set(rest) & set(read)
             read |= rest
     assert read == whole
+
+
+def test_footers_are_read_once(images: list[bytes], settings: dict[str, Any], world: Any) -> None:
+    def requests() -> float:
+        with urllib.request.urlopen(f"{world.admin}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("pushdown_requests_total{"))
+
+    counts = [requests()]
+    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, mode="plain", **settings) as rows:
+        counts.append(requests())
+        for _ in range(2):
+            values(rows)
+            counts.append(requests())
+        assert len(rows) == 6
+        counts.append(requests())
+    _, opened, first, second, counted = counts
+    assert (first - opened) - (second - first) == 3, "the footers of three objects"
+    assert counted == second
+
+
+class SlowLink(http.server.BaseHTTPRequestHandler):
+    """Passes requests on to a gateway, and waits in the middle of long ranges, so that they measure the link."""
+
+    protocol_version = "HTTP/1.1"
+    gateway = ""
+
+    def relay(self) -> None:
+        connection = http.client.HTTPConnection(self.gateway)
+        # The host is signed: it stays that of this server.
+        connection.request(self.command, self.path, headers=dict(self.headers))
+        answered = connection.getresponse()
+        body = answered.read()
+        connection.close()
+        self.send_response_only(answered.status)
+        for name, value in answered.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                self.send_header(name, value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:1000])
+        if answered.status == 206 and len(body) > 100_000:
+            time.sleep(0.15)
+        self.wfile.write(body[1000:])
+
+    do_GET = do_HEAD = relay
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Logs nothing."""
+
+
+def test_the_plan_has_a_text(world: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    photo = (PHOTOS / "jpeg_large.jpg").read_bytes()
+    table = pa.table({"image": [photo + os.urandom(100_000) for _ in range(24)]})
+    body = io.BytesIO()
+    pq.write_table(table, body, row_group_size=3, compression="none")
+    world.s3.create_bucket(Bucket="long-rows")
+    world.put("long-rows", "a.parquet", body.getvalue())
+    monkeypatch.setattr(SlowLink, "gateway", world.endpoint.removeprefix("http://"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowLink) as link:
+        threading.Thread(target=link.serve_forever, daemon=True).start()
+        settings |= {"store": Store(endpoint=f"http://127.0.0.1:{link.server_address[1]}")}
+        with pushdown.RowReader("s3://long-rows/", INNER, mode="auto", **settings) as rows:
+            assert rows.plan is None
+            while rows.plan is None and rows.epoch < 4:
+                values(rows)
+            plan = rows.plan
+            assert plan is not None
+            assert plan.startswith("plan: ") and " rows/s (plain reading: " in plan.partition("\n")[0]
+            assert "\n  rows: " in plan
+            assert rows.stats.bottleneck in ("the gateway's CPU", "the link", "this host's CPU")
+        with pushdown.RowReader("s3://long-rows/", INNER, mode="plain", **settings) as rows:
+            values(rows)
+            assert rows.plan is None
+        link.shutdown()
 
 
 def test_images_that_fail(world: Any, settings: dict[str, Any]) -> None:

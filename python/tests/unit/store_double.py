@@ -16,10 +16,15 @@ class TableReader(Live):
     """Ten rows per object, all of rank 0's stretch."""
 
     def __init__(
-        self, spec_json: str, credentials: object, objects: Objects, observations: object = None
+        self,
+        spec_json: str,
+        credentials: object,
+        objects: Objects,
+        observations: object = None,
+        footers: object = None,
     ) -> None:
         super().__init__()
-        self.known = observations
+        self.known, self.known_footers = observations, footers
         self.spec: Any = json.loads(spec_json)
         opened.append(self.spec)
         read = sum(entry["world"] * entry["rows_per_rank"] for entry in self.spec.get("rows_read", []))
@@ -52,8 +57,14 @@ class TableReader(Live):
     def stats_json(self) -> str:
         return "{}"
 
+    def plan(self) -> str | None:
+        return "plan: 9 rows/s (plain reading: 4), limited by the link\n"
+
     def observations(self) -> object:
         return f"observed in epoch {self.spec['epoch']}"
+
+    def footers(self) -> object:
+        return "footers"
 
 
 class Table:

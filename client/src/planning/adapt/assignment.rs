@@ -5,15 +5,10 @@ use std::sync::Arc;
 use pushdown::plan::{Class, Decision, Plan};
 
 use super::{float, plan_context::PlanContext};
-use crate::order::SampleRef;
-
-/// One object in this many takes a route other than the planned one, in turn each route that is worth a trial. That is
-/// enough to correct the plan within three batches of a change (tested in `plan::replanner`); with half as many, some
-/// plans are still worse than plain reading by then.
-const TRIAL_STRIDE: u64 = 100;
-/// The longest stride, for trials that take far longer than planned routes. Without them a link that becomes faster would
-/// go unnoticed.
-const MAX_TRIAL_STRIDE: u64 = 1024;
+use crate::{
+    epoch::order::SampleRef,
+    planning::exploration::{MAX_TRIAL_STRIDE, StageFractions, TRIAL_STRIDE, trial_number},
+};
 
 /// The stage up to which the gateway runs each object of a batch.
 #[derive(Debug, Clone)]
@@ -37,15 +32,7 @@ enum Routes {
     /// Nothing is known except that the gateway finished first: all objects are pushed down.
     AllPushed,
     /// The planned stages of each class: a size and a side.
-    Planned(Vec<Vec<StageFraction>>),
-}
-
-/// A planned stage of a class.
-#[derive(Debug, Clone, Copy)]
-struct StageFraction {
-    stage: u8,
-    /// The fraction of the class's objects at this and all earlier entries.
-    cumulative_fraction: f64,
+    Planned(Vec<StageFractions>),
 }
 
 impl Assignment {
@@ -124,8 +111,11 @@ impl Assignment {
             Routes::Planned(routes) => {
                 let planned = || {
                     let class = context.class(stored) * self.sides.len() + self.side(hash_fraction);
-                    let of_class = routes.get(class).map_or(&[][..], Vec::as_slice);
-                    planned_stage(of_class, sample.index)
+                    // Objects of a class are dealt out by their index.
+                    let stage = routes
+                        .get(class)
+                        .map(|of_class| of_class.stage(sample.index as u64));
+                    stage_number(stage.unwrap_or_default())
                 };
                 // Trials are spread evenly over the positions of any rank.
                 let trial = trial_number(sample.position, self.stride);
@@ -162,8 +152,8 @@ impl Assignment {
         match &self.routes {
             Routes::Unknown | Routes::AllPushed => 0,
             Routes::Planned(routes) => {
-                let stages = routes.iter().flatten();
-                usize::from(stages.map(|fraction| fraction.stage).min().unwrap_or_default())
+                let stages = routes.iter().filter_map(StageFractions::first_stage);
+                stages.min().unwrap_or_default()
             }
         }
     }
@@ -208,8 +198,8 @@ fn trial_stride(trial_stages: &[u8], decision: &Decision, plan: &Plan) -> u64 {
     stride
 }
 
-/// The stages of a class with their cumulative fractions. Plain trials count as part of the planned plain reads.
-fn class_routes(class: &Class, fractions: &[f64], plain_trials: f64) -> Vec<StageFraction> {
+/// The stages of a class with their fractions. Plain trials count as part of the planned plain reads.
+fn class_routes(class: &Class, fractions: &[f64], plain_trials: f64) -> StageFractions {
     let taken: Vec<_> = class
         .candidates
         .iter()
@@ -220,52 +210,20 @@ fn class_routes(class: &Class, fractions: &[f64], plain_trials: f64) -> Vec<Stag
     let plain = taken.iter().find(|(stage, _)| *stage == 0);
     let plain = plain.map_or(0.0, |(_, fraction)| *fraction);
     let plain_rest = ((plain - plain_trials) / (1.0 - plain_trials)).max(0.0);
-    let mut sum = 0.0;
-    let cumulative = taken.into_iter().map(|(stage, fraction)| {
-        sum += match stage {
+    let rest = taken.into_iter().map(|(stage, fraction)| {
+        let rest = match stage {
             _ if plain >= 1.0 => fraction,
             0 => plain_rest,
             _ => fraction * (1.0 - plain_rest) / (1.0 - plain),
         };
-        StageFraction {
-            stage: u8::try_from(stage).unwrap_or(u8::MAX),
-            cumulative_fraction: sum,
-        }
+        (stage, rest)
     });
-    cumulative.collect()
+    StageFractions::new(rest)
 }
 
-/// The golden ratio. Its multiples modulo 1 are spread evenly, for any start and any step.
-const GOLDEN: f64 = 0.618_033_988_749_895;
-/// The silver ratio. Its multiples are independent of those of the golden ratio.
-const SILVER: f64 = 0.414_213_562_373_095;
-
-/// A number's multiple of a ratio, modulo 1.
-fn fraction(number: u64, ratio: f64) -> f64 {
-    (float(number) * ratio).fract()
-}
-
-/// The number of the trial at a position, if the sample is one; one in `stride` positions is. It chooses the stage that is tried.
-fn trial_number(position: u64, stride: u64) -> Option<u64> {
-    /// How many numbers there are.
-    const NUMBERS: f64 = 12.0;
-    let among = fraction(position, SILVER) * float(stride);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "less than 12"
-    )]
-    (among < 1.0).then_some((among * NUMBERS) as u64)
-}
-
-/// The planned stage of an object, by its index among those of its class.
-fn planned_stage(routes: &[StageFraction], index: usize) -> u8 {
-    let point = fraction(index as u64, GOLDEN);
-    let route = routes
-        .iter()
-        .find(|route| point < route.cumulative_fraction)
-        .or_else(|| routes.last());
-    route.map(|route| route.stage).unwrap_or_default()
+/// A stage as requests state it.
+fn stage_number(stage: usize) -> u8 {
+    u8::try_from(stage).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use http::HeaderMap;
 use pushdown::{
     StepTiming,
     plan::SetupCosts,
-    wire::{CacheStatus, CachedRatios, CpuTime, Split, header},
+    wire::{CacheStatus, CachedRatios, Split},
 };
 
-use crate::planning::profile::{SampleProfile, number};
+use crate::{measure::GatewayCpus, store::SampleProfile};
 
 /// An observation. It is plain data with its own time, so that a recorded sequence leads a new planner to the same plans.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,29 +123,4 @@ pub(crate) struct ReceivedValue {
     /// Where the gateway had it from. Only the seconds of computed values are the cost of all steps; those of others are the cost
     /// of a cache hit.
     pub(crate) cache: CacheStatus,
-}
-
-/// What an answer states about the CPUs of the gateway.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct GatewayCpus {
-    /// Cores for this reader's tenant.
-    pub(crate) cores: Option<f64>,
-    /// Number of batches that share them.
-    pub(crate) batches: Option<f64>,
-    pub(crate) time: Option<CpuTime>,
-    /// Identifies the CPUs, to compare them with those of this host.
-    pub(crate) fingerprint: Option<String>,
-}
-
-impl GatewayCpus {
-    /// What the head of an answer states.
-    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        Self {
-            cores: number(headers.get(header::CORES)),
-            batches: number(headers.get(header::BATCHES)),
-            time: text(header::CPU).and_then(|time| time.parse().ok()),
-            fingerprint: text(header::CPUS).map(str::to_owned),
-        }
-    }
 }

@@ -41,15 +41,17 @@ impl State {
             gateway_ratio: gateway.map(|time| (time.busy_seconds / time.total_seconds).min(1.0)),
             background_ratio: gateway
                 .map(|time| (time.busy_seconds - time.step_seconds) / time.total_seconds),
-            host_ratio: Some((now.host_cpu - start.host_cpu) / seconds / self.host_cores),
+            host_ratio: Some(
+                (now.host_cpu - start.host_cpu) / seconds / float(self.planner.threads() as u64),
+            ),
         };
         let received = now
             .moment
             .received_bytes
             .saturating_sub(start.moment.received_bytes);
         let rate = float(received) / seconds;
-        self.replanner.link_mut().observe_throughput(rate);
-        self.replanner.observe_interval(seconds, &ends);
+        self.planner.replanner.link_mut().observe_throughput(rate);
+        self.planner.replanner.observe_interval(seconds, &ends);
         self.interval = Some(now);
     }
 

@@ -2,7 +2,7 @@
 
 use pushdown::{Pipeline, Step};
 
-use crate::models::models_of;
+use crate::weights::models_of;
 
 /// The first stage from which this host can run the rest of the pipeline, and the stage to request samples at. `None` if
 /// this host can run everything.

@@ -8,11 +8,15 @@ use pushdown::{
 };
 
 use super::{
-    Adapter, EXPLORATION_BATCHES, State,
-    event::{Event, GatewayCpus, Moment, ReceivedValue, RequestedStage},
+    Adapter, State,
+    event::{Event, Moment, ReceivedValue, RequestedStage},
     float,
 };
-use crate::planning::{link_meter::is_long, profile::SampleProfile};
+use crate::{
+    measure::{GatewayCpus, is_long},
+    planning::EXPLORATION_BATCHES,
+    store::SampleProfile,
+};
 
 impl Adapter {
     /// Records an event. At the end of a batch, plans again for the samples of the epoch that have not begun.
@@ -30,10 +34,10 @@ impl Adapter {
             } => {
                 self.observe_profile(&mut state, &samples);
                 if let Some(rate) = link_bytes_per_second {
-                    state.replanner.link_mut().observe_bandwidth(rate);
+                    state.planner.replanner.link_mut().observe_bandwidth(rate);
                 }
                 if let Some(cores) = gateway_cores {
-                    state.replanner.set_gateway_cores(cores);
+                    state.planner.replanner.set_gateway_cores(cores);
                 }
                 state.batches = EXPLORATION_BATCHES;
                 self.plan(&mut state, left, setup);
@@ -42,12 +46,12 @@ impl Adapter {
             Event::SamplesBegan(routes) => {
                 state.begun_samples += routes.len();
                 for route in routes {
-                    state.replanner.observe_request(route.class, route.stage);
+                    state.planner.replanner.observe_request(route.class, route.stage);
                 }
             }
             Event::SampleRerouted { from, to } => {
                 state.end_request(from);
-                state.replanner.observe_request(to.class, to.stage);
+                state.planner.replanner.observe_request(to.class, to.stage);
             }
             Event::SampleEnded(route) => state.end_request(route),
             Event::SamplesReleased { samples, unfinished } => {
@@ -72,14 +76,14 @@ impl Adapter {
                     .meter
                     .on_end(is_long(object_bytes), self.began + at, received_bytes);
                 if let Some(rate) = rate {
-                    state.replanner.link_mut().observe_rate(rate);
+                    state.planner.replanner.link_mut().observe_rate(rate);
                 }
             }
             Event::RequestBegan => state.pending_batches += 1,
-            Event::RequestAnswered(cpus) => self.observe_gateway_cpus(&mut state, &cpus),
+            Event::RequestAnswered(cpus) => state.observe_gateway_cpus(&cpus),
             Event::CachedRatiosAnnounced(ratios) => {
                 let ratios = ratios.iter().map(|(stage, ratio)| (stage.into(), ratio));
-                state.replanner.set_cached_ratios(ratios);
+                state.planner.replanner.set_cached_ratios(ratios);
             }
             Event::RequestEnded => state.pending_batches -= 1,
             Event::ValueReceived {
@@ -92,14 +96,17 @@ impl Adapter {
             Event::BatchConsumed { time, samples } => {
                 if samples > 0 {
                     let seconds = time.as_secs_f64() / float(samples as u64);
-                    state.replanner.observe_trainer_seconds(seconds);
+                    state.planner.replanner.observe_trainer_seconds(seconds);
                 }
             }
             Event::BatchEnded { left, usage, setup } => {
                 state.observe_interval(usage);
                 state.batches += 1;
                 if left.samples == 0 {
-                    state.replanner.next_epoch(float(self.epoch_samples as u64));
+                    state
+                        .planner
+                        .replanner
+                        .next_epoch(float(self.epoch_samples as u64));
                 }
                 if state.batches >= EXPLORATION_BATCHES || left.samples == 0 {
                     self.plan(&mut state, left, setup);
@@ -112,6 +119,7 @@ impl Adapter {
         let class = self.context.class(stored);
         for StepTiming { steps, time } in ran {
             state
+                .planner
                 .replanner
                 .observe_host_seconds(class, steps.start, steps.len(), time.as_secs_f64());
         }
@@ -137,31 +145,21 @@ impl Adapter {
         let (stage, bytes) = (usize::from(stage), float(received.bytes));
         let seconds = f64::from(received.seconds);
         if received.cache != CacheStatus::Computed {
-            state.replanner.observe_cache_hit(stage, hash_fraction, seconds);
+            state
+                .planner
+                .replanner
+                .observe_cache_hit(stage, hash_fraction, seconds);
         } else if seconds > 0.0 {
-            state.replanner.observe_gateway_seconds(class, stage, seconds);
-            state.replanner.observe_cache_miss(stage, hash_fraction);
+            state
+                .planner
+                .replanner
+                .observe_gateway_seconds(class, stage, seconds);
+            state.planner.replanner.observe_cache_miss(stage, hash_fraction);
         }
         state
+            .planner
             .replanner
             .observe_value_bytes(class, stage, bytes, is_object);
-    }
-
-    fn observe_gateway_cpus(&self, state: &mut State, cpus: &GatewayCpus) {
-        if let Some(cores) = cpus.cores {
-            let own = float(state.pending_batches.max(1) as u64);
-            let part = cpus.batches.map_or(1.0, |all| own / all.max(own));
-            state.replanner.set_gateway_cores(cores * part);
-        }
-        if let Some(time) = cpus.time {
-            state.gateway_cpu = Some(time);
-            if let Some(interval) = &mut state.interval {
-                interval.gateway_cpu.get_or_insert(time);
-            }
-        }
-        // On the CPUs of this host, the two do not add up.
-        let shared = cpus.fingerprint.is_some() && cpus.fingerprint == self.cpus;
-        state.replanner.set_shared(shared);
     }
 
     fn observe_profile(&self, state: &mut State, samples: &[SampleProfile]) {
@@ -171,7 +169,7 @@ impl Adapter {
             if let Some(stored) = stored.filter(|_| !self.has_all_sizes) {
                 state.observe_size(class, stored);
             }
-            let replanner = &mut state.replanner;
+            let replanner = &mut state.planner.replanner;
             let pairs = sample.candidates.iter().zip(sample.candidates.iter().skip(1));
             for (candidate, next) in pairs {
                 let seconds = candidate.host_seconds - next.host_seconds;
@@ -206,14 +204,30 @@ impl State {
         self.latest
     }
 
+    fn observe_gateway_cpus(&mut self, cpus: &GatewayCpus) {
+        let own = float(self.pending_batches.max(1) as u64);
+        let part = cpus.batches.map_or(1.0, |all| own / all.max(own));
+        self.planner.observe_gateway_cpus(cpus, part);
+        if let Some(time) = cpus.time {
+            self.gateway_cpu = Some(time);
+            if let Some(interval) = &mut self.interval {
+                interval.gateway_cpu.get_or_insert(time);
+            }
+        }
+    }
+
     fn end_request(&mut self, route: RequestedStage) {
-        self.replanner.observe_request_end(route.class, route.stage);
+        self.planner
+            .replanner
+            .observe_request_end(route.class, route.stage);
     }
 
     /// Records the stored size of an object without a listed size. Earlier assignments keep their routes.
     fn observe_size(&mut self, class: usize, stored: u64) {
         self.unlisted.observe(stored);
-        self.replanner.set_object_bytes(class, self.unlisted.mean_bytes());
+        self.planner
+            .replanner
+            .set_object_bytes(class, self.unlisted.mean_bytes());
         let min_bytes = self.unlisted.min_bytes();
         if self.assignment.unlisted_bytes != min_bytes {
             Arc::make_mut(&mut self.assignment).unlisted_bytes = min_bytes;

@@ -7,7 +7,10 @@ use super::{
     event::{Event, SamplesLeft},
 };
 use crate::{
-    error::Result, models::preload, objects::Objects, planning::profile::ProfileRequest, store::Store,
+    error::Result,
+    objects::Objects,
+    store::{ProfileRequest, Store},
+    weights::preload,
 };
 
 /// Number of measured objects.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pushdown::plan::{LaterEpochs, Plan, Rules, SetupCosts};
 
 use super::{Adapter, SamplesLeft, State, assignment::Assignment, float};
-use crate::models::preload;
+use crate::{planning::planner::NewPlan, weights::preload};
 
 impl Adapter {
     /// Plans the samples of the epoch that are left and have not begun, and later epochs.
@@ -27,25 +27,17 @@ impl Adapter {
             },
             ..Rules::default()
         };
-        let before = state
-            .replanner
-            .decision()
-            .map(|decision| decision.plan.fractions.clone());
         let unlisted_bytes = state.unlisted.min_bytes();
-        if let Some(decision) = state.replanner.next_batch(setup, &rules) {
+        if let Some(NewPlan {
+            decision,
+            has_changed,
+        }) = state.planner.plan(setup, &rules)
+        {
             let assign =
                 |plan: &Plan| Assignment::planned(Arc::clone(&self.context), unlisted_bytes, decision, plan);
             let planned = assign(&decision.plan);
-            if before.as_ref() != Some(&decision.plan.fractions) {
-                tracing::info!(
-                    samples_per_second = 1.0 / decision.plan.load.seconds(),
-                    bound = ?decision.plan.load.bound(),
-                    tiers = ?decision.tiers,
-                    assignment = ?planned,
-                    "planned"
-                );
+            if has_changed {
                 preload(&self.pipeline.steps()[planned.first_stage()..]);
-                state.changes += u64::from(before.is_some());
             }
             // Samples that need weights not yet downloaded would wait for them, and so would all later samples.
             let needs_weights = decision.needs_weights();

@@ -10,7 +10,7 @@ use pushdown::{
 use tokio::time::advance;
 
 use super::*;
-use crate::order::SampleRef;
+use crate::{epoch::order::SampleRef, measure::GatewayCpus};
 use size_classes::tests::objects;
 
 fn receive(adapter: &Adapter, stored: Option<u64>, stage: u8) {

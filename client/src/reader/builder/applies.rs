@@ -1,10 +1,16 @@
 //! Settings that do not apply to what a reader reads. They are refused here, in one form.
 
 use super::PushdownReaderBuilder;
+#[cfg(feature = "tables")]
+use crate::units::rows;
 use crate::{
+    epoch::{
+        Promises, SavedState,
+        order::{SampleOrder, Tail},
+    },
     error::{Error, Result},
-    order::{SampleOrder, Tail},
     shards::ColumnSelection,
+    units::{objects, shards},
 };
 
 /// What the samples of a reader are.
@@ -29,13 +35,13 @@ impl SampleKind {
         }
     }
 
-    /// How a reader of these resumes.
-    const fn resume(self) -> &'static str {
+    /// What a reader of these promises.
+    const fn promises(self) -> Promises {
         match self {
-            Self::Objects => "resume with start_position",
-            Self::Shards => "resume with shards_read",
+            Self::Objects => objects::PROMISES,
+            Self::Shards => shards::PROMISES,
             #[cfg(feature = "tables")]
-            Self::Rows => "resume with rows_read",
+            Self::Rows => rows::PROMISES,
         }
     }
 }
@@ -51,13 +57,15 @@ impl PushdownReaderBuilder {
     /// Refuses settings that do not apply to these samples.
     pub(super) fn check_applies(&self, kind: SampleKind) -> Result<()> {
         let spec = &self.spec;
+        let Promises { is_counted, state } = kind.promises();
+        let resume = format!("resume with {}", state.setting());
         let refuse = |setting: &str, expected: &str| Err(does_not_apply(setting, kind.name(), expected));
-        if kind != SampleKind::Objects && spec.start_position != 0 {
+        if state != SavedState::StartPosition && spec.start_position != 0 {
             let setting = format!("start_position={}", spec.start_position);
-            return refuse(&setting, &format!("0; {}", kind.resume()));
+            return refuse(&setting, &format!("0; {resume}"));
         }
-        if kind != SampleKind::Shards && !spec.shards_read.is_empty() {
-            return refuse("shards_read", &format!("none; {}", kind.resume()));
+        if state != SavedState::ShardsRead && !spec.shards_read.is_empty() {
+            return refuse("shards_read", &format!("none; {resume}"));
         }
         if kind != SampleKind::Shards && spec.columns != ColumnSelection::default() {
             return refuse(
@@ -66,26 +74,27 @@ impl PushdownReaderBuilder {
             );
         }
         #[cfg(feature = "tables")]
-        if kind != SampleKind::Rows && !spec.rows_read.is_empty() {
-            return refuse("rows_read", &format!("none; {}", kind.resume()));
+        if state != SavedState::RowsRead && !spec.rows_read.is_empty() {
+            return refuse("rows_read", &format!("none; {resume}"));
         }
-        match kind {
-            SampleKind::Objects => Ok(()),
-            SampleKind::Shards if spec.start_batch != 0 => {
-                let setting = format!("start_at={}", spec.start_batch);
-                refuse(&setting, &format!("0; {}", kind.resume()))
-            }
-            SampleKind::Shards if spec.value_cache.is_some() => {
-                refuse("value_cache", "none; each epoch streams all shards")
-            }
-            SampleKind::Shards if spec.tail != Tail::Short => {
-                refuse(tail_setting(spec.tail), "short; the number of samples is unknown")
-            }
-            SampleKind::Shards if self.is_shuffled() && spec.order == SampleOrder::Global => refuse(
+        if !is_counted && spec.start_batch != 0 {
+            let setting = format!("start_at={}", spec.start_batch);
+            return refuse(&setting, &format!("0; {resume}"));
+        }
+        if kind == SampleKind::Shards && spec.value_cache.is_some() {
+            return refuse("value_cache", "none; each epoch streams all shards");
+        }
+        if !is_counted && spec.tail != Tail::Short {
+            return refuse(tail_setting(spec.tail), "short; the number of samples is unknown");
+        }
+        if !is_counted && self.is_shuffled() && spec.order == SampleOrder::Global {
+            return refuse(
                 "order=global",
                 "shards; a shuffle of all samples requires an index, which `pushdown index` makes",
-            ),
-            SampleKind::Shards => Ok(()),
+            );
+        }
+        match kind {
+            SampleKind::Objects | SampleKind::Shards => Ok(()),
             #[cfg(feature = "tables")]
             SampleKind::Rows if spec.workers != 1 => {
                 let setting = format!("worker={} of {}", spec.worker, spec.workers);

@@ -7,18 +7,18 @@ use std::{
 };
 
 use pushdown::{Engine, Family, available_engine, wire::Split};
-use tokio::runtime::Handle;
 
-use super::{PushdownReader, PushdownReaderBuilder, State, applies::SampleKind, open::OpenedDataSet};
+use super::{PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::Result,
     error_policy::ErrorPolicy,
-    models::preload,
-    planning::{Adapter, ProbeRequest, refined, stages_after_models},
-    session::{GetPermits, Mode, Session},
+    planning::{Adapter, Mode, ProbeRequest, stages_after_models},
     stats::Counters,
+    store::refined,
+    units::objects::{GetPermits, PushdownReader, Session},
     value_cache::ValueCache,
+    weights::preload,
 };
 
 impl PushdownReaderBuilder {
@@ -146,13 +146,6 @@ impl PushdownReaderBuilder {
             counters: Counters::default(),
             max_stage: AtomicUsize::new(usize::MAX),
         };
-        Ok(PushdownReader {
-            session: Arc::new(session),
-            plan,
-            runtime: Handle::current(),
-            state: State::Idle,
-            waiting_since: None,
-            handed_over: None,
-        })
+        Ok(PushdownReader::new(session, plan))
     }
 }

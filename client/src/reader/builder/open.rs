@@ -6,10 +6,10 @@ use pushdown::Pipeline;
 
 use super::{DataSetKeys, ListingCallback, PushdownReaderBuilder, check_pipeline};
 use crate::{
+    epoch::ReadPlan,
     error::{Error, Result},
     models::parse_with_model_folder,
     objects::Objects,
-    reader::ReadPlan,
     store::{HiddenObjects, Store, StoreBuilder},
 };
 

@@ -8,9 +8,9 @@ use pushdown::{
 
 use super::{PushdownReaderBuilder, applies::does_not_apply};
 use crate::{
+    epoch::order::SampleOrder,
     error::{Error, Result},
     objects::Objects,
-    order::SampleOrder,
 };
 
 impl PushdownReaderBuilder {

@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 use super::PushdownReaderBuilder;
 #[cfg(feature = "tables")]
-use crate::table::RowsRead;
+use crate::units::rows::RowsRead;
 use crate::{
+    epoch::order::{SampleOrder, Tail},
     error_policy::OnError,
-    order::{SampleOrder, Tail},
-    session::Mode,
-    shard_reader::ShardsRead,
+    planning::Mode,
     shards::ColumnSelection,
     store::StoreSpec,
+    units::shards::ShardsRead,
 };
 
 /// Declares settings: first those that have setters of their own, then each with its setter: `name(argument): type = default => value`.

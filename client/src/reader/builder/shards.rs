@@ -7,15 +7,17 @@ use pushdown::shard::{Compression, ShardFormat, shard_kind};
 use super::{DataSetKeys, PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
+    epoch::{
+        Rank, Worker,
+        order::{CheckedRank, SampleOrder},
+    },
     error::{Error, Result},
     error_policy::ErrorPolicy,
-    models::preload,
     objects::Objects,
-    order::{CheckedRank, SampleOrder},
-    reader::{Rank, Worker},
-    shard_reader::{ShardReader, ShardSession, ShardsRead},
     shards::{ColumnMatcher, check_distinct},
     stats::Counters,
+    units::shards::{ShardReader, ShardSession, ShardsRead},
+    weights::preload,
 };
 
 impl PushdownReaderBuilder {
@@ -145,7 +147,7 @@ fn tar_shards(objects: Objects, is_listed: bool) -> Result<Objects> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{order::Tail, reader::PushdownReader, session::Mode, shards::ColumnSelection};
+    use crate::{epoch::order::Tail, planning::Mode, reader::PushdownReader, shards::ColumnSelection};
 
     fn builder() -> PushdownReaderBuilder {
         let builder = PushdownReader::builder().bucket("b").pipeline("decode").seed(7);

@@ -2,9 +2,11 @@
 
 use super::PushdownReaderBuilder;
 use crate::{
+    epoch::{
+        ReadPlan, Worker,
+        order::{CheckedRank, ReaderShare},
+    },
     error::{Error, Result},
-    order::{CheckedRank, ReaderShare},
-    reader::{ReadPlan, Worker},
 };
 
 impl PushdownReaderBuilder {
@@ -52,8 +54,8 @@ impl PushdownReaderBuilder {
 #[cfg(test)]
 mod tests {
     use crate::{
-        order::Tail,
-        reader::{PushdownReader, Rank, Worker},
+        epoch::{Rank, Worker, order::Tail},
+        reader::PushdownReader,
     };
 
     #[test]

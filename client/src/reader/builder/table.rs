@@ -6,16 +6,16 @@ use super::{PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
     error::{Error, Result},
-    session::Mode,
+    planning::Mode,
     stats::Counters,
-    table::{RowObservations, RowsRead, TableReader, TableSettings, TableSource},
+    units::rows::{Footers, RowsRead, TableReader, TableSettings, TableSource},
 };
 
 impl PushdownReaderBuilder {
-    /// In [`Mode::Auto`]: what the planner of an earlier reader of rows [observed](crate::table::TableMonitor::observations), so that reading begins
-    /// with its plan. Without effect if the pipeline, the number of threads or the world size is another. Default: none.
-    pub fn row_observations(mut self, known: RowObservations) -> Self {
-        self.row_observations = Some(known);
+    /// The footers that an earlier reader of rows [has read](TableReader::footers), so that they are not requested again. Without effect if
+    /// the objects are others. Default: none.
+    pub fn footers(mut self, known: Footers) -> Self {
+        self.footers = Some(known);
         self
     }
 
@@ -60,9 +60,11 @@ impl PushdownReaderBuilder {
             }
             Mode::Pushdown | Mode::Plain => None,
         };
-        let tables = objects
-            .iter()
-            .map(|object| store.table(objects.bucket(), object.key, &self.limits));
+        let footers = self.footers.as_ref();
+        let tables = objects.iter().enumerate().map(|(index, object)| {
+            let end = footers.and_then(|footers| footers.end(&objects, index));
+            store.table_with_end(objects.bucket(), object.key, &self.limits, end)
+        });
         let source = TableSource {
             tables: tables.collect(),
             store,
@@ -81,7 +83,7 @@ impl PushdownReaderBuilder {
             plan,
             rows_read,
             gets: self.spec.gets,
-            observations: self.row_observations,
+            observations: self.observations,
         };
         TableReader::open(source, settings).await
     }

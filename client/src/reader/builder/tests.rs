@@ -1,5 +1,5 @@
 use super::*;
-use crate::{order::Tail, session::Mode};
+use crate::{epoch::order::Tail, planning::Mode};
 
 fn fault(change: impl FnOnce(PushdownReaderBuilder) -> PushdownReaderBuilder) -> String {
     let builder = PushdownReader::builder()

@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode};
 use pushdown_s3::{AnswerBody, AnswerHead, RangeTransport};
 
 use super::{Failure, VersionedObject};
-use crate::{error::Error, planning::PendingRange, transport::Answer};
+use crate::{error::Error, measure::PendingRange, transport::Answer};
 
 /// Sends signed GETs of an object.
 #[derive(Debug)]

@@ -13,6 +13,8 @@ use crate::store::failure::{FailedAttempt, malformed};
 
 /// Reads a range. An answer that breaks off is continued where it ended.
 pub(super) struct RangeRead<'a> {
+    /// Called with the number of bytes of each part.
+    on_arrival: &'a (dyn Fn(u64) + Send + Sync),
     transport: RangeGet<'a>,
     get: ResumableGet<RangeAnswer<'a>>,
     length: u64,
@@ -20,8 +22,14 @@ pub(super) struct RangeRead<'a> {
 }
 
 impl<'a> RangeRead<'a> {
-    pub(super) fn new(object: &'a VersionedObject, version: &ObjectVersion, range: &Range<u64>) -> Self {
+    pub(super) fn new(
+        object: &'a VersionedObject,
+        version: &ObjectVersion,
+        range: &Range<u64>,
+        on_arrival: &'a (dyn Fn(u64) + Send + Sync),
+    ) -> Self {
         Self {
+            on_arrival,
             transport: RangeGet {
                 object,
                 is_measured: true,
@@ -39,6 +47,7 @@ impl<'a> RangeRead<'a> {
                 Err(error) => return Err(self.transport.object.failure(error).await),
             };
             let Some(chunk) = chunk else { break };
+            (self.on_arrival)(chunk.len() as u64);
             if self.arrived.is_empty() {
                 if chunk.len() as u64 == self.length {
                     return Ok(chunk);

@@ -23,7 +23,7 @@ impl VersionedObject {
         let version = self.version.lock().clone();
         let version = match version {
             Some(Version::Whole(bytes)) => return Ok(stream::iter([Ok(bytes)]).boxed()),
-            Some(Version::Ranges { version, .. }) => version,
+            Some(Version::Ranges(end)) => end.version,
             None => return Err(Error::internal("the end of a table must be read first")),
         };
         let open = || self.open_whole(&version);

@@ -21,10 +21,12 @@ from ..batch import Batch, TableBatch, table_batch
 from ..errors import ConfigError, StateError, native_errors
 from ..iterator import Iteration, Recipe, Start
 from ..labels import Labels
+from ..objects import Objects
 from ..options import Options
 from ..parquet import Parquet, list_files
 from ..pipeline import Pipeline, PipelineLike
 from ..state import check_members, check_origin, write_state
+from ..store import Keys
 from .batches import begin_batch
 from .kind import Count, Kind, Made, Making, Promises
 
@@ -69,6 +71,8 @@ class _Rows(Kind[Made]):
     def __init__(self, options: Options, pipeline: Pipeline, source: Source) -> None:
         super().__init__(options, pipeline, source)
         self._counts: dict[tuple[int, int], Count] = {}
+        self._footers: _native.Footers | None = None
+        """What was read of the ends of the objects; `None` before the first native reader."""
 
     @abstractmethod
     def maker(self) -> Callable[[Iteration[Made], _native.TableBatch], Making[Made]]:
@@ -78,7 +82,7 @@ class _Rows(Kind[Made]):
         self, start: Start, place: Place, known: Any, start_batch: int
     ) -> RowIteration[Made]:
         spec = self.spec(start.epoch, place, rows_read=start.read)
-        recipe = self.recipe(spec, partial(_native.TableReader, observations=known), self.maker())
+        recipe = self.recipe(spec, partial(self._open, observations=known), self.maker())
         return RowIteration(start, recipe, spec.world, self.options.batch_size)
 
     def state(self, start: Start, place: Place, running: Iteration[Made] | None) -> dict[str, Any]:
@@ -102,11 +106,27 @@ class _Rows(Kind[Made]):
         key = rank.index, rank.world
         if key not in self._counts:
             # The numbers of every epoch are those of the first one.
-            native = self.open_native(_native.TableReader, self.spec(self.options.epoch, Place(rank)))
+            native = self.open_native(self._open, self.spec(self.options.epoch, Place(rank)))
             with native_errors():
                 self._counts[key] = Count(native.batches, len(native), TailCounts(*native.tail_counts))
                 native.close()
         return self._counts[key]
+
+
+    def _open(
+        self,
+        spec_json: str,
+        keys: Keys | None,
+        objects: Objects,
+        observations: _native.Observations | None = None,
+    ) -> _native.TableReader:
+        """Makes a native reader, which reads the footers that no earlier one has read."""
+        native = _native.TableReader(spec_json, keys, objects, observations, self._footers)
+        self._footers = native.footers()
+        return native
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_footers": None}
 
 
 class TableKind(_Rows[TableBatch]):

@@ -1,0 +1,28 @@
+//! What can be measured while objects are read: the link, and what a gateway states about itself. Stores and planners use it.
+
+mod gateway_cpus;
+mod host_cpus;
+mod link_meter;
+mod read_rate;
+mod server_timing;
+
+use http::HeaderValue;
+
+pub(crate) use gateway_cpus::GatewayCpus;
+pub(crate) use host_cpus::host_cpus;
+pub(crate) use link_meter::{LONG_OBJECT_BYTES, LinkMeter, is_long};
+pub(crate) use read_rate::{PendingRange, RateSamples, ReadRate};
+pub(crate) use server_timing::ServerTiming;
+
+/// A number in a header.
+pub(crate) fn number(header: Option<&HeaderValue>) -> Option<f64> {
+    header?.to_str().ok()?.parse().ok()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "sizes and counts, of which a few digits matter"
+)]
+pub(crate) const fn float(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,7 @@
+//! What readers read, a folder for each kind: [objects and indexed members](objects), [rows of Parquet objects](rows), and
+//! [members of shards without an index](shards). None of them knows another.
+
+pub(crate) mod objects;
+#[cfg(feature = "tables")]
+pub(crate) mod rows;
+pub(crate) mod shards;

@@ -1,0 +1,56 @@
+//! What the gateway can do, before a request is written for it.
+
+use pushdown::wire::Features;
+
+use super::{
+    Attempted,
+    refusals::{fail_or_fall_back, fall_back, not_a_gateway},
+};
+use crate::{
+    error::Result,
+    units::objects::{BatchJob, Session},
+};
+
+/// Why everything is read plainly from a gateway without [`Features::MEMBERS`].
+const NO_MEMBERS: &str =
+    "the gateway is too old to read members of shards: it does not list the feature `members`";
+
+/// What the gateway can do, before a request is written.
+pub(super) enum KnownFeatures {
+    /// A request can be written. None if the gateway has not answered yet.
+    Usable(Features),
+    /// No request is sent: the end of the attempt.
+    Ended(Attempted),
+}
+
+/// What the gateway can do, as far as it is known: for members of shards it must be known that the gateway reads them.
+pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<KnownFeatures> {
+    let transport = session.store.transport();
+    if session.objects.has_members() {
+        return match transport.known_features().await {
+            Ok(Some(known)) => Ok(match without_members(session, &known) {
+                Some(ended) => KnownFeatures::Ended(ended),
+                None => KnownFeatures::Usable(known),
+            }),
+            Ok(None) => {
+                let error = not_a_gateway(session, "its answers list no features");
+                fail_or_fall_back(session, Err(error)).map(KnownFeatures::Ended)
+            }
+            Err(error) if error.is_retryable() => Ok(KnownFeatures::Ended(Attempted::Partial(error, None))),
+            Err(error) => Err(error),
+        };
+    }
+    // What is read once more is worth caching from the first batch on.
+    Ok(KnownFeatures::Usable(if session.epochs_left(job.epoch) > 1 {
+        transport.ask_for_features().await
+    } else {
+        transport.features()
+    }))
+}
+
+/// The end of the attempt if samples are members of shards, which a gateway with these features does not read. From then on all are
+/// read plainly.
+pub(super) fn without_members(session: &Session, features: &Features) -> Option<Attempted> {
+    let is_too_old = session.objects.has_members() && !features.has(Features::MEMBERS);
+    is_too_old.then(|| fall_back(session, NO_MEMBERS))
+}

@@ -1,0 +1,130 @@
+//! Answers that are not a batch.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pushdown::{Engine, Family, available_engine, wire};
+
+use super::Attempted;
+use crate::{
+    engine::{Disagreement, check_steps, parse_engine},
+    error::{Error, ErrorKind, Result},
+    transport::Refusal,
+    units::objects::{BatchJob, Session},
+};
+
+/// Returns an error of a whole answer, or falls back to plain reading if a plan allows that.
+pub(super) fn fail_or_fall_back(session: &Session, refused: Result<Attempted>) -> Result<Attempted> {
+    match refused {
+        Err(error) if session.adapter.is_some() => Ok(fall_back(session, &error.to_string())),
+        refused => refused,
+    }
+}
+
+/// Whether an error says that the gateway has no time, and a plan allows to read plainly.
+pub(super) fn is_overload(session: &Session, error: &Error) -> bool {
+    session.adapter.is_some() && error.kind() == ErrorKind::Unavailable
+}
+
+/// Classifies an answer that is an error as a whole. `is_gateway` if the answer is certainly a gateway's.
+pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: bool) -> Result<Attempted> {
+    let retry_after = refusal.retry_after;
+    if refusal.is_transient() {
+        let error = refusal.into_error(&format!("the gateway {} is overloaded", session.store.endpoint()));
+        return Ok(Attempted::Partial(error, retry_after));
+    }
+    // The codes with which a gateway refuses a whole batch. A plain store takes the path for that of an object, and has no
+    // such bucket, or requires a signature or a form.
+    let codes = [
+        "InvalidPipeline",
+        "InvalidRequest",
+        "InvalidArgument",
+        "EntityTooLarge",
+    ];
+    if !is_gateway && !codes.contains(&refusal.code.as_str()) {
+        return Err(not_a_gateway(session, &format!("it answered {refusal}")));
+    }
+    let error = refusal.into_error(&format!("{} refused the batch", session.store.endpoint()));
+    Err(error)
+}
+
+/// The error for an endpoint that serves no batches: a store, or something else.
+pub(super) fn not_a_gateway(session: &Session, found: &str) -> Error {
+    Error::new(
+        ErrorKind::NotAGateway,
+        format!(
+            "{} does not serve {}: {found}; it seems to be a plain store: use plain mode, or set the gateway's URL as \
+             the endpoint",
+            session.store.endpoint(),
+            wire::header::BATCH_PATH
+        ),
+    )
+}
+
+/// Compares the gateway's engine with this host's, over the steps that the gateway ran for these slots. Whether their values do
+/// not agree: from now on the gateway runs only the steps before. If they agree only within the tolerance of models, that is
+/// logged once.
+pub(super) fn is_limited_by_engine(session: &Session, job: &BatchJob, slots: &[usize], engine: &str) -> bool {
+    let host = &session.engine;
+    let gateway = match parse_engine(host, engine) {
+        Ok(gateway) => gateway,
+        Err(reason) => {
+            limit_stage(session, 0, &reason);
+            return true;
+        }
+    };
+    let steps = &session.pipeline.steps()[..job.routes.last_stage(slots, session.pipeline.len())];
+    let Err(Disagreement { stage, reason }) = check_steps(steps, host, &gateway) else {
+        if host.has_other_rounding(&gateway) && !session.rounding_warning_logged.swap(true, Relaxed) {
+            tracing::info!(%gateway, %host, "models round differently at the gateway: values agree to within 1e-5 of the largest");
+        }
+        return false;
+    };
+    // This host runs the steps after that one, and may not have meant to run a model: then it counts as well.
+    let runtime = available_engine(&session.pipeline.steps()[stage..])
+        .runtime()
+        .cloned();
+    let host = Engine::new(Family::ALL, runtime);
+    match check_steps(&steps[..stage], &host, &gateway) {
+        Ok(()) => limit_stage(session, stage, &reason),
+        Err(earlier) => limit_stage(session, earlier.stage, &earlier.reason),
+    }
+    true
+}
+
+/// Checks that rows have the further columns that were requested.
+pub(super) fn check_columns(session: &Session, found: &[String]) -> Result<()> {
+    let expected = session.objects.columns();
+    let names = expected.iter().map(|name| &**name);
+    if found.iter().map(String::as_str).eq(names) {
+        return Ok(());
+    }
+    Err(Error::protocol(format!(
+        "invalid rows from the gateway: expected the further columns {expected:?}, found {found:?}"
+    )))
+}
+
+/// Reads everything plainly from now on. Logged once.
+pub(super) fn fall_back(session: &Session, why: &str) -> Attempted {
+    limit_stage(session, 0, why);
+    Attempted::Limited
+}
+
+/// Lets the gateway run only the first `stage` steps from now on. Logged once.
+fn limit_stage(session: &Session, stage: usize, why: &str) {
+    let before = session.max_stage.fetch_min(stage, Relaxed);
+    if before <= stage {
+        return;
+    }
+    if stage == 0 {
+        tracing::warn!(
+            why,
+            "falling back to plain reading: the whole pipeline runs on this host"
+        );
+    } else {
+        tracing::warn!(
+            why,
+            stage,
+            "the gateway runs only the first steps: this host runs the rest"
+        );
+    }
+}

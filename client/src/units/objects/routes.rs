@@ -1,0 +1,163 @@
+//! The route of each sample of a batch: decided when the batch is admitted, and changed only by
+//! [`Session::push_all`] and [`Session::limit_routes`].
+
+use std::sync::Arc;
+
+use pushdown::wire::Split;
+use pushdown_exec::sync::Mutex;
+
+use super::{BatchJob, Mode, Session, intake::Intake};
+use crate::{
+    epoch::order::SampleRef,
+    planning::{Adapter, Assignment},
+};
+
+/// The route of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SampleRoute {
+    /// The steps that the gateway runs. [`Mode::Auto`](super::Mode::Auto) reads the object plainly if there are none.
+    pub(crate) split: Split,
+    /// The most bytes of the value, if a plan limits them and its size is not known in advance.
+    pub(crate) max_bytes: Option<u64>,
+}
+
+const PLAIN: SampleRoute = SampleRoute {
+    split: Split::At(0),
+    max_bytes: None,
+};
+
+/// The routes of a batch's samples, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct BatchRoutes {
+    /// The plan that was in force, in [`Mode::Auto`](super::Mode::Auto).
+    assignment: Option<Arc<Assignment>>,
+    by_slot: Mutex<Vec<SampleRoute>>,
+}
+
+impl BatchRoutes {
+    /// The route of the sample in a slot.
+    pub(super) fn get(&self, slot: usize) -> SampleRoute {
+        self.by_slot.lock()[slot]
+    }
+
+    /// The splits of all samples.
+    pub(super) fn splits(&self) -> Vec<Split> {
+        self.by_slot.lock().iter().map(|route| route.split).collect()
+    }
+
+    /// The last stage that these slots may arrive at, of a pipeline with `steps` steps.
+    pub(super) fn last_stage(&self, slots: &[usize], steps: usize) -> usize {
+        let by_slot = self.by_slot.lock();
+        let stages = slots.iter().map(|slot| match by_slot[*slot].split {
+            Split::At(stage) => usize::from(stage),
+            Split::Full | Split::Smallest => steps,
+        });
+        stages.max().unwrap_or_default()
+    }
+
+    /// Whether the batch tries both routes, because nothing is known yet.
+    pub(super) fn is_exploring(&self) -> bool {
+        self.assignment
+            .as_ref()
+            .is_some_and(|assignment| assignment.is_unknown())
+    }
+}
+
+impl Session {
+    /// The routes of these samples under the plan that is in force. Those that have arrived already are read plainly.
+    pub(crate) fn routes(
+        &self,
+        samples: &[SampleRef],
+        has_arrived: impl Fn(&SampleRef) -> bool,
+    ) -> BatchRoutes {
+        let assignment = self.adapter.as_ref().map(Adapter::assignment);
+        let route = |sample: &SampleRef| match self.route_of(*sample, assignment.as_deref()) {
+            route if route.split == PLAIN.split || !has_arrived(sample) => route,
+            _ => PLAIN,
+        };
+        let routes = samples.iter().map(route);
+        BatchRoutes {
+            by_slot: Mutex::new(routes.collect()),
+            assignment,
+        }
+    }
+
+    /// Changes the routes of these slots in a batch that is exploring: their samples are pushed down if their values fit.
+    pub(super) fn push_all(&self, routes: &BatchRoutes, samples: &[SampleRef], slots: &[usize]) {
+        let Some(assignment) = routes.assignment.as_deref().and_then(Assignment::with_all_pushed) else {
+            return;
+        };
+        let mut by_slot = routes.by_slot.lock();
+        for slot in slots {
+            by_slot[*slot] = self.route_of(samples[*slot], Some(&assignment));
+        }
+    }
+
+    /// Limits the routes of these slots to the steps that the gateway may run, and keeps the slots that it still serves.
+    pub(super) fn limit_routes(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
+        if !self.is_limited() {
+            return;
+        }
+        let assignment = job.routes.assignment.as_deref();
+        slots.retain(|slot| {
+            let stored = self.objects.bytes(job.samples[*slot].index);
+            let route = job.routes.get(*slot);
+            let split = self.clamp_to_max_stage(route.split, |stage| {
+                assignment.is_none_or(|plan| plan.fits(stage, stored))
+            });
+            if split != route.split {
+                let max_bytes = max_bytes(assignment, split, stored);
+                job.routes.by_slot.lock()[*slot] = SampleRoute { split, max_bytes };
+                intake.reroute(*slot);
+            }
+            split != Split::At(0)
+        });
+    }
+
+    /// Limits a split to the steps that the gateway may run. Plain reading if the value at that stage does not fit, or if the
+    /// gateway was to choose the stage.
+    fn clamp_to_max_stage(&self, split: Split, fits: impl Fn(u8) -> bool) -> Split {
+        if !self.is_limited() {
+            return split;
+        }
+        let max_stage = u8::try_from(self.max_stage()).unwrap_or_default();
+        match split {
+            Split::At(stage) if stage <= max_stage => split,
+            Split::At(_) | Split::Full if fits(max_stage) => Split::At(max_stage),
+            Split::At(_) | Split::Full | Split::Smallest => Split::At(0),
+        }
+    }
+
+    /// Whether a sample is read plainly under this plan.
+    pub(super) fn is_plain(&self, sample: SampleRef, assignment: Option<&Assignment>) -> bool {
+        match self.mode() {
+            Mode::Plain => true,
+            Mode::Pushdown if !self.is_limited() => false,
+            Mode::Pushdown | Mode::Auto => self.route_of(sample, assignment).split == Split::At(0),
+        }
+    }
+
+    fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
+        let stored = self.objects.bytes(sample.index);
+        let hash_fraction = || self.objects.hash_fraction(sample.index);
+        let split = assignment.map_or(self.split, |plan| {
+            Split::At(plan.stage(sample, stored, hash_fraction))
+        });
+        let split = self.clamp_to_cached_stage(sample.index, split);
+        let split = self.clamp_to_max_stage(split, |stage| {
+            assignment.is_none_or(|plan| plan.fits(stage, stored))
+        });
+        SampleRoute {
+            split,
+            max_bytes: max_bytes(assignment, split, stored),
+        }
+    }
+}
+
+/// The most bytes of the value of an object with `stored` bytes, if a plan limits them.
+fn max_bytes(assignment: Option<&Assignment>, split: Split, stored: Option<u64>) -> Option<u64> {
+    match split {
+        Split::At(stage) => assignment.and_then(|plan| plan.max_value_bytes(stage, stored)),
+        Split::Full | Split::Smallest => None,
+    }
+}

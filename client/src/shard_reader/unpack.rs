@@ -119,7 +119,7 @@ impl Unpacker {
         let start = self.tar_bytes;
         loop {
             let before = input.len();
-            let piece = match &mut self.decoder {
+            let piece: Bytes = match &mut self.decoder {
                 Decoder::Inflater(inflater) => {
                     let piece = inflater.push(input);
                     piece.map_err(|error| self.undecodable(error))?.into()
@@ -127,7 +127,7 @@ impl Unpacker {
                 Decoder::Unknown(_) | Decoder::None => mem::take(input),
             };
             self.input_bytes += (before - input.len()) as u64;
-            self.add(&piece)?;
+            self.add(piece)?;
             let is_done = input.is_empty() && !self.has_pending_output();
             if is_done || self.tar_bytes - start >= CALL_BYTES {
                 return Ok(());
@@ -152,7 +152,7 @@ impl Unpacker {
     }
 
     /// Adds bytes of the tar.
-    fn add(&mut self, piece: &[u8]) -> Result<(), RowError> {
+    fn add(&mut self, piece: Bytes) -> Result<(), RowError> {
         self.tar_bytes += piece.len() as u64;
         let limit = self.input_bytes.saturating_mul(MAX_EXPANSION);
         if self.tar_bytes > limit.max(MIN_EXPANDED_BYTES) {

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use pushdown::{Limits, Pipeline};
+use pushdown::{Limits, Pipeline, shard::ColumnMatcher};
 
-use crate::{
-    cpu::CpuPool, error_policy::ErrorPolicy, objects::Objects, shards::ColumnMatcher, stats::Counters,
-    store::Store,
-};
+use crate::{cpu::CpuPool, error_policy::ErrorPolicy, objects::Objects, stats::Counters, store::Store};
 
 /// Everything needed to read shards, the same for all of them.
 #[derive(Debug)]

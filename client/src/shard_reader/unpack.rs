@@ -5,14 +5,13 @@ mod tar;
 use std::{mem, sync::Arc};
 
 use bytes::Bytes;
-use pushdown::{Codec, Inflater, wire::RowError};
+use pushdown::{Codec, Inflater, shard::ColumnMatcher, wire::RowError};
 
 use self::tar::TarSamples;
 use super::{
     group::GroupCounts,
     sample::{StoredSample, invalid_shard},
 };
-use crate::shards::ColumnMatcher;
 
 /// Bytes of the tar after which a call returns.
 const CALL_BYTES: u64 = 4 << 20;

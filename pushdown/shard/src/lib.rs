@@ -2,7 +2,8 @@
 //!
 //! [`EntryCursor`] takes entries out of the bytes of a shard as they arrive: it finds the [`Member`]s of a tar, or goes to places that are
 //! known. [`ZipDirectory`] finds those of a zip. The offsets and sizes that they find can be stored. Later [`check_entry`] compares the header at
-//! an offset with them, so one range request reads a member, exact and verified. [`TarWriter`] writes shards.
+//! an offset with them, so one range request reads a member, exact and verified. [`TarWriter`] writes shards, and [`Grouping`]
+//! makes samples of members that follow each other.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -36,6 +37,7 @@ mod check;
 mod cursor;
 mod error;
 mod format;
+mod groups;
 mod left_out;
 mod limits;
 mod name;
@@ -49,6 +51,7 @@ pub use check::check_entry;
 pub use cursor::{EntryCursor, Listed, Walked};
 pub use error::ShardError;
 pub use format::{Compression, ShardFormat, shard_kind};
+pub use groups::{Column, ColumnMatcher, Entered, Group, Grouping};
 pub use left_out::LeftOut;
 pub use limits::{MAX_HEADER_BYTES, MAX_NAME_BYTES, ShardLimits};
 pub use name::{check_name, split_name};

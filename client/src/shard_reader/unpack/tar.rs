@@ -4,23 +4,20 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pushdown::{
-    shard::{EntryCursor, ShardLimits, Walked},
+    shard::{Column, ColumnMatcher, EntryCursor, ShardLimits, Walked},
     wire::RowError,
 };
 
-use crate::{
-    shard_reader::{
-        group::{GroupCounts, Grouping},
-        sample::{StoredSample, invalid_shard},
-    },
-    shards::{Column, ColumnMatcher},
+use crate::shard_reader::{
+    group::{GroupCounts, SampleGroups},
+    sample::{StoredSample, invalid_shard},
 };
 
 /// Finds the samples of a tar in consecutive bytes, cut anywhere.
 #[derive(Debug)]
 pub(super) struct TarSamples {
     cursor: EntryCursor<Walked>,
-    grouping: Grouping,
+    groups: SampleGroups,
     /// The column whose content arrives, if it is wanted.
     wanted: Option<Column>,
 }
@@ -29,20 +26,20 @@ impl TarSamples {
     pub(super) fn new(columns: Arc<ColumnMatcher>, max_value_bytes: u64) -> Self {
         Self {
             cursor: EntryCursor::walk(ShardLimits::default()),
-            grouping: Grouping::new(columns, max_value_bytes),
+            groups: SampleGroups::new(columns, max_value_bytes),
             wanted: None,
         }
     }
 
     pub(super) const fn counts(&self) -> &GroupCounts {
-        self.grouping.counts()
+        self.groups.counts()
     }
 
     /// Reads bytes, and appends the samples that are complete.
     pub(super) fn push(&mut self, piece: Bytes, samples: &mut Vec<StoredSample>) -> Result<(), RowError> {
         self.cursor.push(piece);
         let read = self.read_arrived(samples);
-        self.grouping.set_left_out(self.cursor.left_out());
+        self.groups.set_left_out(self.cursor.left_out());
         read
     }
 
@@ -53,12 +50,12 @@ impl TarSamples {
                     return Ok(());
                 };
                 self.wanted = None;
-                self.grouping.add_content(column, content);
+                self.groups.add_content(column, content);
             }
             let Some(member) = self.cursor.next_member().map_err(invalid_shard)? else {
                 return Ok(());
             };
-            let (ended, wanted) = self.grouping.begin_member(&member)?;
+            let (ended, wanted) = self.groups.begin_member(&member)?;
             self.wanted = wanted;
             samples.extend(ended);
         }
@@ -67,11 +64,11 @@ impl TarSamples {
     /// Ends the tar of this many bytes, and returns its last sample.
     pub(super) fn finish(&mut self, tar_bytes: u64) -> Result<Option<StoredSample>, RowError> {
         self.cursor.finish(tar_bytes).map_err(invalid_shard)?;
-        Ok(self.grouping.end_group())
+        Ok(self.groups.end_group())
     }
 
     /// The last sample, if the end marker of the tar has been read.
     pub(super) fn end_whole(&mut self) -> Option<StoredSample> {
-        self.cursor.is_at_end().then(|| self.grouping.end_group()).flatten()
+        self.cursor.is_at_end().then(|| self.groups.end_group()).flatten()
     }
 }

@@ -42,7 +42,7 @@ pub use crate::{
     units::shards::{ShardReader, ShardsRead},
 };
 pub use selection::ColumnSelection;
-pub(crate) use selection::{Column, ColumnMatcher, FoundExtensions, warn_of_left_out, warn_of_skipped};
+pub(crate) use selection::{FoundExtensions, warn_of_left_out, warn_of_skipped};
 
 use crate::{
     error::{Error, Result},

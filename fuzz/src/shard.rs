@@ -1,11 +1,12 @@
-//! Any bytes as a shard: its members, and what is left out, or the error, do not depend on the pieces in which it is read. The header in
-//! front of each content is that of its member, and of no other.
+//! Any bytes as a shard: its members, and what is left out, or the error, do not depend on the pieces in which it is read, nor on whether
+//! contents are taken. The header in front of each content is that of its member, and of no other.
 
 use std::collections::HashSet;
 
+use bytes::Bytes;
 use pushdown::shard::{
-    LeftOut, Member, MemberRange, ShardError, ShardFormat, ShardLimits, TarWalker, ZipDirectory, check_entry,
-    check_name,
+    EntryCursor, LeftOut, Member, MemberRange, ShardError, ShardFormat, ShardLimits, ZipDirectory,
+    check_entry, check_name,
 };
 
 /// Bits of the first byte.
@@ -23,6 +24,14 @@ const MAGIC: usize = 257;
 /// Where a local header of a zip has its flags, and the one for sizes that follow the content.
 const FLAGS: usize = 6;
 const SIZES_AFTER_CONTENT: u8 = 1 << 3;
+
+/// What is read of the contents of a tar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Taken,
+    Dropped,
+    Skipped,
+}
 
 /// Members, and what is left out of a tar.
 type Found = Result<(Vec<Member>, LeftOut), ShardError>;
@@ -42,14 +51,17 @@ pub(crate) fn check(input: &[u8]) -> usize {
     if choice & MEND != 0 {
         mend_checksums(&mut shard);
     }
+    let shard = Bytes::from(shard);
     let size = usize::from(size) * 7 + 1;
     let (format, whole, pieces) = if choice & ZIP == 0 {
-        let whole = walk(&shard, shard.len(), false);
-        assert!(
-            whole == walk(&shard, size, false),
-            "pieces of {size} bytes have other members"
-        );
-        (ShardFormat::Tar, whole, walk(&shard, size, true))
+        let whole = walk(&shard, shard.len(), Contents::Dropped);
+        for contents in [Contents::Dropped, Contents::Taken] {
+            assert!(
+                whole == walk(&shard, size, contents),
+                "pieces of {size} bytes have other members: {contents:?}"
+            );
+        }
+        (ShardFormat::Tar, whole, walk(&shard, size, Contents::Skipped))
     } else {
         let zip = |more| read_zip(&shard, more).map(|members| (members, LeftOut::default()));
         (ShardFormat::Zip, zip(0), zip(size))
@@ -58,6 +70,7 @@ pub(crate) fn check(input: &[u8]) -> usize {
     match whole {
         Ok((members, left_out)) => {
             check_members(format, &shard, &members);
+            check_contents(&shard, &members, size);
             // Ten names of 200 escaped bytes.
             assert!(left_out.to_string().len() < 30_000, "{left_out}");
             assert!(
@@ -74,26 +87,50 @@ pub(crate) fn check(input: &[u8]) -> usize {
     }
 }
 
-/// The members of a tar that is read in pieces of `size` bytes. With `skips`, only what cannot be skipped is read.
-fn walk(shard: &[u8], size: usize, skips: bool) -> Found {
-    let mut walker = TarWalker::new(LIMITS);
-    let mut members = Vec::new();
-    while !walker.is_at_end() {
-        if skips {
-            walker.skip(walker.skippable())?;
+/// The members of a tar that is read in pieces of `size` bytes. Contents that are skipped are not read.
+fn walk(shard: &Bytes, size: usize, contents: Contents) -> Found {
+    let mut cursor = EntryCursor::walk(LIMITS);
+    let mut members: Vec<Member> = Vec::new();
+    let mut is_content_missing = false;
+    loop {
+        loop {
+            if let Some(member) = members.last().filter(|_| is_content_missing) {
+                let Some(content) = cursor.content() else { break };
+                assert!(content == slice(shard, member), "the content of {member:?}");
+            }
+            is_content_missing = false;
+            let Some(member) = cursor.next_member()? else {
+                break;
+            };
+            members.push(member);
+            is_content_missing = contents == Contents::Taken;
         }
-        let rest = usize::try_from(walker.position())
+        if contents == Contents::Skipped && !cursor.is_at_end() {
+            cursor.skip(cursor.skippable())?;
+        }
+        let rest = usize::try_from(cursor.position())
             .ok()
             .and_then(|start| shard.get(start..));
         match rest {
-            Some(rest) if !rest.is_empty() => walker.push(&rest[..rest.len().min(size)])?,
+            Some(rest) if !rest.is_empty() && !cursor.is_at_end() => {
+                cursor.push(shard.slice_ref(&rest[..rest.len().min(size)]));
+            }
             _ => break,
         }
-        members.append(&mut walker.take_members());
     }
-    let left_out = walker.left_out().clone();
-    members.append(&mut walker.finish(shard.len() as u64)?);
+    let left_out = cursor.left_out().clone();
+    cursor.finish(shard.len() as u64)?;
     Ok((members, left_out))
+}
+
+/// The content of a member.
+fn slice<'a>(shard: &'a [u8], member: &Member) -> &'a [u8] {
+    let content = member.range.content();
+    let place = usize::try_from(content.start)
+        .ok()
+        .zip(usize::try_from(content.end).ok())
+        .and_then(|(start, end)| shard.get(start..end));
+    place.unwrap_or_else(|| panic!("{member:?} is not in the {} bytes of the shard", shard.len()))
 }
 
 /// The members of a zip. With each range, `more` bytes after it are read.
@@ -147,6 +184,23 @@ fn check_members(format: ShardFormat, shard: &[u8], members: &[Member]) {
             check(&format!("{name}x"), range.size()).is_err(),
             "another name than {name:?}"
         );
+    }
+}
+
+/// A cursor that goes to the members, one after the other, takes their contents out of pieces of `size` bytes.
+fn check_contents(shard: &Bytes, members: &[Member], size: usize) {
+    let mut pieces = shard.chunks(size).map(|piece| shard.slice_ref(piece));
+    let mut cursor = EntryCursor::listed(0);
+    for member in members {
+        cursor.go_to(&member.range);
+        let content = loop {
+            if let Some(content) = cursor.header().and_then(|_| cursor.content()) {
+                break content;
+            }
+            let piece = pieces.next();
+            cursor.push(piece.unwrap_or_else(|| panic!("the content of {member:?} is missing")));
+        };
+        assert!(content == slice(shard, member), "the content of {member:?}");
     }
 }
 

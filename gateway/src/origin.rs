@@ -154,10 +154,22 @@ impl Origin {
     ///
     /// # Errors
     /// For a member, [`ErrorKind::ShardReplaced`] and [`ErrorKind::InvalidShard`].
-    pub async fn read(&self, mut request: OriginRequest) -> Result<OriginObject> {
+    pub async fn read(&self, request: OriginRequest) -> Result<OriginObject> {
+        self.read_joined(request, None).await
+    }
+
+    /// The same. With a ticket the request reads a member, and waits until the entries before it are read.
+    ///
+    /// # Errors
+    /// Like [`read`](Self::read).
+    pub async fn read_joined(
+        &self,
+        mut request: OriginRequest,
+        ticket: Option<EntryTicket>,
+    ) -> Result<OriginObject> {
         match request.take_member() {
             // Boxed: rare, and larger than the read of an object.
-            Some(member) => Box::pin(self.read_member(request, member)).await,
+            Some(member) => Box::pin(self.read_member(request, member, ticket)).await,
             None => self.read_object(request).await,
         }
     }

@@ -1,13 +1,13 @@
 //! `pushdown ls`, `pack` and `index`.
 
 use std::{
-    fs,
+    fs, iter,
     path::{Path, PathBuf},
 };
 
 use pushdown::{
     Limits,
-    shard::{ShardLimits, TarWalker, TarWriter},
+    shard::{EntryCursor, ShardLimits, TarWriter},
 };
 use pushdown_client::{
     shards::ShardIndex,
@@ -95,10 +95,12 @@ fn files_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn member_names(shard: &[u8]) -> Vec<String> {
-    let mut walker = TarWalker::new(ShardLimits::default());
-    walker.push(shard).unwrap();
-    let members = walker.finish(shard.len() as u64).unwrap();
-    members.into_iter().map(|member| member.name).collect()
+    let mut cursor = EntryCursor::walk(ShardLimits::default());
+    cursor.push(shard.to_vec().into());
+    let members = iter::from_fn(|| cursor.next_member().unwrap());
+    let names = members.map(|member| member.name).collect();
+    cursor.finish(shard.len() as u64).unwrap();
+    names
 }
 
 #[test]

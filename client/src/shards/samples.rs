@@ -2,28 +2,20 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use pushdown::shard::split_name;
+use pushdown::shard::{ColumnMatcher, Group, split_name};
 
 use super::{
     ColumnSelection, ShardIndex,
-    selection::{Column, ColumnMatcher, FoundExtensions, warn_of_skipped},
+    selection::{FoundExtensions, warn_of_skipped},
 };
 use crate::{
     error::{Error, Result},
     objects::{MemberRef, Objects, ObjectsBuilder},
 };
 
-/// The members of a group, by their indices.
+/// Collects the groups of one shard after the other, whose members may be anywhere in their shard.
 #[derive(Debug)]
-struct Group {
-    /// The value, after the rank of its extension: 0 is the best.
-    value: Option<(usize, usize)>,
-    further: Vec<Option<usize>>,
-}
-
-/// Collects the groups of one shard after the other.
-#[derive(Debug)]
-struct Grouping<'a> {
+struct IndexGroups<'a> {
     members: &'a Objects,
     columns: ColumnMatcher,
     extensions: FoundExtensions,
@@ -37,20 +29,20 @@ impl ShardIndex {
     /// [`ErrorKind::Config`](crate::ErrorKind) for an invalid selection, if no group has a value, if no sample has one of the further columns,
     /// or if a group has two members for one column.
     pub fn samples(&self, selection: &ColumnSelection) -> Result<Objects> {
-        let mut grouping = Grouping::new(&self.members, selection)?;
+        let mut grouping = IndexGroups::new(&self.members, selection)?;
         let names = selection.further.iter().map(|name| name.as_str().into());
         let mut builder = ObjectsBuilder::with_columns(names.collect());
         let mut found = vec![false; selection.further.len()];
         let (mut samples, mut skipped) = (0, 0);
         for shard in self.shard_ranges() {
             for group in grouping.groups(shard)? {
-                let Some((_, value)) = group.value else {
+                let (Some(value), further) = group.into_columns() else {
                     skipped += 1;
                     continue;
                 };
                 samples += 1;
-                let further = group.further.into_iter();
                 let columns: Vec<Option<MemberRef<'_>>> = further
+                    .into_iter()
                     .map(|index| index.and_then(|index| self.members.member(index)))
                     .collect();
                 for (found, column) in found.iter_mut().zip(&columns) {
@@ -76,20 +68,20 @@ impl ShardIndex {
     }
 }
 
-impl<'a> Grouping<'a> {
+impl<'a> IndexGroups<'a> {
     fn new(members: &'a Objects, selection: &ColumnSelection) -> Result<Self> {
         Ok(Self {
             members,
-            columns: ColumnMatcher::new(selection)?,
+            columns: selection.matcher()?,
             extensions: FoundExtensions::default(),
         })
     }
 
-    /// The groups of a shard.
-    fn groups(&mut self, shard: Range<usize>) -> Result<Vec<Group>> {
+    /// The groups of a shard, whose members are their indices.
+    fn groups(&mut self, shard: Range<usize>) -> Result<Vec<Group<usize>>> {
         let members = self.members;
         let mut numbers: HashMap<&str, usize> = HashMap::new();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<Group<usize>> = Vec::new();
         for index in shard {
             let name = members.member(index).map(|member| member.name);
             let Some((base, extension)) = name.and_then(split_name) else {
@@ -98,32 +90,15 @@ impl<'a> Grouping<'a> {
             self.extensions.add(&extension);
             let number = *numbers.entry(base).or_insert(groups.len());
             if number == groups.len() {
-                groups.push(Group {
-                    value: None,
-                    further: vec![None; self.columns.further().len()],
-                });
+                groups.push(Group::new(&self.columns));
             }
-            if let Some(other) = self.add(&mut groups[number], &extension, index) {
-                return Err(self.duplicate(other, index));
+            if let Some(column) = self.columns.column(&extension)
+                && let Err(other) = groups[number].add(column, index)
+            {
+                return Err(self.duplicate(*other, index));
             }
         }
         Ok(groups)
-    }
-
-    /// Adds a member to its group. Returns the member that already has its column, if there is one.
-    fn add(&self, group: &mut Group, extension: &str, index: usize) -> Option<usize> {
-        let rank = match self.columns.column(extension)? {
-            Column::Value(rank) => rank,
-            Column::Further(column) => return group.further[column].replace(index),
-        };
-        match group.value {
-            Some((best, other)) if best == rank => Some(other),
-            Some((best, _)) if best < rank => None,
-            _ => {
-                group.value = Some((rank, index));
-                None
-            }
-        }
     }
 
     /// The error for two members of a group with one extension.

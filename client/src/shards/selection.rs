@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use pushdown::{shard::LeftOut, wire::check_columns};
+use pushdown::{
+    shard::{ColumnMatcher, LeftOut},
+    wire::check_columns,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// Extensions of the values if none is named, in the order of preference.
-const IMAGES: [&str; 4] = ["jpg", "jpeg", "png", "webp"];
 /// The most extensions that an error lists.
 const MAX_LISTED_EXTENSIONS: usize = 20;
 
@@ -26,62 +27,22 @@ pub struct ColumnSelection {
     pub further: Vec<String>,
 }
 
-/// Finds the column of a member by its extension.
-#[derive(Debug, Clone)]
-pub(crate) struct ColumnMatcher {
-    /// Extensions of the value, in the order of preference.
-    values: Vec<String>,
-    /// Extensions of the further columns.
-    further: Vec<String>,
-}
-
-/// The column of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Column {
-    /// The value, with the rank of its extension: 0 is the best.
-    Value(usize),
-    /// A further column, by its number.
-    Further(usize),
-}
-
 /// Some of the extensions that were found, for an error.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FoundExtensions(BTreeSet<String>);
 
-impl ColumnMatcher {
+impl ColumnSelection {
+    /// What finds the columns.
+    ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind) for an invalid selection.
-    pub(crate) fn new(selection: &ColumnSelection) -> Result<Self> {
-        check_columns(&selection.further).map_err(|error| Error::config(error.to_string()))?;
-        let further: Vec<String> = selection.further.iter().map(|name| name.to_lowercase()).collect();
-        let mut values: Vec<String> = match &selection.value {
-            Some(value) => vec![value.to_lowercase()],
-            None => IMAGES.map(str::to_owned).into(),
-        };
-        values.retain(|value| !further.contains(value));
-        if values.is_empty() {
-            let text =
-                "the value of a sample cannot be one of its further columns: name another extension for it";
-            return Err(Error::config(text));
-        }
-        Ok(Self { values, further })
-    }
-
-    /// Extensions of the value, in the order of preference.
-    pub(crate) fn values(&self) -> &[String] {
-        &self.values
-    }
-
-    /// Extensions of the further columns, in lower case.
-    pub(crate) fn further(&self) -> &[String] {
-        &self.further
-    }
-
-    /// The column of members with this extension, if it is selected.
-    pub(crate) fn column(&self, extension: &str) -> Option<Column> {
-        let place = |extensions: &[String]| extensions.iter().position(|other| other == extension);
-        let value = place(&self.values).map(Column::Value);
-        value.or_else(|| place(&self.further).map(Column::Further))
+    pub(crate) fn matcher(&self) -> Result<ColumnMatcher> {
+        check_columns(&self.further).map_err(|error| Error::config(error.to_string()))?;
+        ColumnMatcher::new(self.value.as_deref(), &self.further).ok_or_else(|| {
+            Error::config(
+                "the value of a sample cannot be one of its further columns: name another extension for it",
+            )
+        })
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::{fmt, ops::Range};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use pushdown::{
     Limits,
-    shard::{MemberRange, ShardFormat, check_entry},
+    shard::{EntryCursor, Listed, MemberRange, ShardFormat, check_entry},
     wire::RowError,
 };
 use pushdown_s3::{Attempt, ReadError, ResumableGet};
@@ -24,8 +24,6 @@ use crate::{
 pub(super) const SHARD_REPLACED: &str = "ShardReplaced";
 /// The code of a row whose entry is not that of the list.
 const INVALID_SHARD: &str = "InvalidShard";
-/// The most bytes of a body that the buffer has room for in advance.
-const MAX_CAPACITY: u64 = 8 << 20;
 
 /// The bytes of a range of a shard as they arrive, over as many answers as it takes.
 #[derive(Debug)]
@@ -34,12 +32,16 @@ pub(crate) struct ShardBody {
     get: ResumableGet<Answer>,
     /// The limit of a whole shard, which a store without ranges sends.
     max_whole_bytes: u64,
-    /// Where the range ends in the shard.
-    end: u64,
-    /// The bytes that have arrived and were not taken.
-    buffer: BytesMut,
+    cursor: EntryCursor<Listed>,
     /// The last entry that was taken.
-    last: Option<(MemberRange, Bytes)>,
+    last: Option<(MemberRange, TakenEntry)>,
+}
+
+/// The bytes of an entry. The content has memory of its own, so that it keeps no neighbours in memory.
+#[derive(Debug, Clone)]
+struct TakenEntry {
+    header: Bytes,
+    content: Bytes,
 }
 
 /// What a shard has where its list has a member.
@@ -73,9 +75,8 @@ impl Store {
                 path: object_path(bucket, shard.key),
             },
             max_whole_bytes: limits.max_object_bytes,
-            end: range.end,
+            cursor: EntryCursor::listed(range.start),
             get: ResumableGet::range(etag, range, limits.max_object_bytes),
-            buffer: BytesMut::new(),
             last: None,
         })
     }
@@ -131,19 +132,13 @@ impl ShardBody {
     /// Requests what is missing from an entry on, and waits for the head of the answer. Returns the length of its body in bytes, if it is
     /// known.
     pub(crate) async fn open_at(&mut self, entry: &MemberRange) -> Result<Option<u64>, Failure> {
-        self.skip_to(entry.entry().start);
+        self.go_to(entry)?;
         self.open().await
     }
 
     async fn open(&mut self) -> Result<Option<u64>, Failure> {
-        let left = self.end.saturating_sub(self.get.position());
         let error = match self.get.open(&self.transport).await {
-            Ok(answer) => {
-                let length = answer.length();
-                let room = length.unwrap_or_default().min(left).min(MAX_CAPACITY);
-                self.buffer.reserve(usize::try_from(room).unwrap_or_default());
-                return Ok(length);
-            }
+            Ok(answer) => return Ok(answer.length()),
             Err(error) => error,
         };
         Err(self.failure(error).await)
@@ -154,8 +149,7 @@ impl ShardBody {
     /// # Errors
     /// If the shard cannot be read. What has arrived of the entry is kept for the next attempt.
     pub(crate) async fn entry_at(&mut self, key: &str, member: MemberRef<'_>) -> Result<FoundEntry, Failure> {
-        let entry = self.entry(&member.range).await?;
-        let content = match entry {
+        let content = match self.entry(&member.range).await? {
             Some(entry) => check(key, member, entry),
             None => Err(invalid(format_args!(
                 "expected an entry that ends at byte {}, found the end of the shard before",
@@ -166,38 +160,39 @@ impl ShardBody {
     }
 
     /// The bytes of an entry; `None` if the shard ends before them.
-    async fn entry(&mut self, range: &MemberRange) -> Result<Option<Bytes>, Failure> {
+    async fn entry(&mut self, range: &MemberRange) -> Result<Option<TakenEntry>, Failure> {
         if let Some((last, entry)) = &self.last
             && last == range
         {
             return Ok(Some(entry.clone()));
         }
-        let entry = range.entry();
-        let Ok(length) = usize::try_from(entry.end - entry.start) else {
-            return Ok(None);
-        };
-        self.skip_to(entry.start);
-        while self.buffer.len() < length {
+        self.go_to(range)?;
+        loop {
+            if let Some(header) = self.cursor.header()
+                && let Some(content) = self.cursor.content()
+            {
+                let entry = TakenEntry { header, content };
+                self.last = Some((*range, entry.clone()));
+                return Ok(Some(entry));
+            }
             if !self.is_open() {
                 self.open().await?;
             }
             match self.get.chunk(&self.transport).await {
-                Ok(Some(chunk)) => self.buffer.extend_from_slice(&chunk),
+                Ok(Some(chunk)) => self.cursor.push(chunk),
                 Ok(None) => return Ok(None),
                 Err(error) => return Err(self.failure(error).await),
             }
         }
-        let entry = self.buffer.split_to(length).freeze();
-        self.last = Some((*range, entry.clone()));
-        Ok(Some(entry))
     }
 
-    /// Drops the bytes before a position.
-    fn skip_to(&mut self, position: u64) {
-        let start = self.get.position() - self.buffer.len() as u64;
-        let unwanted = usize::try_from(position.saturating_sub(start)).unwrap_or(usize::MAX);
-        self.buffer.advance(unwanted.min(self.buffer.len()));
-        self.get.skip_to(position);
+    /// Goes to an entry. What is before it and has not arrived is not requested.
+    fn go_to(&mut self, range: &MemberRange) -> Result<(), Failure> {
+        self.cursor.go_to(range);
+        let skipped = self.cursor.skip(self.cursor.skippable());
+        skipped.map_err(|error| Failure::Unusable(invalid(error)))?;
+        self.get.skip_to(range.offset());
+        Ok(())
     }
 
     async fn failure(&self, error: ReadError<Answer, Failure>) -> Failure {
@@ -230,14 +225,11 @@ impl FoundEntry {
 }
 
 /// The content of an entry whose headers are those of the member.
-fn check(key: &str, member: MemberRef<'_>, mut entry: Bytes) -> Result<Bytes, RowError> {
+fn check(key: &str, member: MemberRef<'_>, entry: TakenEntry) -> Result<Bytes, RowError> {
     let format =
         ShardFormat::from_key(key).ok_or_else(|| invalid("expected a key that ends in `.tar` or `.zip`"))?;
-    let content = entry.split_off((member.range.header_bytes() as usize).min(entry.len()));
-    match check_entry(format, &entry, member.name, &member.range) {
-        Ok(()) => Ok(content),
-        Err(error) => Err(invalid(error)),
-    }
+    check_entry(format, &entry.header, member.name, &member.range).map_err(invalid)?;
+    Ok(entry.content)
 }
 
 fn replaced() -> RowError {

@@ -1,15 +1,16 @@
 //! Entries of a shard that follow each other closely, read by one request.
 //!
-//! Each reader has a ticket, and they read one after the other, in the order of the entries. The first one requests all of them,
-//! takes its own out of the answer, and leaves the rest to the next one. A reader that needs no bytes drops its ticket. If the
-//! readers before it have left nothing, a reader requests the rest itself. Bytes that nobody has read yet stay at the store.
+//! A batch owns the order of their readers, and hands each of its rows the tickets of the row's entries. Readers read one after the
+//! other, in the order of the entries. The first one requests all of them, takes its own out of the answer, and leaves the rest to the next one.
+//! A reader that needs no bytes drops its ticket. If the readers before it have left nothing, a reader requests the rest itself. Bytes that
+//! nobody has read yet stay at the store.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{OriginRequest, shard_stream::ShardStream};
+use super::shard_stream::ShardStream;
 
 /// The largest gap between two entries that are read together. It takes less time to read than a request.
 const MAX_GAP_BYTES: u64 = 512 << 10;
@@ -45,14 +46,11 @@ struct State {
 }
 
 /// The place of the reader of one entry in their order. Dropping it lets the next one read.
+#[derive(Debug)]
 pub struct EntryTicket {
     reads: JoinedReads,
     number: usize,
 }
-
-/// A ticket that the clones of a request share. The first of them that reads takes it.
-#[derive(Debug, Clone)]
-pub(super) struct SharedTicket(Arc<Mutex<Option<EntryTicket>>>);
 
 impl EntryRun {
     /// A run of one entry.
@@ -141,42 +139,6 @@ impl EntryTicket {
 impl Drop for EntryTicket {
     fn drop(&mut self) {
         self.reads.finish(self.number);
-    }
-}
-
-impl fmt::Debug for EntryTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EntryTicket")
-            .field("number", &self.number)
-            .finish_non_exhaustive()
-    }
-}
-
-impl SharedTicket {
-    fn new(ticket: EntryTicket) -> Self {
-        Self(Arc::new(Mutex::new(Some(ticket))))
-    }
-
-    fn take(&self) -> Option<EntryTicket> {
-        self.0.lock().take()
-    }
-}
-
-impl OriginRequest {
-    /// The same request with a ticket, or without one. The first clone that is sent without a condition of the gateway takes it.
-    #[must_use]
-    pub fn with_entry_ticket(mut self, ticket: Option<EntryTicket>) -> Self {
-        self.entry_ticket = ticket.map(SharedTicket::new);
-        self
-    }
-
-    /// Drops the ticket, unless a clone has taken it: others read without waiting for this request.
-    pub fn drop_entry_ticket(&self) {
-        drop(self.take_entry_ticket());
-    }
-
-    pub(super) fn take_entry_ticket(&self) -> Option<EntryTicket> {
-        self.entry_ticket.as_ref()?.take()
     }
 }
 

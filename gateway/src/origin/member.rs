@@ -8,7 +8,9 @@ use pushdown::{
     shard::{MemberRange, ShardFormat, check_entry},
 };
 
-use super::{Origin, OriginObject, OriginRequest, drain, shard_stream::ShardStream};
+use super::{
+    Origin, OriginObject, OriginRequest, drain, joined_reads::EntryTicket, shard_stream::ShardStream,
+};
 use crate::error::{Error, ErrorKind, Result};
 
 /// A member of a shard, to read instead of the whole object.
@@ -113,7 +115,7 @@ impl OriginRequest {
 
 impl Origin {
     /// Reads a member. The answer has the status and the length of a whole object, which is the content of the member. Refusals by
-    /// the store, and 304, stay as they are. If the request has a ticket, the entries of the readers after it are requested, too.
+    /// the store, and 304, stay as they are. With a ticket, the entries of the readers after it are requested, too.
     ///
     /// # Errors
     /// [`ErrorKind::ShardReplaced`] if the shard has another version than the member requires; [`ErrorKind::InvalidShard`] if the
@@ -122,8 +124,9 @@ impl Origin {
         &self,
         mut request: OriginRequest,
         member: ShardMember,
+        ticket: Option<EntryTicket>,
     ) -> Result<OriginObject> {
-        let (mut requested, ticket) = (member.range.entry(), request.take_entry_ticket());
+        let mut requested = member.range.entry();
         if let Some(ticket) = &ticket {
             requested.end = ticket.end();
         }
@@ -135,7 +138,7 @@ impl Origin {
             match open(rest, &member).await {
                 // The connection was lost while nobody read.
                 Err(error) if error.retry_after().is_some() => {}
-                opened => return Ok(opened?.into_object(member.range.size(), ticket)),
+                opened => return Ok(opened?.into_object(ticket)),
             }
         }
         let is_head = request.method == Method::HEAD;
@@ -154,7 +157,7 @@ impl Origin {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
                 let stream = ShardStream::new(answer, &requested, self.max_object_bytes)?;
                 let stream = open(stream, &member).await?;
-                Ok(stream.into_object(member.range.size(), ticket))
+                Ok(stream.into_object(ticket))
             }
             StatusCode::PRECONDITION_FAILED if has_condition => {
                 drain(answer).await;

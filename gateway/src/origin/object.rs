@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use pushdown::wire::header::PREFIX;
 use tokio::time::Instant;
 
-use super::{ObjectId, ShardMember, Signing, headers::strip_framing, joined_reads::SharedTicket};
+use super::{ObjectId, ShardMember, Signing, headers::strip_framing};
 use crate::access::Upstream;
 use crate::body::Body;
 use crate::error::Result;
@@ -44,8 +44,6 @@ pub struct OriginRequest {
     signing: Option<Signing>,
     /// The part of the object to read, if it is a shard.
     pub(super) member: Option<ShardMember>,
-    /// If others read further members by the same request.
-    pub(super) entry_ticket: Option<SharedTicket>,
 }
 
 /// The store's answer, its body unread.
@@ -86,7 +84,6 @@ impl OriginRequest {
             headers,
             signing: caller.extensions.get().cloned(),
             member: None,
-            entry_ticket: None,
         })
     }
 
@@ -99,7 +96,6 @@ impl OriginRequest {
             headers,
             signing: None,
             member: None,
-            entry_ticket: None,
         }
     }
 
@@ -175,10 +171,10 @@ impl OriginRequest {
     }
 
     /// The same request, for the case that the object is no longer at the version `etag`: otherwise the store answers 304
-    /// without a body. It leaves the ticket to this one.
+    /// without a body.
     #[must_use]
     pub fn if_none_match(&self, etag: &HeaderValue) -> Self {
-        let mut request = self.clone().with_entry_ticket(None);
+        let mut request = self.clone();
         request.add(IF_NONE_MATCH, etag.clone());
         request
     }

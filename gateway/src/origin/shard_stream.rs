@@ -7,11 +7,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt as _;
-use pushdown::shard::MemberRange;
+use pushdown::shard::{EntryCursor, Listed, MemberRange};
 use pushdown_s3::ContentRange;
 use tokio::time::Instant;
 
@@ -27,10 +27,7 @@ pub(super) struct ShardStream {
     headers: HeaderMap,
     asked_at: Option<Instant>,
     body: Body,
-    /// Bytes that have arrived, and are not read yet.
-    arrived: Bytes,
-    /// Offset in the shard of the next byte.
-    position: u64,
+    cursor: EntryCursor<Listed>,
     /// Offset in the shard after the last byte of the answer; `None` if the store does not say.
     end: Option<u64>,
 }
@@ -40,8 +37,6 @@ pub(super) struct ShardStream {
 struct MemberContent {
     /// `None` after the end of the content, and after an error.
     stream: Option<ShardStream>,
-    /// Bytes of the content that are not read yet.
-    left_bytes: u64,
     /// If others read further entries of the same answer.
     ticket: Option<EntryTicket>,
 }
@@ -80,20 +75,19 @@ impl ShardStream {
             headers: answer.headers,
             asked_at: answer.asked_at,
             body: answer.body,
-            arrived: Bytes::new(),
-            position,
+            cursor: EntryCursor::listed(position),
             end,
         })
     }
 
     /// Whether the rest of the part has all of an entry, as far as the store says.
     pub(super) fn has(&self, entry: &Range<u64>) -> bool {
-        self.position <= entry.start && self.end.is_none_or(|end| entry.end <= end)
+        self.cursor.position() <= entry.start && self.end.is_none_or(|end| entry.end <= end)
     }
 
     /// Whether it has all of an entry, which begins within the next bytes, as far as the store says.
     pub(super) fn has_within(&self, entry: &Range<u64>, max_skipped_bytes: u64) -> bool {
-        self.has(entry) && entry.start - self.position <= max_skipped_bytes
+        self.has(entry) && entry.start - self.cursor.position() <= max_skipped_bytes
     }
 
     /// The store's headers.
@@ -106,34 +100,25 @@ impl ShardStream {
     /// # Errors
     /// [`ErrorKind::OriginUnavailable`] if the answer ends earlier, and those of its body.
     pub(super) async fn read_header(&mut self, range: &MemberRange) -> Result<Bytes> {
-        while self.position < range.offset() {
-            self.arrive().await?;
-            drop(self.take(range.offset() - self.position));
+        self.cursor.go_to(range);
+        loop {
+            if let Some(header) = self.cursor.header() {
+                return Ok(header);
+            }
+            poll_fn(|cx| self.poll_arrive(cx)).await?;
         }
-        let header_bytes = u64::from(range.header_bytes());
-        self.arrive().await?;
-        let first = self.take(header_bytes);
-        if first.len() as u64 == header_bytes {
-            return Ok(first);
-        }
-        let mut header = BytesMut::from(&first[..]);
-        while (header.len() as u64) < header_bytes {
-            self.arrive().await?;
-            let next = self.take(header_bytes - header.len() as u64);
-            header.extend_from_slice(&next);
-        }
-        Ok(header.freeze())
     }
 
-    /// The next `bytes` as an object that the store has sent. What follows them is left to the next reader after `ticket`.
-    pub(super) fn into_object(self, bytes: u64, ticket: Option<EntryTicket>) -> OriginObject {
+    /// The content after the [header](Self::read_header) as an object that the store has sent. What follows it is left to the next reader after
+    /// `ticket`.
+    pub(super) fn into_object(self, ticket: Option<EntryTicket>) -> OriginObject {
+        let bytes = self.cursor.content_bytes();
         let mut headers = self.headers.clone();
         headers.remove(header::CONTENT_RANGE);
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
         let asked_at = self.asked_at;
         let mut content = MemberContent {
             stream: Some(self),
-            left_bytes: bytes,
             ticket,
         };
         if bytes == 0 {
@@ -149,17 +134,14 @@ impl ShardStream {
         }
     }
 
-    /// Waits for bytes.
-    async fn arrive(&mut self) -> Result<()> {
-        poll_fn(|cx| self.poll_arrive(cx)).await
-    }
-
+    /// Waits for a piece.
     fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        while self.arrived.is_empty() {
+        loop {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.arrived = data;
+                    if let Ok(piece) = frame.into_data() {
+                        self.cursor.push(piece);
+                        return Poll::Ready(Ok(()));
                     }
                 }
                 Some(Err(error)) => return Poll::Ready(Err(origin_error(error))),
@@ -168,21 +150,22 @@ impl ShardStream {
                         ErrorKind::OriginUnavailable,
                         format!(
                             "the store's answer ended early: expected more of the shard after byte {}",
-                            self.position
+                            self.cursor.position()
                         ),
                     )));
                 }
             }
         }
-        Poll::Ready(Ok(()))
     }
 
-    /// At most `max_bytes` of those that have arrived.
-    fn take(&mut self, max_bytes: u64) -> Bytes {
-        let max = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-        let taken = self.arrived.split_to(self.arrived.len().min(max));
-        self.position += taken.len() as u64;
-        taken
+    /// The next piece of the content.
+    fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes>> {
+        loop {
+            if let Some(piece) = self.cursor.next_content() {
+                return Poll::Ready(Ok(piece));
+            }
+            ready!(self.poll_arrive(cx))?;
+        }
     }
 }
 
@@ -207,16 +190,18 @@ impl http_body::Body for MemberContent {
         let Some(stream) = &mut this.stream else {
             return Poll::Ready(None);
         };
-        if let Err(error) = ready!(stream.poll_arrive(cx)) {
-            (this.stream, this.ticket) = (None, None);
-            return Poll::Ready(Some(Err(error.into())));
+        match ready!(stream.poll_content(cx)) {
+            Ok(piece) => {
+                if stream.cursor.content_bytes() == 0 {
+                    this.end();
+                }
+                Poll::Ready(Some(Ok(Frame::data(piece))))
+            }
+            Err(error) => {
+                (this.stream, this.ticket) = (None, None);
+                Poll::Ready(Some(Err(error.into())))
+            }
         }
-        let data = stream.take(this.left_bytes);
-        this.left_bytes -= data.len() as u64;
-        if this.left_bytes == 0 {
-            this.end();
-        }
-        Poll::Ready(Some(Ok(Frame::data(data))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -224,7 +209,11 @@ impl http_body::Body for MemberContent {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left_bytes)
+        let left = self
+            .stream
+            .as_ref()
+            .map_or(0, |stream| stream.cursor.content_bytes());
+        SizeHint::with_exact(left)
     }
 }
 

@@ -10,7 +10,7 @@ use pushdown_s3::{
     AnswerHead, ObjectPart, ObjectVersion, RangeTransport, ReadError, SuffixAnswer, read_suffix,
 };
 
-use super::{Authorization, ObjectId, Origin, OriginObject, OriginRequest, frames};
+use super::{Authorization, EntryTicket, ObjectId, Origin, OriginObject, OriginRequest, frames};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The end of an object.
@@ -62,15 +62,16 @@ impl Origin {
     /// Reads the last `length` bytes of an object, or the whole object if it is shorter. There is no HEAD before: it would
     /// require another signature. A member of a shard is read whole.
     ///
-    /// Notes the store's authorization to read `object`, for values of it that are cached.
+    /// Notes the store's authorization to read `object`, for values of it that are cached. `ticket` is that of a member.
     pub async fn read_tail(
         &self,
         request: OriginRequest,
+        ticket: Option<EntryTicket>,
         object: Option<ObjectId>,
         length: u64,
     ) -> Result<FetchedTail> {
         if request.has_member() {
-            let answer = self.read(request).await?;
+            let answer = self.read_joined(request, ticket).await?;
             return Ok(match answer.status {
                 StatusCode::OK => FetchedTail::Tail(ObjectTail::Whole(answer)),
                 _ => FetchedTail::Refused(answer),

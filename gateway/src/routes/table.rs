@@ -65,7 +65,7 @@ impl TableRoute {
         let AnswerForm::Rows(form) = prepared.form else {
             return Ok(None);
         };
-        let table = match FetchedTable::fetch(&self.services, job, request.to_origin()?).await? {
+        let table = match FetchedTable::fetch(&self.services, job, request.to_origin()?, None).await? {
             FetchedTable::Table(table) => table,
             FetchedTable::Refused(answer) => return Ok(Some(answer.into_response())),
         };

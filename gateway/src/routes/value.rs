@@ -75,7 +75,7 @@ impl ValueRoute {
             }
             let hints = SampleHints::default();
             let read = request.to_origin()?;
-            let opened = match FetchedSample::fetch(services, job, &read, &hints).await? {
+            let opened = match FetchedSample::fetch(services, job, &read, None, &hints).await? {
                 FetchedSample::Opened(opened) => *opened,
                 FetchedSample::Refused(answer) => return Ok(answer.into_response()),
             };

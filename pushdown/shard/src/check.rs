@@ -1,6 +1,8 @@
 //! Compares the header before a content with the member that it should be of.
 
-use crate::{MemberRange, ShardError, ShardFormat, name::quoted, tar, zip};
+use bytes::Bytes;
+
+use crate::{EntryCursor, Member, MemberRange, ShardError, ShardFormat, ShardLimits, name::quoted, zip};
 
 /// Checks the bytes before a content: `header` are the first [`MemberRange::header_bytes`] bytes of a member's entry. They have
 /// to be complete, valid headers of a stored file with this name and size, and no more. The header of a member of a zip may lack its size.
@@ -22,7 +24,7 @@ pub fn check_entry(
         });
     }
     let found = match format {
-        ShardFormat::Tar => tar::read_entry(header, range.offset())?,
+        ShardFormat::Tar => first_of_tar(header, range.offset())?,
         ShardFormat::Zip => zip::read_entry(header, range.offset(), range.size())?,
     };
     match found {
@@ -36,6 +38,16 @@ pub fn check_entry(
             found: format!("{length} bytes without a complete header of a file"),
         }),
     }
+}
+
+/// The first member in `header`, which are bytes of a tar from byte `offset` on. `None` if no header of a file is complete.
+fn first_of_tar(header: &[u8], offset: u64) -> Result<Option<Member>, ShardError> {
+    let mut cursor = EntryCursor::walk_from(offset, ShardLimits::default());
+    cursor.push(Bytes::copy_from_slice(header));
+    let first = cursor.next_member()?;
+    // What follows is refused like any tar.
+    while cursor.next_member()?.is_some() {}
+    Ok(first)
 }
 
 fn describe(name: &str, range: &MemberRange) -> String {

@@ -1,22 +1,30 @@
 //! Shards: tar objects, and zip objects without compression, whose members are samples.
 //!
-//! [`TarWalker`] and [`ZipDirectory`] find the [`Member`]s of a shard. The offsets and sizes that they find can be stored. Later
-//! [`check_entry`] compares the header at an offset with them, so one range request reads a member, exact and verified.
-//! [`TarWriter`] writes shards.
+//! [`EntryCursor`] takes entries out of the bytes of a shard as they arrive: it finds the [`Member`]s of a tar, or goes to places that are
+//! known. [`ZipDirectory`] finds those of a zip. The offsets and sizes that they find can be stored. Later [`check_entry`] compares the header at
+//! an offset with them, so one range request reads a member, exact and verified. [`TarWriter`] writes shards, and [`Grouping`]
+//! makes samples of members that follow each other.
 //!
 //! ```
-//! use pushdown_shard::{ShardFormat, ShardLimits, TarWalker, TarWriter, check_entry};
+//! use bytes::Bytes;
+//! use pushdown_shard::{EntryCursor, ShardFormat, ShardLimits, TarWriter, check_entry};
 //!
 //! let mut writer = TarWriter::new(Vec::new());
 //! writer.append("0001.cls", b"7")?;
-//! let shard = writer.finish()?;
+//! let shard = Bytes::from(writer.finish()?);
 //!
-//! let mut walker = TarWalker::new(ShardLimits::default());
-//! walker.push(&shard)?;
-//! let members = walker.finish(shard.len() as u64)?;
-//! assert_eq!(members[0].name, "0001.cls");
-//! assert_eq!(members[0].range.content(), 512..513);
-//! check_entry(ShardFormat::Tar, &shard[..512], "0001.cls", &members[0].range)?;
+//! let mut walk = EntryCursor::walk(ShardLimits::default());
+//! walk.push(shard.clone());
+//! let member = walk.next_member()?.ok_or("no member")?;
+//! assert_eq!(member.name, "0001.cls");
+//! assert_eq!(member.range.content(), 512..513);
+//!
+//! let mut cursor = EntryCursor::listed(0);
+//! cursor.push(shard);
+//! cursor.go_to(&member.range);
+//! let header = cursor.header().ok_or("no header")?;
+//! check_entry(ShardFormat::Tar, &header, "0001.cls", &member.range)?;
+//! assert_eq!(cursor.content().as_deref(), Some(&b"7"[..]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -26,8 +34,10 @@
 
 mod braces;
 mod check;
+mod cursor;
 mod error;
 mod format;
+mod groups;
 mod left_out;
 mod limits;
 mod name;
@@ -38,12 +48,14 @@ mod zip;
 
 pub use braces::expand_braces;
 pub use check::check_entry;
+pub use cursor::{EntryCursor, Listed, Walked};
 pub use error::ShardError;
 pub use format::{Compression, ShardFormat, shard_kind};
+pub use groups::{Column, ColumnMatcher, Entered, Group, Grouping};
 pub use left_out::LeftOut;
 pub use limits::{MAX_HEADER_BYTES, MAX_NAME_BYTES, ShardLimits};
 pub use name::{check_name, split_name};
 pub use range::{Member, MemberRange};
 // Tests use a crate of the same name.
-pub use self::tar::{TarWalker, TarWriter};
+pub use self::tar::TarWriter;
 pub use zip::ZipDirectory;

@@ -1,4 +1,4 @@
-//! The names of a shard so far.
+//! Sets of names.
 
 use std::{
     collections::HashSet,
@@ -7,15 +7,30 @@ use std::{
 
 use crate::{ShardError, limits::ShardLimits, name::quoted};
 
+/// A set of names. It holds 128 bits of each name, under keys that nobody can guess, rather than the names.
+#[derive(Debug, Default)]
+pub(crate) struct NameSet {
+    digests: HashSet<u128>,
+    hashers: [RandomState; 2],
+}
+
 /// The names of a shard so far. Refuses a name that is there already, and more than the limits allow.
-///
-/// It holds 128 bits of each name, under keys that nobody can guess, rather than the names.
 #[derive(Debug)]
 pub(crate) struct Names {
     limits: ShardLimits,
     total_bytes: u64,
-    seen: HashSet<u128>,
-    hashers: [RandomState; 2],
+    seen: NameSet,
+}
+
+impl NameSet {
+    /// Adds a name. `false` if it is there already.
+    pub(crate) fn insert(&mut self, name: &str) -> bool {
+        let [high, low] = self
+            .hashers
+            .each_ref()
+            .map(|hasher| u128::from(hasher.hash_one(name)));
+        self.digests.insert(high << 64 | low)
+    }
 }
 
 impl Names {
@@ -23,15 +38,14 @@ impl Names {
         Self {
             limits,
             total_bytes: 0,
-            seen: HashSet::new(),
-            hashers: [RandomState::new(), RandomState::new()],
+            seen: NameSet::default(),
         }
     }
 
     /// Adds the name of the member at byte `offset`.
     pub(crate) fn insert(&mut self, name: &str, offset: u64) -> Result<(), ShardError> {
         let too_large = |what, limit| ShardError::TooLarge { what, limit, offset };
-        if self.seen.len() >= self.limits.max_members {
+        if self.seen.digests.len() >= self.limits.max_members {
             return Err(too_large("members", self.limits.max_members as u64));
         }
         self.total_bytes += name.len() as u64;
@@ -39,11 +53,7 @@ impl Names {
             let limit = self.limits.max_total_name_bytes;
             return Err(too_large("bytes of names", limit));
         }
-        let [high, low] = self
-            .hashers
-            .each_ref()
-            .map(|hasher| u128::from(hasher.hash_one(name)));
-        if !self.seen.insert(high << 64 | low) {
+        if !self.seen.insert(name) {
             return Err(ShardError::Duplicate {
                 name: quoted(name.as_bytes()),
                 offset,

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     error_policy::ErrorPolicy,
     objects::Objects,
-    shards::{ColumnMatcher, check_distinct},
+    shards::check_distinct,
     stats::Counters,
     units::shards::{ShardReader, ShardSession, ShardsRead},
     weights::preload,
@@ -38,7 +38,7 @@ impl PushdownReaderBuilder {
     /// an invalid [`shards_read`](Self::shards_read).
     pub async fn build_shards(mut self) -> Result<ShardReader> {
         self.check_for_shards()?;
-        let columns = ColumnMatcher::new(&self.spec.columns)?;
+        let columns = self.spec.columns.matcher()?;
         let is_listed = matches!(self.keys, DataSetKeys::Prefix(_));
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
@@ -71,7 +71,7 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Config`](crate::ErrorKind) as [`build_shards`](Self::build_shards).
     pub fn initial_shards_read(&self, shards: &Objects) -> Result<ShardsRead> {
         let rank = self.check()?;
-        ColumnMatcher::new(&self.spec.columns)?;
+        self.spec.columns.matcher()?;
         self.resumed_shards(rank, tar_shards(shards.clone(), false)?.len())
     }
 

@@ -2,7 +2,7 @@
 
 use pushdown::{
     Codec,
-    shard::{LeftOut, Member, ShardError, ShardLimits, TarWalker, ZipDirectory},
+    shard::{EntryCursor, LeftOut, Member, ShardError, ShardLimits, ZipDirectory},
 };
 
 use super::VersionedObject;
@@ -23,13 +23,13 @@ pub(super) async fn tar(
     count: impl Fn(usize),
 ) -> Result<(Vec<Member>, LeftOut)> {
     let invalid = |error| invalid(object, error);
-    let mut walker = TarWalker::new(ShardLimits::default());
+    let mut cursor = EntryCursor::walk(ShardLimits::default());
     let mut window = MIN_WINDOW_BYTES;
     let mut members = Vec::new();
-    while !walker.is_at_end() {
-        let skipped = walker.skippable();
-        walker.skip(skipped).map_err(invalid)?;
-        let start = walker.position();
+    while !cursor.is_at_end() {
+        let skipped = cursor.skippable();
+        cursor.skip(skipped).map_err(invalid)?;
+        let start = cursor.position();
         if start >= total {
             break;
         }
@@ -39,16 +39,18 @@ pub(super) async fn tar(
             MIN_WINDOW_BYTES
         };
         let bytes = object.range(start..total.min(start + window)).await?;
-        let pushed = walker.push(&bytes);
-        pushed.map_err(|error| compressed(object, start, &bytes).unwrap_or_else(|| invalid(error)))?;
-        let found = walker.take_members();
-        count(found.len());
-        members.extend(found);
+        cursor.push(bytes.clone());
+        let before = members.len();
+        while let Some(member) = cursor
+            .next_member()
+            .map_err(|error| compressed(object, start, &bytes).unwrap_or_else(|| invalid(error)))?
+        {
+            members.push(member);
+        }
+        count(members.len() - before);
     }
-    let left_out = walker.left_out().clone();
-    let last = walker.finish(total).map_err(invalid)?;
-    count(last.len());
-    members.extend(last);
+    let left_out = cursor.left_out().clone();
+    cursor.finish(total).map_err(invalid)?;
     Ok((members, left_out))
 }
 

@@ -1,33 +1,30 @@
 //! Groups the members of a shard into samples as they arrive.
 
-use std::{
-    collections::HashSet,
-    hash::{BuildHasher as _, RandomState},
-    sync::Arc,
-};
+use std::{mem, sync::Arc};
 
 use bytes::Bytes;
 use pushdown::{
-    shard::{LeftOut, Member, split_name},
+    shard::{Column, ColumnMatcher, Entered, Group, Grouping, LeftOut, Member, split_name},
     wire::{MAX_COLUMN_BYTES, RowError},
 };
 use pushdown_s3::Escaped;
 
 use super::sample::{StoredSample, invalid_shard, member_too_large};
-use crate::shards::{Column, ColumnMatcher, FoundExtensions};
+use crate::shards::FoundExtensions;
 
-/// Groups the members of one shard. A group ends with the first member of another.
+/// The content of a member, or why it is not held.
+type Content = Result<Bytes, RowError>;
+
+/// Makes samples of the members of one shard.
 ///
 /// The samples are those of an index of the shard, in the same order. Where an index would have others, since members of a group do not
 /// follow each other, the shard is refused.
 #[derive(Debug)]
-pub(super) struct Grouping {
+pub(super) struct SampleGroups {
     columns: Arc<ColumnMatcher>,
     max_value_bytes: u64,
-    group: Option<Group>,
-    /// 128 bits of the name of each group so far, under keys that nobody can guess.
-    seen: HashSet<u128>,
-    hashers: [RandomState; 2],
+    grouping: Grouping<Content>,
+    arriving: ArrivingGroup,
     counts: GroupCounts,
 }
 
@@ -46,23 +43,14 @@ pub(super) struct GroupCounts {
     pub(super) broken_shards: u64,
 }
 
-/// The group whose members arrive.
-#[derive(Debug)]
-struct Group {
-    name: String,
-    value: Option<Value>,
-    columns: Vec<Option<Bytes>>,
+/// What is known of the group whose members arrive, beside their contents.
+#[derive(Debug, Default)]
+struct ArrivingGroup {
+    /// Name of the member that is the value.
+    value: Option<Arc<str>>,
     column_bytes: u64,
     /// Why the sample cannot be delivered although its value may.
     error: Option<RowError>,
-}
-
-#[derive(Debug)]
-struct Value {
-    /// Rank of the extension: 0 is the best.
-    rank: usize,
-    member: Arc<str>,
-    content: Result<Bytes, RowError>,
 }
 
 impl GroupCounts {
@@ -82,7 +70,7 @@ impl GroupCounts {
     }
 }
 
-impl Grouping {
+impl SampleGroups {
     /// Groups members by these columns. A value of more bytes is an error of its sample.
     pub(super) fn new(columns: Arc<ColumnMatcher>, max_value_bytes: u64) -> Self {
         let counts = GroupCounts {
@@ -90,11 +78,10 @@ impl Grouping {
             ..GroupCounts::default()
         };
         Self {
+            grouping: Grouping::new(&columns),
             columns,
             max_value_bytes,
-            group: None,
-            seen: HashSet::new(),
-            hashers: [RandomState::new(), RandomState::new()],
+            arriving: ArrivingGroup::default(),
             counts,
         }
     }
@@ -123,131 +110,109 @@ impl Grouping {
         };
         self.counts.extensions.add(&extension);
         let column = self.columns.column(&extension);
-        let mut ended = None;
-        if self.group.as_ref().is_none_or(|group| group.name != name) {
-            if !self.is_new(name) {
-                return match column {
-                    Some(_) => Err(invalid_shard(format_args!(
-                        "expected the members of `{}` to follow each other, found `{}` after others: run `pushdown index`, and read the \
-                         samples of its list",
-                        Escaped(name),
-                        Escaped(&member.name)
-                    ))),
-                    None => Ok((None, None)),
-                };
+        let ended = match (self.grouping.enter(name), column) {
+            (Entered::Same, _) => None,
+            (Entered::New(ended), _) => ended.and_then(|group| self.sample(group)),
+            // Members that are no columns may be anywhere.
+            (Entered::Ended, None) => return Ok((None, None)),
+            (Entered::Ended, Some(_)) => {
+                return Err(invalid_shard(format_args!(
+                    "expected the members of `{}` to follow each other, found `{}` after others: run `pushdown index`, and read the \
+                     samples of its list",
+                    Escaped(name),
+                    Escaped(&member.name)
+                )));
             }
-            ended = self.end_group();
-            self.group = Some(Group {
-                name: name.to_owned(),
-                value: None,
-                columns: vec![None; self.columns.further().len()],
-                column_bytes: 0,
-                error: None,
-            });
-        }
-        let wanted = match (&mut self.group, column) {
-            (Some(group), Some(column)) => group.begin(member, column, self.max_value_bytes)?,
-            _ => None,
+        };
+        let wanted = match column {
+            Some(column) => self.begin_column(name, member, column)?,
+            None => None,
         };
         Ok((ended, wanted))
     }
 
-    /// Adds the content of the last member that began.
-    pub(super) fn add_content(&mut self, column: Column, content: Bytes) {
-        let Some(group) = &mut self.group else { return };
+    /// Begins a member that is a column of the group with this name. Returns the column if its content is wanted.
+    fn begin_column(
+        &mut self,
+        group: &str,
+        member: &Member,
+        column: Column,
+    ) -> Result<Option<Column>, RowError> {
+        let (size, max) = (member.range.size(), self.max_value_bytes);
+        let content = match column {
+            Column::Value(_) if size > max => Err(member_too_large(size, max)),
+            // Replaced by the content when it has arrived.
+            Column::Value(_) | Column::Further(_) => Ok(Bytes::new()),
+        };
+        let is_held = content.is_ok();
+        let added = self
+            .grouping
+            .current()
+            .map_or(Ok(false), |current| current.add(column, content));
+        let is_new = added.map_err(|_first| {
+            invalid_shard(format_args!(
+                "expected one member of `{}` for a column, found `{}` as a second",
+                Escaped(group),
+                Escaped(&member.name)
+            ))
+        })?;
+        if !is_new {
+            return Ok(None);
+        }
         match column {
-            Column::Value(_) => {
-                if let Some(value) = &mut group.value {
-                    value.content = Ok(content);
+            Column::Value(_) => self.arriving.value = Some(member.name.as_str().into()),
+            Column::Further(_) => {
+                let bytes = self.arriving.column_bytes.saturating_add(size);
+                self.arriving.column_bytes = bytes;
+                if bytes > MAX_COLUMN_BYTES {
+                    self.arriving.error = Some(RowError::new(
+                        pushdown::ErrorKind::TooLarge.code(),
+                        format!(
+                            "the further columns are too large: expected at most {MAX_COLUMN_BYTES} bytes together, found {bytes}"
+                        ),
+                    ));
+                    return Ok(None);
                 }
             }
-            Column::Further(column) => group.columns[column] = Some(content),
+        }
+        Ok(is_held.then_some(column))
+    }
+
+    /// Adds the content of the last member that began.
+    pub(super) fn add_content(&mut self, column: Column, content: Bytes) {
+        let group = self.grouping.current();
+        if let Some(member) = group.and_then(|group| group.member_mut(column)) {
+            *member = Ok(content);
         }
     }
 
     /// Ends the last group of a complete shard. Returns its sample.
     pub(super) fn end_group(&mut self) -> Option<StoredSample> {
-        let group = self.group.take()?;
-        let Some(value) = group.value else {
+        let group = self.grouping.end()?;
+        self.sample(group)
+    }
+
+    /// The sample of a group that has ended.
+    fn sample(&mut self, group: Group<Content>) -> Option<StoredSample> {
+        let ArrivingGroup { value, error, .. } = mem::take(&mut self.arriving);
+        let (content, columns) = group.into_columns();
+        let (Some(member), Some(content)) = (value, content) else {
             self.counts.skipped += 1;
             return None;
         };
         self.counts.samples += 1;
-        for (has, column) in self.counts.has_column.iter_mut().zip(&group.columns) {
+        for (has, column) in self.counts.has_column.iter_mut().zip(&columns) {
             *has |= column.is_some();
         }
-        let content = group.error.map_or(value.content, Err);
-        let columns = match content {
-            Ok(_) => group.columns,
-            Err(_) => vec![None; group.columns.len()],
-        };
+        let content = error.map_or(content, Err);
+        let columns = columns.into_iter();
         Some(StoredSample {
-            member: Some(value.member),
-            value: content,
-            columns,
-        })
-    }
-
-    /// Whether no group with this name began before.
-    fn is_new(&mut self, name: &str) -> bool {
-        let [high, low] = self
-            .hashers
-            .each_ref()
-            .map(|hasher| u128::from(hasher.hash_one(name)));
-        self.seen.insert(high << 64 | low)
-    }
-}
-
-impl Group {
-    /// Begins a member. Returns the column if its content is wanted.
-    fn begin(
-        &mut self,
-        member: &Member,
-        column: Column,
-        max_value_bytes: u64,
-    ) -> Result<Option<Column>, RowError> {
-        let size = member.range.size();
-        let is_second = match column {
-            Column::Value(rank) => match &self.value {
-                Some(value) if value.rank < rank => return Ok(None),
-                Some(value) => value.rank == rank,
-                None => false,
+            member: Some(member),
+            columns: match content {
+                Ok(_) => columns.map(|column| column.and_then(Content::ok)).collect(),
+                Err(_) => columns.map(|_| None).collect(),
             },
-            Column::Further(column) => self.columns[column].is_some(),
-        };
-        if is_second {
-            return Err(invalid_shard(format_args!(
-                "expected one member of `{}` for a column, found `{}` as a second",
-                Escaped(&self.name),
-                Escaped(&member.name)
-            )));
-        }
-        match column {
-            Column::Value(rank) => {
-                let is_small = size <= max_value_bytes;
-                self.value = Some(Value {
-                    rank,
-                    member: member.name.as_str().into(),
-                    // Replaced by the content when it has arrived.
-                    content: Err(member_too_large(size, max_value_bytes)),
-                });
-                Ok(is_small.then_some(Column::Value(rank)))
-            }
-            Column::Further(number) => {
-                self.columns[number] = Some(Bytes::new());
-                self.column_bytes = self.column_bytes.saturating_add(size);
-                if self.column_bytes <= MAX_COLUMN_BYTES {
-                    return Ok(Some(column));
-                }
-                self.error = Some(RowError::new(
-                    pushdown::ErrorKind::TooLarge.code(),
-                    format!(
-                        "the further columns are too large: expected at most {MAX_COLUMN_BYTES} bytes together, found {}",
-                        self.column_bytes
-                    ),
-                ));
-                Ok(None)
-            }
-        }
+            value: content,
+        })
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use pushdown::{Limits, Pipeline};
+use pushdown::{Limits, Pipeline, shard::ColumnMatcher};
 
 use crate::{
     cpu::CpuPool, error_policy::ErrorPolicy, monitor::Monitored, objects::Objects, planning::Mode,
-    shards::ColumnMatcher, stats::Counters, store::Store,
+    stats::Counters, store::Store,
 };
 
 /// Everything needed to read shards, the same for all of them.

@@ -5,14 +5,13 @@ mod tar;
 use std::{mem, sync::Arc};
 
 use bytes::Bytes;
-use pushdown::{Codec, Inflater, wire::RowError};
+use pushdown::{Codec, Inflater, shard::ColumnMatcher, wire::RowError};
 
 use self::tar::TarSamples;
 use super::{
     group::GroupCounts,
     sample::{StoredSample, invalid_shard},
 };
-use crate::shards::ColumnMatcher;
 
 /// Bytes of the tar after which a call returns.
 const CALL_BYTES: u64 = 4 << 20;
@@ -119,7 +118,7 @@ impl Unpacker {
         let start = self.tar_bytes;
         loop {
             let before = input.len();
-            let piece = match &mut self.decoder {
+            let piece: Bytes = match &mut self.decoder {
                 Decoder::Inflater(inflater) => {
                     let piece = inflater.push(input);
                     piece.map_err(|error| self.undecodable(error))?.into()
@@ -127,7 +126,7 @@ impl Unpacker {
                 Decoder::Unknown(_) | Decoder::None => mem::take(input),
             };
             self.input_bytes += (before - input.len()) as u64;
-            self.add(&piece)?;
+            self.add(piece)?;
             let is_done = input.is_empty() && !self.has_pending_output();
             if is_done || self.tar_bytes - start >= CALL_BYTES {
                 return Ok(());
@@ -152,7 +151,7 @@ impl Unpacker {
     }
 
     /// Adds bytes of the tar.
-    fn add(&mut self, piece: &[u8]) -> Result<(), RowError> {
+    fn add(&mut self, piece: Bytes) -> Result<(), RowError> {
         self.tar_bytes += piece.len() as u64;
         let limit = self.input_bytes.saturating_mul(MAX_EXPANSION);
         if self.tar_bytes > limit.max(MIN_EXPANDED_BYTES) {

@@ -33,7 +33,7 @@ async fn an_entry_is_taken_out_of_a_part_and_of_a_whole_shard() {
             let mut stream = ShardStream::new(answer, &range.entry(), 100).unwrap();
             assert!(stream.has(&range.entry()));
             assert_eq!(stream.read_header(&range).await.unwrap(), SHARD[4..35]);
-            let object = stream.into_object(7, None);
+            let object = stream.into_object(None);
             assert_eq!((object.status, object.content_length), (StatusCode::OK, Some(7)));
             assert!(!object.headers.contains_key(header::CONTENT_RANGE));
             assert_eq!(object.headers[header::CONTENT_LENGTH], "7");
@@ -47,7 +47,7 @@ async fn an_empty_content_ends_at_once() {
     let range = MemberRange::new(0, 31, 0).unwrap();
     let mut stream = ShardStream::new(answer(206, 0..31, 100), &range.entry(), 100).unwrap();
     stream.read_header(&range).await.unwrap();
-    let object = stream.into_object(0, None);
+    let object = stream.into_object(None);
     assert!(object.body.is_end_stream());
     assert!(content(object).await.unwrap().is_empty());
 }
@@ -64,7 +64,7 @@ async fn an_answer_that_ends_early_is_an_error() {
     (short.headers, short.content_length) = (answer(206, 0..38, 1).headers, None);
     let mut stream = ShardStream::new(short, &range.entry(), 100).unwrap();
     stream.read_header(&range).await.unwrap();
-    assert!(content(stream.into_object(7, None)).await.is_err());
+    assert!(content(stream.into_object(None)).await.is_err());
 }
 
 #[test]

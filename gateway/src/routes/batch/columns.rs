@@ -29,11 +29,8 @@ pub(super) async fn read(
     reads.sort_by_key(|(_, member, _)| member.range().offset());
     let mut contents = vec![None; batch.request.columns.len()];
     for (column, member, ticket) in reads {
-        let request = request
-            .clone()
-            .with_member(Some(member))
-            .with_entry_ticket(ticket);
-        let content = read_content(batch, request).await?;
+        let request = request.clone().with_member(Some(member));
+        let content = read_content(batch, request, ticket).await?;
         if let Some(place) = contents.get_mut(column) {
             *place = Some(content);
         }
@@ -41,8 +38,12 @@ pub(super) async fn read(
     Ok(contents)
 }
 
-async fn read_content(batch: &Batch, request: OriginRequest) -> Result<Bytes, SampleError> {
-    let mut answer = batch.services.origin.read(request).await?;
+async fn read_content(
+    batch: &Batch,
+    request: OriginRequest,
+    ticket: Option<EntryTicket>,
+) -> Result<Bytes, SampleError> {
+    let mut answer = batch.services.origin.read_joined(request, ticket).await?;
     if answer.status != StatusCode::OK {
         return Err(StoreRefusal::read(answer).await.into());
     }

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     compute::QueuePosition,
     error::{Error, ErrorKind, Result},
-    origin::OriginRequest,
+    origin::{EntryTicket, OriginRequest},
     routes::{
         http::StoreRefusal,
         job::PipelineJob,
@@ -109,7 +109,7 @@ async fn sample(
     entry_tickets: EntryTickets,
 ) -> Result<(ComputedSample, Vec<Option<Bytes>>), SampleError> {
     let request = match batch.origin_request(index) {
-        Ok(request) => request.with_entry_ticket(entry_tickets.value),
+        Ok(request) => request,
         Err(error) => {
             drop(entry_tickets);
             ticket.wait().await;
@@ -118,7 +118,7 @@ async fn sample(
     };
     // Both to their ends: an admission ticket must not be dropped before those before it.
     let (value, columns) = tokio::join!(
-        value(batch, index, &request, job, ticket),
+        value(batch, index, &request, entry_tickets.value, job, ticket),
         columns::read(batch, index, &request, entry_tickets.columns),
     );
     Ok((value?, columns?))
@@ -128,19 +128,21 @@ async fn value(
     batch: &Batch,
     index: usize,
     request: &OriginRequest,
+    mut entry_ticket: Option<EntryTicket>,
     job: &PipelineJob,
     mut ticket: AdmissionTicket,
 ) -> Result<ComputedSample, SampleError> {
     if let Some(stage) = job.scan_stage() {
-        match scan_row(batch, index, request, job, stage, ticket).await? {
+        let scanned = scan_row(batch, index, request, entry_ticket.take(), job, stage, ticket);
+        match scanned.await? {
             ScannedRow::Computed(computed) => return Ok(*computed),
             ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
         }
     }
     let services = &batch.services;
     let etag = batch.listed_etag(index);
-    let opened = FetchedSample::fetch(services, job, request, &batch.hints(etag.as_ref())).await;
-    request.drop_entry_ticket();
+    let hints = batch.hints(etag.as_ref());
+    let opened = FetchedSample::fetch(services, job, request, entry_ticket, &hints).await;
     ticket.wait().await;
     let opened = match opened? {
         FetchedSample::Opened(opened) => *opened,
@@ -158,13 +160,13 @@ async fn scan_row(
     batch: &Batch,
     index: usize,
     request: &OriginRequest,
+    entry_ticket: Option<EntryTicket>,
     job: &PipelineJob,
     stage: usize,
     mut ticket: AdmissionTicket,
 ) -> Result<ScannedRow, SampleError> {
     let services = &batch.services;
-    let table = FetchedTable::fetch(services, job, request.clone()).await;
-    request.drop_entry_ticket();
+    let table = FetchedTable::fetch(services, job, request.clone(), entry_ticket).await;
     ticket.wait().await;
     let table = match table? {
         FetchedTable::Table(table) => table,

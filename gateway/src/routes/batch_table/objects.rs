@@ -120,7 +120,7 @@ impl TableObjects {
     /// Reads the end of an object on the caller's behalf.
     async fn open(&self, index: usize) -> Result<OpenedTable> {
         let request = self.request(index)?;
-        match FetchedTable::fetch(&self.batch.services, &self.job(index), request.clone()).await? {
+        match FetchedTable::fetch(&self.batch.services, &self.job(index), request.clone(), None).await? {
             FetchedTable::Table(table) => {
                 self.batch.mark_authorized(index, request);
                 Ok(table)

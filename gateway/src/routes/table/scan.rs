@@ -17,7 +17,9 @@ use crate::{
     cache::{CellSource, Cells, SourceHead},
     compute::{CooperativeTask, Permit, ScanIo},
     error::Result,
-    origin::{self, Authorization, FetchedTail, ObjectId, ObjectTail, OriginObject, OriginRequest},
+    origin::{
+        self, Authorization, EntryTicket, FetchedTail, ObjectId, ObjectTail, OriginObject, OriginRequest,
+    },
     routes::{Services, http::Timing, job::PipelineJob},
 };
 
@@ -85,16 +87,18 @@ pub(in crate::routes) struct AdmittedScan {
 }
 
 impl FetchedTable {
-    /// Reads the end of an object on the caller's behalf.
+    /// Reads the end of an object on the caller's behalf. `ticket` is that of a row of joined reads.
     pub(in crate::routes) async fn fetch(
         services: &Services,
         job: &PipelineJob,
         request: OriginRequest,
+        ticket: Option<EntryTicket>,
     ) -> Result<Self> {
         let started = Instant::now();
         let is_cacheable = services.cache.is_on() && job.has_cells() && request.is_shareable();
         let object = is_cacheable.then(|| request.object_id());
-        let tail = match services.origin.read_tail(request, object, TAIL_BYTES).await? {
+        let tail = services.origin.read_tail(request, ticket, object, TAIL_BYTES);
+        let tail = match tail.await? {
             FetchedTail::Tail(tail) => tail,
             FetchedTail::Refused(answer) => return Ok(Self::Refused(answer)),
         };

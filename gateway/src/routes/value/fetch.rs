@@ -16,7 +16,7 @@ use super::{
 use crate::{
     cache::{Candidate, Role},
     error::Result,
-    origin::{OriginObject, OriginRequest, drain},
+    origin::{EntryTicket, OriginObject, OriginRequest, drain},
     routes::{Services, job::PipelineJob},
 };
 
@@ -30,15 +30,16 @@ pub(in crate::routes) enum FetchedSample {
 
 impl FetchedSample {
     /// Sends the caller's request. If a value may be cached or is being computed, the request is conditional: then the store
-    /// only says whether the caller may have it.
+    /// only says whether the caller may have it. `ticket` is that of a row of joined reads, for the request that reads the object.
     pub(in crate::routes) async fn fetch(
         services: &Services,
         job: &PipelineJob,
         request: &OriginRequest,
+        ticket: Option<EntryTicket>,
         hints: &SampleHints<'_>,
     ) -> Result<Self> {
         let Some(lookup) = ValueLookup::new(services, job, request, hints) else {
-            return Self::read(services, request, None).await;
+            return Self::read(services, request, ticket, None).await;
         };
         if let Some(opened) = lookup.remembered(request) {
             lookup.observe(&opened.kind);
@@ -46,20 +47,20 @@ impl FetchedSample {
         }
         let candidate = match lookup.candidate() {
             Some(candidate) if !lookup.has_steps_after(&candidate) => {
-                return Self::revalidate(services, request, &lookup, candidate).await;
+                return Self::revalidate(services, request, ticket, &lookup, candidate).await;
             }
             candidate => candidate,
         };
         let leader = match lookup.enter_flight().await {
             Role::Leader(leader) => Some(leader),
             Role::Follower(follower) => {
-                return Self::follow(services, job, request, &lookup, follower).await;
+                return Self::follow(services, job, request, ticket, &lookup, follower).await;
             }
             Role::Single => None,
         };
         let fetched = match candidate {
-            Some(candidate) => Self::revalidate(services, request, &lookup, candidate).await,
-            None => Self::read(services, request, Some(&lookup)).await,
+            Some(candidate) => Self::revalidate(services, request, ticket, &lookup, candidate).await,
+            None => Self::read(services, request, ticket, Some(&lookup)).await,
         };
         Ok(match (fetched?, leader) {
             (Self::Opened(opened), Some(leader)) => {
@@ -73,10 +74,11 @@ impl FetchedSample {
     async fn read(
         services: &Services,
         request: &OriginRequest,
+        ticket: Option<EntryTicket>,
         lookup: Option<&ValueLookup<'_>>,
     ) -> Result<Self> {
         let started = Instant::now();
-        let object = services.origin.read(request.clone()).await?;
+        let object = services.origin.read_joined(request.clone(), ticket).await?;
         Self::open(services, object, request, lookup, started).await
     }
 
@@ -110,12 +112,13 @@ impl FetchedSample {
         services: &Services,
         answer: OriginObject,
         request: &OriginRequest,
+        ticket: Option<EntryTicket>,
         lookup: &ValueLookup<'_>,
         started: Instant,
     ) -> Result<Self> {
         if answer.status == StatusCode::NOT_MODIFIED {
             // For another version.
-            return Self::read(services, request, Some(lookup)).await;
+            return Self::read(services, request, ticket, Some(lookup)).await;
         }
         Self::open(services, answer, request, Some(lookup), started).await
     }
@@ -124,6 +127,7 @@ impl FetchedSample {
     async fn revalidate(
         services: &Services,
         request: &OriginRequest,
+        ticket: Option<EntryTicket>,
         lookup: &ValueLookup<'_>,
         candidate: Candidate,
     ) -> Result<Self> {
@@ -147,7 +151,7 @@ impl FetchedSample {
                 lookup.observe(&opened.kind);
                 Ok(Self::Opened(Box::new(opened)))
             }
-            None => Self::open_changed(services, answer, request, lookup, started).await,
+            None => Self::open_changed(services, answer, request, ticket, lookup, started).await,
         }
     }
 
@@ -156,6 +160,7 @@ impl FetchedSample {
         services: &Services,
         job: &PipelineJob,
         request: &OriginRequest,
+        ticket: Option<EntryTicket>,
         lookup: &ValueLookup<'_>,
         follower: FlightFollower,
     ) -> Result<Self> {
@@ -174,7 +179,7 @@ impl FetchedSample {
         match waiter {
             // Of another kind than the version that this request knew: its stage may be another one.
             Some((waiter, _)) if !lookup.has_flight_stage(&waiter.source().kind) => {
-                Self::read(services, request, Some(lookup)).await
+                Self::read(services, request, ticket, Some(lookup)).await
             }
             Some((waiter, authorization)) => {
                 let source = Arc::clone(waiter.source());
@@ -187,7 +192,7 @@ impl FetchedSample {
                 lookup.observe(&opened.kind);
                 Ok(Self::Opened(Box::new(opened)))
             }
-            None => Self::open_changed(services, answer, request, lookup, started).await,
+            None => Self::open_changed(services, answer, request, ticket, lookup, started).await,
         }
     }
 }

@@ -7,6 +7,7 @@
 )]
 
 mod check;
+mod cursor;
 mod golden;
 mod hostile_tar;
 mod hostile_zip;

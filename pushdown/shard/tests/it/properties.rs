@@ -69,7 +69,7 @@ fn entry(form: Form, name: &str, content: &[u8]) -> Vec<u8> {
 }
 
 /// A tar, with the names and sizes of its members.
-fn tar() -> impl Strategy<Value = (Vec<u8>, Vec<(String, u64)>)> {
+pub(crate) fn tar() -> impl Strategy<Value = (Vec<u8>, Vec<(String, u64)>)> {
     prop::collection::btree_map(name(), (form(), contents()), 0..8).prop_map(|files| {
         let mut shard: Vec<u8> = files
             .iter()
@@ -84,7 +84,7 @@ fn tar() -> impl Strategy<Value = (Vec<u8>, Vec<(String, u64)>)> {
 }
 
 /// A zip.
-fn zip() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn zip() -> impl Strategy<Value = Vec<u8>> {
     // An unknown extra field of any length.
     let extra = prop::collection::vec(Just(0_u8), 0..200).prop_map(|bytes| {
         let length = u16::try_from(bytes.len()).unwrap().to_le_bytes();

@@ -2,22 +2,38 @@
 
 use std::ops::Range;
 
-use pushdown_shard::{Member, MemberRange, ShardError, ShardFormat, ShardLimits, TarWalker, ZipDirectory};
+use bytes::Bytes;
+use pushdown_shard::{
+    EntryCursor, Member, MemberRange, ShardError, ShardFormat, ShardLimits, Walked, ZipDirectory,
+};
 
 pub(crate) type Members = Result<Vec<Member>, ShardError>;
 
 /// The members of a tar that is passed whole.
 pub(crate) fn walk(shard: &[u8]) -> Members {
-    let mut walker = TarWalker::new(ShardLimits::default());
-    walker.push(shard)?;
-    walker.finish(shard.len() as u64)
+    walk_within(ShardLimits::default(), shard)
+}
+
+/// The same, within limits.
+pub(crate) fn walk_within(limits: ShardLimits, shard: &[u8]) -> Members {
+    let mut cursor = EntryCursor::walk(limits);
+    cursor.push(Bytes::copy_from_slice(shard));
+    let members = arrived_members(&mut cursor)?;
+    cursor.finish(shard.len() as u64)?;
+    Ok(members)
+}
+
+/// The next members, whose headers have arrived.
+pub(crate) fn arrived_members(cursor: &mut EntryCursor<Walked>) -> Members {
+    std::iter::from_fn(|| cursor.next_member().transpose()).collect()
 }
 
 /// What is left out of a tar, as a text. Empty for nothing.
 pub(crate) fn left_out(shard: &[u8]) -> String {
-    let mut walker = TarWalker::new(ShardLimits::default());
-    walker.push(shard).unwrap();
-    let left_out = walker.left_out();
+    let mut cursor = EntryCursor::walk(ShardLimits::default());
+    cursor.push(Bytes::copy_from_slice(shard));
+    arrived_members(&mut cursor).unwrap();
+    let left_out = cursor.left_out();
     if left_out.is_empty() {
         String::new()
     } else {
@@ -27,22 +43,22 @@ pub(crate) fn left_out(shard: &[u8]) -> String {
 
 /// The members of a tar that is passed in pieces of the given sizes, again and again. If one is 0, all that can be skipped is.
 pub(crate) fn walk_in_pieces(shard: &[u8], sizes: &[usize]) -> Members {
-    let mut walker = TarWalker::new(ShardLimits::default());
+    let mut cursor = EntryCursor::walk(ShardLimits::default());
     let mut members = Vec::new();
     let mut sizes = sizes.iter().copied().cycle();
-    while !walker.is_at_end() && walker.position() < shard.len() as u64 {
+    while !cursor.is_at_end() && cursor.position() < shard.len() as u64 {
         match sizes.next() {
-            None | Some(0) if walker.skippable() > 0 => walker.skip(walker.skippable())?,
+            None | Some(0) if cursor.skippable() > 0 => cursor.skip(cursor.skippable())?,
             size => {
-                let start = usize::try_from(walker.position()).unwrap();
+                let start = usize::try_from(cursor.position()).unwrap();
                 let size = size.unwrap_or(usize::MAX).max(1);
                 let end = start.saturating_add(size).min(shard.len());
-                walker.push(&shard[start..end])?;
+                cursor.push(Bytes::copy_from_slice(&shard[start..end]));
             }
         }
-        members.extend(walker.take_members());
+        members.extend(arrived_members(&mut cursor)?);
     }
-    members.extend(walker.finish(shard.len() as u64)?);
+    cursor.finish(shard.len() as u64)?;
     Ok(members)
 }
 

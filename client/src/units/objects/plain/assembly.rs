@@ -61,8 +61,7 @@ impl<'a> Assembly<'a> {
         sample.missing = sample.missing.saturating_sub(1);
         match (content, part.column) {
             (Ok(value), None) => sample.value = value,
-            // A copy, because the rows of a consumer would otherwise keep all bytes of a joined read in memory.
-            (Ok(content), Some(column)) => sample.columns[column] = Some(Bytes::copy_from_slice(&content)),
+            (Ok(content), Some(column)) => sample.columns[column] = Some(content),
             (Err(error), _) => {
                 sample.error.get_or_insert(error);
             }

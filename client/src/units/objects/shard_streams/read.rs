@@ -2,7 +2,6 @@
 
 use std::{mem, sync::Arc};
 
-use bytes::Bytes;
 use pushdown_s3::Attempt;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -99,8 +98,6 @@ impl StreamRead {
             };
             let found = retries.complete(&mut entry).await;
             let content = found.map_err(|failed| failed.failure)?.into_content();
-            // A copy, because it would otherwise keep its neighbours in memory.
-            let content = content.map(|content| Bytes::copy_from_slice(&content));
             self.stream.deliver(next, content);
         }
         Ok(())

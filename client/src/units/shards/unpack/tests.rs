@@ -47,7 +47,7 @@ fn compressed(tar: &[u8], compression: Compression) -> Vec<u8> {
 
 /// The samples of a shard that arrives in pieces, and its error.
 fn unpack(shard: &[u8], further: &[&str], piece: usize) -> (Vec<StoredSample>, Option<RowError>) {
-    let columns = Arc::new(ColumnMatcher::new(&selection(further)).unwrap());
+    let columns = Arc::new(selection(further).matcher().unwrap());
     let mut unpacker = Unpacker::new(columns, MAX_VALUE_BYTES);
     let mut read = || {
         for piece in shard.chunks(piece) {
@@ -111,7 +111,7 @@ fn members_are_samples_in_any_pieces_and_compressions() {
 
 #[test]
 fn groups_are_counted() {
-    let columns = Arc::new(ColumnMatcher::new(&selection(&[])).unwrap());
+    let columns = Arc::new(selection(&[]).matcher().unwrap());
     let mut unpacker = Unpacker::new(columns, MAX_VALUE_BYTES);
     unpacker.push(&mut tar(&photos()).into()).unwrap();
     unpacker.finish().unwrap();
@@ -276,7 +276,7 @@ fn all_samples_before_damage_are_read_in_any_pieces() {
 
 #[test]
 fn members_that_are_left_out_are_counted() {
-    let columns = Arc::new(ColumnMatcher::new(&selection(&["cls"])).unwrap());
+    let columns = Arc::new(selection(&["cls"]).matcher().unwrap());
     let mut unpacker = Unpacker::new(columns, MAX_VALUE_BYTES);
     unpacker.push(&mut renamed(b"../.jpg").into()).unwrap();
     unpacker.finish().unwrap();

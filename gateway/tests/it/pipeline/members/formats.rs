@@ -1,9 +1,11 @@
 //! Members with extension headers, members of a zip, and tables that are members.
 
+use std::iter;
+
 use anyhow::{Result, ensure};
 use pushdown::{
     Sample,
-    shard::{MemberRange, ShardLimits, TarWalker},
+    shard::{EntryCursor, MemberRange, ShardLimits},
 };
 
 use super::{
@@ -51,13 +53,15 @@ fn tables_can_be_members() -> Result<()> {
     })
 }
 
-/// The walker of the library finds the members where the writer says that they are.
+/// The cursor of the library finds the members where the writer says that they are.
 #[test]
 fn indexed_members_are_those_that_are_read() -> Result<()> {
     let shard = photo_shard()?;
-    let mut walker = TarWalker::new(ShardLimits::default());
-    walker.push(&shard.bytes)?;
-    let found = walker.finish(shard.bytes.len() as u64)?;
+    let mut cursor = EntryCursor::walk(ShardLimits::default());
+    cursor.push(shard.bytes.clone().into());
+    let found = iter::from_fn(|| cursor.next_member().transpose());
+    let found = found.collect::<Result<Vec<_>, _>>()?;
+    cursor.finish(shard.bytes.len() as u64)?;
     let found: Vec<_> = found
         .iter()
         .map(|member| (member.name.as_str(), member.range))

@@ -1,10 +1,11 @@
-//! What bounds a walker: the end of the tar, its limits, and the bytes that it skips.
+//! What bounds a walk: the end of the tar, its limits, and the bytes that it skips.
 
-use pushdown_shard::{ShardError, ShardLimits, TarWalker};
+use bytes::Bytes;
+use pushdown_shard::{EntryCursor, ShardError, ShardLimits};
 
 use super::{good, with_end};
 use crate::{
-    read::{walk, walk_in_pieces},
+    read::{arrived_members, walk, walk_in_pieces, walk_within},
     write::{pax, tar_entry},
 };
 
@@ -42,11 +43,13 @@ fn truncated_tars_are_refused_at_every_byte() {
 fn limits_bound_members_and_names() {
     let shard = with_end(&[tar_entry("a", b'0', b""), tar_entry("b", b'0', b""), good()]);
     let walk = |max_members, max_total_name_bytes| {
-        let mut walker = TarWalker::new(ShardLimits {
+        let limits = ShardLimits {
             max_members,
             max_total_name_bytes,
-        });
-        walker.push(&shard).map_err(|error| error.to_string())
+        };
+        walk_within(limits, &shard)
+            .map(drop)
+            .map_err(|error| error.to_string())
     };
     assert_eq!(walk(3, 10), Ok(()));
     assert_eq!(
@@ -60,25 +63,28 @@ fn limits_bound_members_and_names() {
 }
 
 #[test]
-fn a_walker_counts_the_bytes_that_it_skips() {
+fn a_walk_counts_the_bytes_that_it_skips() {
     let shard = with_end(&[tar_entry("a", b'0', &[1; 1000]), good()]);
-    let mut walker = TarWalker::new(ShardLimits::default());
-    assert_eq!(walker.skippable(), 0);
-    walker.push(&shard[..700]).unwrap();
-    assert_eq!((walker.position(), walker.skippable()), (700, 836));
+    let mut cursor = EntryCursor::walk(ShardLimits::default());
+    assert_eq!(cursor.skippable(), 0);
+    cursor.push(Bytes::copy_from_slice(&shard[..700]));
+    let mut members = arrived_members(&mut cursor).unwrap();
+    assert_eq!((cursor.position(), cursor.skippable()), (700, 836));
     assert_eq!(
-        walker.skip(837),
+        cursor.skip(837),
         Err(ShardError::WrongLength {
             expected: 836,
             found: 837
         })
     );
-    walker.skip(800).unwrap();
-    walker.skip(36).unwrap();
-    assert_eq!((walker.position(), walker.skippable()), (1536, 0));
-    walker.push(&shard[1536..]).unwrap();
-    assert!(walker.is_at_end());
+    cursor.skip(800).unwrap();
+    cursor.skip(36).unwrap();
+    assert_eq!((cursor.position(), cursor.skippable()), (1536, 0));
+    cursor.push(Bytes::copy_from_slice(&shard[1536..]));
+    members.extend(arrived_members(&mut cursor).unwrap());
+    assert!(cursor.is_at_end());
     // What follows the end is of no interest.
-    walker.skip(walker.skippable()).unwrap();
-    assert_eq!(walker.finish(shard.len() as u64).unwrap().len(), 2);
+    cursor.skip(cursor.skippable()).unwrap();
+    cursor.finish(shard.len() as u64).unwrap();
+    assert_eq!(members.len(), 2);
 }

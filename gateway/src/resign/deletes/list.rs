@@ -1,99 +1,81 @@
 //! The list of objects in the body of `DeleteObjects`.
 
-use pushdown_s3::xml::{Elements, Malformed, NAMESPACE, TextForm, push_element};
+use std::{collections::HashSet, mem};
+
+use pushdown_s3::xml::{self, Malformed, NAMESPACE, TextForm, push_element};
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+const ROOT: &str = "Delete";
 
 /// The most objects of a list.
 const MAX_OBJECTS: usize = 1000;
 
-/// Elements with a condition under which an object is deleted.
-const CONDITIONS: [&str; 3] = ["ETag", "LastModifiedTime", "Size"];
-
 /// A `Delete` document.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct DeleteList {
     /// Whether the answer is to name errors only.
+    #[serde(rename = "Quiet", default, deserialize_with = "boolean")]
     pub(super) is_quiet: bool,
     /// At least one object.
+    #[serde(rename = "Object")]
     pub(super) objects: Vec<ListedObject>,
 }
 
 /// An object, or a version of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "PascalCase")]
 pub(super) struct ListedObject {
     pub(super) key: String,
     pub(super) version_id: Option<String>,
-    /// Names and contents of elements.
-    conditions: Vec<(&'static str, String)>,
+    /// In the order of the document, each kind at most once.
+    #[serde(rename = "$value", default)]
+    conditions: Vec<Condition>,
+}
+
+/// An element with a condition under which an object is deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+enum Condition {
+    ETag(String),
+    LastModifiedTime(String),
+    Size(String),
 }
 
 impl DeleteList {
     /// Reads a document. Unknown and repeated elements are refused: stores disagree about their meaning.
     pub(super) fn parse(document: &str) -> Result<Self, Malformed> {
-        let mut elements = Elements::new(document);
-        if elements.child()?.as_deref() != Some("Delete") {
-            return Err(Malformed);
+        let mut list: Self = xml::read(document, ROOT)?;
+        for object in &mut list.objects {
+            // An empty element is no version.
+            object.version_id.take_if(|version_id| version_id.is_empty());
         }
-        let (mut quiet, mut objects) = (None, Vec::new());
-        while let Some(name) = elements.child()? {
-            match name.as_str() {
-                "Object" if objects.len() < MAX_OBJECTS => objects.push(ListedObject::read(&mut elements)?),
-                "Quiet" if quiet.is_none() => quiet = Some(parse_bool(&elements.content()?)?),
-                _ => return Err(Malformed),
-            }
-        }
-        if objects.is_empty() || elements.child()?.is_some() {
-            return Err(Malformed);
-        }
-        Ok(Self {
-            is_quiet: quiet.unwrap_or_default(),
-            objects,
-        })
+        let is_valid = list.objects.len() <= MAX_OBJECTS && list.objects.iter().all(ListedObject::is_valid);
+        if is_valid { Ok(list) } else { Err(Malformed) }
     }
 
     /// Writes the document.
     pub(super) fn to_xml(&self) -> String {
-        let mut xml = format!("<Delete xmlns=\"{NAMESPACE}\">");
+        let mut xml = format!("<{ROOT} xmlns=\"{NAMESPACE}\">");
         for object in &self.objects {
             xml.push_str("<Object>");
             object.push_name(&mut xml);
-            for (name, content) in &object.conditions {
-                push_element(&mut xml, name, content, TextForm::Exact);
+            for condition in &object.conditions {
+                condition.push(&mut xml);
             }
             xml.push_str("</Object>");
         }
         if self.is_quiet {
             push_element(&mut xml, "Quiet", "true", TextForm::Exact);
         }
-        xml.push_str("</Delete>");
+        xml.extend(["</", ROOT, ">"]);
         xml
     }
 }
 
 impl ListedObject {
-    /// Reads the content of an `Object` element.
-    fn read(elements: &mut Elements<'_>) -> Result<Self, Malformed> {
-        let (mut key, mut version_id) = (None, None);
-        let mut conditions: Vec<(&'static str, String)> = Vec::new();
-        while let Some(name) = elements.child()? {
-            let content = elements.content()?;
-            match name.as_str() {
-                "Key" if key.is_none() => key = Some(content),
-                "VersionId" if version_id.is_none() => version_id = Some(content),
-                other => {
-                    let known = CONDITIONS.into_iter().find(|known| *known == other);
-                    let known = known.ok_or(Malformed)?;
-                    if conditions.iter().any(|(found, _)| *found == known) {
-                        return Err(Malformed);
-                    }
-                    conditions.push((known, content));
-                }
-            }
-        }
-        Ok(Self {
-            key: key.filter(|key| !key.is_empty()).ok_or(Malformed)?,
-            version_id: version_id.filter(|version_id| !version_id.is_empty()),
-            conditions,
-        })
+    fn is_valid(&self) -> bool {
+        let kinds: HashSet<_> = self.conditions.iter().map(mem::discriminant).collect();
+        !self.key.is_empty() && kinds.len() == self.conditions.len()
     }
 
     /// Appends the elements that name the object.
@@ -105,16 +87,32 @@ impl ListedObject {
     }
 }
 
-fn parse_bool(text: &str) -> Result<bool, Malformed> {
+impl Condition {
+    /// Appends the element.
+    fn push(&self, xml: &mut String) {
+        let (name, content) = match self {
+            Self::ETag(content) => ("ETag", content),
+            Self::LastModifiedTime(content) => ("LastModifiedTime", content),
+            Self::Size(content) => ("Size", content),
+        };
+        push_element(xml, name, content, TextForm::Exact);
+    }
+}
+
+/// Reads a boolean, which may be empty.
+fn boolean<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    let text = String::deserialize(deserializer)?;
     match text.trim_ascii() {
         "true" | "1" => Ok(true),
         "" | "false" | "0" => Ok(false),
-        _ => Err(Malformed),
+        _ => Err(D::Error::custom("expected true, 1, false or 0")),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::*, sample::subsequence};
+
     use super::*;
 
     fn object(key: &str, version_id: Option<&str>) -> ListedObject {
@@ -178,6 +176,92 @@ mod tests {
             "<Delete><Object><Key>a&b;</Key></Object></Delete>".to_owned(),
         ] {
             assert_eq!(DeleteList::parse(&document), Err(Malformed), "{document}");
+        }
+    }
+    #[test]
+    fn elements_of_a_list_have_no_order() {
+        let document = "<Delete><Object><ETag>e</ETag><Key> \t</Key><Size>5</Size><VersionId>1</VersionId></Object><Quiet> 1 </Quiet>\
+             <x:Object><Key>\r\n&#xd;</Key></x:Object></Delete>";
+        let list = DeleteList::parse(document).unwrap();
+        assert!(list.is_quiet);
+        let conditional = ListedObject {
+            conditions: vec![Condition::ETag("e".to_owned()), Condition::Size("5".to_owned())],
+            ..object(" \t", Some("1"))
+        };
+        assert_eq!(list.objects, [conditional, object("\n\r", None)]);
+    }
+
+    #[test]
+    fn attributes_do_not_remove_a_version() {
+        let document = "<Delete xmlns:i=\"http://www.w3.org/2001/XMLSchema-instance\"><Object i:nil=\"true\"><Key>a</Key>\
+             <VersionId i:nil=\"true\">1</VersionId></Object></Delete>";
+        assert_eq!(
+            DeleteList::parse(document).unwrap().objects,
+            [object("a", Some("1"))]
+        );
+    }
+
+    #[test]
+    fn one_more_element_is_refused_everywhere() {
+        let elements = [
+            "<Key>a</Key>",
+            "<VersionId>1</VersionId>",
+            "<ETag>e</ETag>",
+            "<LastModifiedTime>t</LastModifiedTime>",
+            "<Size>5</Size>",
+        ];
+        let parse = |elements: &[&str]| {
+            let object = elements.concat();
+            DeleteList::parse(&format!("<Delete><Object>{object}</Object><Quiet/></Delete>"))
+        };
+        assert!(parse(&elements).is_ok());
+        let others = [
+            "text",
+            "<Other/>",
+            "<Quiet/>",
+            "<Object><Key>a</Key></Object>",
+            "<?other?>",
+        ];
+        for more in elements.into_iter().chain(others) {
+            for position in 0..=elements.len() {
+                let mut elements = elements.to_vec();
+                elements.insert(position, more);
+                assert_eq!(parse(&elements), Err(Malformed), "{elements:?}");
+            }
+        }
+    }
+
+    /// Texts of characters of XML 1.0, often of those that are escaped.
+    fn text() -> impl Strategy<Value = String> {
+        "([\t\n\r &<>\"'\\]]|[ -\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]){1,12}"
+    }
+
+    fn conditions() -> impl Strategy<Value = Vec<Condition>> {
+        [text(), text(), text()].prop_flat_map(|[tag, time, size]| {
+            let all = vec![
+                Condition::ETag(tag),
+                Condition::LastModifiedTime(time),
+                Condition::Size(size),
+            ];
+            subsequence(all, 0..=3).prop_shuffle()
+        })
+    }
+
+    fn objects() -> impl Strategy<Value = Vec<ListedObject>> {
+        let object = (text(), proptest::option::of(text()), conditions());
+        let object = object.prop_map(|(key, version_id, conditions)| ListedObject {
+            key,
+            version_id,
+            conditions,
+        });
+        proptest::collection::vec(object, 1..5)
+    }
+
+    proptest! {
+        #[test]
+        fn a_list_is_read_as_it_was_written(objects in objects(), is_quiet: bool) {
+            let list = DeleteList { is_quiet, objects };
+            prop_assert_eq!(DeleteList::parse(&list.to_xml()), Ok(list));
         }
     }
 }

@@ -146,4 +146,4 @@ def test_the_next_epoch_begins_with_what_the_planner_knows(native: Any, kind: st
     if kind == "TableReader":
         assert [each.known_footers for each in made] == [None, "footers"]
         assert (data.stats.bottleneck, data.plan.partition(",")[0]) == ("the link", "plan: 9 rows/s (plain reading: 4)")
-        assert pickle.loads(pickle.dumps(data))._footers is None
+        assert pickle.loads(pickle.dumps(data))._kind._footers is None

@@ -8,7 +8,7 @@
 //! | classes | by stored bytes, and by what the gateway caches | one: a row group has rows of all sizes |
 //! | stages | between steps | between steps and inside of `each` |
 //! | bytes of a value | known, bounded or observed | estimated from footers |
-//! | in flight | each sample, since many share a batch request | not counted: a row group is a request of its own |
+//! | in flight | each sample | not counted |
 //! | link | all bytes received while objects keep it busy, unless an end is saturated | the fastest range of a row group |
 //! | gateway cores | a part by batches that share them | a part by ranks |
 //! | planned again | after each batch, for the samples that are left | after each row group |

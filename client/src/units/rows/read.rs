@@ -113,7 +113,7 @@ impl RowReader {
     }
 
     /// Reads the row group of a slice at a split, and returns the rows of the slice. Reads stored columns if the gateway refuses to
-    /// compute them or lacks memory for one of them, and the reader may choose. The next read begins as `paced` says.
+    /// compute them or lacks memory for one of them, and the reader may choose. `paced` lets the next read begin once enough has arrived.
     ///
     /// # Errors
     /// [`ErrorKind::Sample`](crate::ErrorKind) for an object replaced since its footer was read; errors of reading it.

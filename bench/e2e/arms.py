@@ -39,7 +39,7 @@ PEERS = {
     "webdataset": ("peer", ".venv-e2e"),
     "files": ("ceiling", ".venv-e2e"),
     "s3torchconnector": ("peer", ".venv-e2e-torch"),
-    "tfdata": ("rival", ".venv-e2e-tf"),
+    "tfdata": ("alternative", ".venv-e2e-tf"),
 }
 # Peers that read from the store and run the pipeline on the host. With our own reader in `plain` mode they compete for the
 # baseline of plain reading.

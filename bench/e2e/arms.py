@@ -46,7 +46,7 @@ PEERS = {
 CONTENDERS = ("boto3", "s3torchconnector", "webdataset")
 # A fixed split after K steps at the gateway.
 SPLIT = "split:K"
-# The A/A repetition of an arm. `repeat` alone repeats plain reading.
+# The repetition of an arm. `repeat` alone repeats plain reading.
 REPEAT = "repeat:NAME"
 FAMILIES = {SPLIT: "split:[1-9][0-9]*", REPEAT: "repeat:.+"}
 ALL = (*READERS, PYTHON_READER, REPEAT, SPLIT, LOCAL, *PEERS)

@@ -92,7 +92,7 @@ test-python-torch: setup ## Check the types and test the package's loader and da
 	@VENV=.venv-python-torch scripts/python.sh pyright -p python/pyproject.toml
 	@VENV=.venv-python-torch scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/torch
 
-test-e2e: ## Test the harness of the end-to-end benchmark, and that docs/BENCHMARKS.md is up to date
+test-e2e: ## Test the harness of the end-to-end benchmark, and that docs/BENCHMARKS.md and docs/benchmarks are up to date
 	@scripts/setup.sh e2e
 	@$(CARGO) test $(ALL) --no-run --quiet
 	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts:python/bench .venv-e2e/bin/python -m pytest -q bench/e2e/tests python/bench/loaders/tests
@@ -174,7 +174,7 @@ bench-python: ## Compare pushdown.torch.Loader with other data loaders in CPU ti
 bench-e2e: ## Measure store, gateway and trainer over shaped links, as root, 25 minutes (SCENARIO=NAME: one, FULL=1: all, NO_SHAPING=1: without root)
 	@scripts/e2e.sh run $(SCENARIO) $(if $(FULL),--full) $(if $(NO_SHAPING),--no-shaping) $(if $(CHECK),--check)
 
-benchmarks-doc: ## Write docs/BENCHMARKS.md and its figures from docs/figures/e2e.json
+benchmarks-doc: ## Write docs/BENCHMARKS.md, its sections and its figures from docs/figures/e2e.json
 	@scripts/e2e.sh document docs/figures/e2e.json docs/BENCHMARKS.md
 
 photos: setup ## Fetch real photos for demo and benchmarks into .cache/photos

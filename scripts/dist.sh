@@ -38,7 +38,7 @@ build() {
   mkdir -p "$folder/bin" "$folder/docs"
   cp "$programs/pushdown-gateway" "$programs/pushdown" "$folder/bin/"
   cp LICENSE README.md CHANGELOG.md SECURITY.md "$folder/"
-  cp docs/*.md "$folder/docs/"
+  cp -r docs/*.md docs/benchmarks "$folder/docs/"
   # The same sources result in the same archive.
   tar --create --directory=dist --sort=name --owner=0 --group=0 --numeric-owner \
     --mtime="@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}" "$name" | gzip --no-name --best >"dist/$name.tar.gz"

@@ -9,7 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
-from . import compare, components, json_reader, results, scenario
+from . import components, json_reader, results, scenario
 
 INNER = "inner"
 # The name of all scenarios of the default matrix.
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--full", action="store_true", help="run all scenarios, not only the default matrix")
         one.add_argument("--rounds", type=positive, metavar="N", help="rounds of each cell; overrides the scenario")
         one.add_argument("--results", type=Path, metavar="DIR", default=RESULTS, help="[default: bench/results]")
-        one.add_argument("--check", action="store_true", help="exit with 1 if a verdict is a fail")
+        one.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
         one.add_argument("--no-shaping", action="store_true", help="leave links unshaped, which needs no privileges")
         one.add_argument("--upstream", metavar="URL", help="an external store; keys from AWS_ACCESS_KEY_ID etc.")
         one.add_argument("--gateway", metavar="URL", help="an external gateway in front of that store")
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("report", help="Rewrite the report and the plots of recorded results")
     one.set_defaults(command=rewrite_report)
     one.add_argument("results", type=Path, metavar="RESULTS.json")
-    one = commands.add_parser("document", help="Write docs/BENCHMARKS.md and its figures from recorded results")
+    one = commands.add_parser("document", help="Write docs/BENCHMARKS.md, its sections and its figures from recorded results")
     one.set_defaults(command=write_document)
     one.add_argument("results", type=Path, metavar="RESULTS.json")
     one.add_argument("page", type=Path, metavar="PAGE.md")
@@ -168,16 +168,18 @@ def rewrite_report(arguments: argparse.Namespace) -> int:
 
 
 def write_document(arguments: argparse.Namespace) -> int:
-    """Writes the page of figures from a recorded run."""
-    from . import document
+    """Writes the pages of figures from a recorded run."""
+    from . import report
 
-    for path in document.write(results.load(arguments.results), arguments.results, arguments.page):
+    for path in report.write(results.load(arguments.results), arguments.results, arguments.page):
         print(f"e2e: wrote {path}")
     return 0
 
 
 def compare_runs(arguments: argparse.Namespace) -> int:
     """Prints the ratios of two runs."""
+    from . import compare
+
     print(compare.markdown(results.load(arguments.a), results.load(arguments.b)))
     return 0
 

@@ -39,14 +39,14 @@ PEERS = {
     "webdataset": ("peer", ".venv-e2e"),
     "files": ("ceiling", ".venv-e2e"),
     "s3torchconnector": ("peer", ".venv-e2e-torch"),
-    "tfdata": ("rival", ".venv-e2e-tf"),
+    "tfdata": ("alternative", ".venv-e2e-tf"),
 }
 # Peers that read from the store and run the pipeline on the host. With our own reader in `plain` mode they compete for the
 # baseline of plain reading.
 CONTENDERS = ("boto3", "s3torchconnector", "webdataset")
 # A fixed split after K steps at the gateway.
 SPLIT = "split:K"
-# The A/A repetition of an arm. `repeat` alone repeats plain reading.
+# The repetition of an arm. `repeat` alone repeats plain reading.
 REPEAT = "repeat:NAME"
 FAMILIES = {SPLIT: "split:[1-9][0-9]*", REPEAT: "repeat:.+"}
 ALL = (*READERS, PYTHON_READER, REPEAT, SPLIT, LOCAL, *PEERS)

@@ -1,25 +1,26 @@
-"""Compares two runs: ratios of the first to the second, with intervals.
+"""Compares two runs: ratios of the medians of the first to those of the second.
 
 The rounds of two runs do not alternate, so changes of the machine between them are part of the ratios, and their rounds do
-not pair up. Each median is therefore drawn independently. Cells and arms match by name. The report lists what only one run
-has, and names different machines and settings before any figure.
+not pair up. Cells and arms match by name. The report lists what only one run has, and names different machines and settings
+before any figure.
 """
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from . import intervals, measures, stats, text
+from . import text, trials
+from .ratios import Ratio, unpaired
 from .results import Arm, Cell, Results
 
-MEASURES = {"seconds": "seconds", "cpu": "CPU", "wire": "bytes on the wire"}
+# The compared columns of `trials`, with their titles.
+MEASURES = {"seconds": "seconds", "cpu": "CPU", "wire_bytes": "bytes on the wire"}
 COLUMNS = ["scenario", "cell", "arm", "rounds", *MEASURES.values()]
 # Each run measures its own crossover, and sets links by it.
 LINK_TOLERANCE = 0.02
 READING = """Medians of the first run (A) to those of the second (B), per sample: above 1 means that B needs less. Brackets
-are the 95 % interval with independent draws of both medians; with fewer than 4 rounds it is the range. **Bold** is an
-interval that excludes 1. The runs did not alternate, so a machine that was slower during one of them shows up in the
-ratios."""
+are the most that single rounds of the two runs differ by. **Bold** is a difference between all rounds of both. The runs did not
+alternate, so a machine that was slower during one of them shows up in the ratios."""
 
 
 def markdown(a: Results, b: Results) -> str:
@@ -28,7 +29,8 @@ def markdown(a: Results, b: Results) -> str:
     ours, theirs = dict(_arms(a)), dict(_arms(b))
     rows, better, worse = [], 0, 0
     for key in (key for key in ours if key in theirs):
-        ratios = {name: _ratio(ours[key][1], theirs[key][1], name) for name in MEASURES}
+        measured = [trials.table(cell).xs(key[2], level="arm") for cell, _ in (ours[key], theirs[key])]
+        ratios = {name: unpaired(*(of_run[name] for of_run in measured)) for name in MEASURES}
         seconds = ratios["seconds"]
         better += seconds is not None and seconds.low > 1
         worse += seconds is not None and seconds.high < 1
@@ -60,12 +62,7 @@ def _arms(run: Results) -> Iterator[tuple[tuple[str, str, str], tuple[Cell, Arm]
                     yield (scenario.name, cell.name, name), (cell, arm)
 
 
-def _ratio(a: Arm, b: Arm, measure: str) -> intervals.Interval | None:
-    get = measures.MEASURES[measure]
-    return intervals.unpaired(measures.measurements(a, get), measures.measurements(b, get))
-
-
-def _shown(ratio: intervals.Interval | None) -> str:
+def _shown(ratio: Ratio | None) -> str:
     excluded = ratio is not None and (ratio.low > 1 or ratio.high < 1)
     return f"**{text.ratio(ratio)}**" if excluded else text.ratio(ratio)
 
@@ -85,7 +82,7 @@ def _differences(a: Results, b: Results) -> list[str]:
     for key in (key for key in ours if key in others):
         values = lambda arm: {
             "settings": arm.settings, "kind": arm.kind, "samples": sorted({trial.samples for trial in arm.trials}),
-            "epochs": sorted({len(trial.epoch_seconds) for trial in arm.trials}), "failed samples": stats.failed_samples(arm),
+            "epochs": sorted({len(trial.epoch_seconds) for trial in arm.trials}), "failed samples": arm.failed_samples,
         }
         sections.append((f"**{', '.join(key)} DIFFERS**", _differing(values(ours[key][1]), values(others[key][1]))))
     cells = {key[:2]: (ours[key][0], others[key][0]) for key in ours if key in others}

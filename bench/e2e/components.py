@@ -1,6 +1,6 @@
 """The tables of component benchmarks, from the JSON that `pushdown-bench` writes (format "components-1").
 
-A round runs each contender once, so ratios are taken round by round. A target is met if the median of the ratio meets it.
+A round runs each contender once, so ratios are taken round by round. A target is met if the median meets it.
 """
 
 import statistics
@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import intervals, json_reader, text
+from . import json_reader, ratios, text
 from .json_reader import check
-from .intervals import Interval
 
 FORMAT = "components-1"
 
@@ -24,24 +23,12 @@ class Row:
     rounds: list[float]
 
 
-@dataclass
-class Target:
-    """A bound on a ratio: one of the two is set."""
-
-    at_least: float | None = None
-    at_most: float | None = None
+@dataclass(frozen=True)
+class Target(ratios.Target):
+    """One limit of a ratio."""
 
     def __post_init__(self) -> None:
         check((self.at_least is None) != (self.at_most is None), "expected either at_least or at_most")
-
-    def __str__(self) -> str:
-        return f"≤ {self.at_most:g}" if self.at_least is None else f"≥ {self.at_least:g}"
-
-    def is_met(self, ratio: Interval | None) -> bool:
-        """Whether the median meets it. Without a ratio nothing is met."""
-        if ratio is None:
-            return False
-        return ratio.median <= self.at_most if self.at_least is None else ratio.median >= self.at_least
 
 
 @dataclass
@@ -99,18 +86,17 @@ def quartiles(values: Sequence[float]) -> list[float]:
 
 def _table(table: Table) -> list[str]:
     rounds = {row.name: row.rounds for row in table.rows}
-    enough = len(table.rows[0].rounds) >= intervals.MIN_BOOTSTRAP_ROUNDS
-    columns = ["", "median", "quartiles", f"ratio ({'95 % interval' if enough else 'lowest to highest'})"]
+    columns = ["", "median", "quartiles", "ratio (lowest to highest)"]
     rows = []
     for row in table.rows:
         low, median, high = map(text.number, quartiles(row.rounds))
-        ratios = [_ratio(each, rounds) for each in table.comparisons if each.row == row.name]
-        rows.append([row.name, median, f"{low} to {high}", "<br>".join(ratios)])
+        shown = [_ratio(each, rounds) for each in table.comparisons if each.row == row.name]
+        rows.append([row.name, median, f"{low} to {high}", "<br>".join(shown)])
     return [f"**{table.title}**, {table.unit}", "", *text.table(columns, rows)]
 
 
 def _ratio(comparison: Comparison, rounds: dict[str, list[float]]) -> str:
-    ratio = intervals.paired(rounds[comparison.numerator], rounds[comparison.denominator])
+    ratio = ratios.paired(rounds[comparison.numerator], rounds[comparison.denominator])
     shown = f"{text.ratio(ratio)} {comparison.what}"
     if comparison.target is None:
         return shown

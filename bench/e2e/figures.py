@@ -1,23 +1,20 @@
 """The data of the plots, computed from results without a drawing library."""
 
-import statistics
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from . import cache_rules, measures, stats
-from .results import TIERS, Cell, Results, Scenario, Trial
-from .intervals import Interval
+from . import comparisons, targets, trials
+from .ratios import Ratio
+from .results import TIERS, Cell, Results, Scenario
 
 LINE_KINDS = ("auto", "pushed")
 
 
 @dataclass(frozen=True)
 class Point:
-    """A cell of a line. x is None for the open link. `noisy` marks a cell whose times decide nothing."""
+    """A cell of a line. x is None for the open link."""
 
     x: float | None
-    ratio: Interval
-    noisy: bool
+    ratio: Ratio
 
 
 @dataclass
@@ -60,27 +57,26 @@ def speedups(results: Results) -> dict[str, list[Line]]:
 def costs_of_jobs(scenario: Scenario) -> dict[str, list[Line]]:
     """The cost of jobs on one data set relative to one job without a cache, over the number of jobs: by measure, a line for each
     setting of the cache. Empty for other scenarios."""
-    costs = {"CPU seconds of store, gateway and host": measures.cpu_seconds, "bytes from the store": measures.store_bytes}
+    costs = {"CPU seconds of store, gateway and host": "total_cpu", "bytes from the store": "total_store_bytes"}
     plots = {}
-    for label, measure in costs.items():
-        lines = {name: Line(name, "pushed") for name in (cache_rules.UNSHARED, *cache_rules.SHARED)}
+    for label, column in costs.items():
+        lines = {name: Line(name, "pushed") for name in (targets.UNSHARED, *targets.SHARED)}
         for cell in filter(_known, scenario.cells):
             for name in lines.keys() & cell.arms.keys():
-                ratio = cache_rules.cost_of_jobs(cell, name, measure)
-                lines[name].points += [Point(cell.x, ratio, False)] if ratio is not None else []
+                ratio = comparisons.cost_of_jobs(cell, name, column)
+                lines[name].points += [Point(cell.x, ratio)] if ratio is not None else []
         plots[label] = [line for line in lines.values() if line.points]
     return {label: lines for label, lines in plots.items() if lines}
 
 
 def wire(scenario: Scenario) -> list[Bar]:
     """Bars of the bytes on the wire per sample, up and down."""
-    return _bars(scenario, [lambda trial: trial.wire_up_bytes, lambda trial: trial.wire_down_bytes])
+    return _bars(scenario, ["wire_up_bytes", "wire_down_bytes"])
 
 
 def cpu(scenario: Scenario) -> list[Bar]:
     """Bars of the CPU seconds per 1,000 samples of each tier."""
-    thousand = lambda seconds: None if seconds is None else 1000 * seconds
-    return _bars(scenario, [lambda trial, tier=tier: thousand(trial.cpu_seconds.get(tier)) for tier in TIERS])
+    return _bars(scenario, [f"cpu_{tier}" for tier in TIERS], 1000)
 
 
 def _known(cell: Cell) -> bool:
@@ -94,19 +90,17 @@ def _open(cell: Cell) -> bool:
 
 def _points(cell: Cell, kind: str) -> list[Point]:
     """The point of a cell: its fastest arm of the kind, since a line has one point per x."""
-    ratios = [stats.speedup(cell, name) for name in stats.arms_of_kind(cell, kind)]
+    ratios = [comparisons.speedup(cell, name) for name in comparisons.of_kind(cell, kind)]
     best = max((ratio for ratio in ratios if ratio is not None), key=lambda ratio: ratio.median, default=None)
-    return [Point(cell.x, best, stats.is_noisy(cell))] if best is not None else []
+    return [Point(cell.x, best)] if best is not None else []
 
 
-def _bars(scenario: Scenario, parts: list[Callable[[Trial], float | None]]) -> list[Bar]:
-    """A bar for each arm without A/A repetitions, from the medians per sample. An arm that misses a part has no bar: its sum
-    would look smaller."""
+def _bars(scenario: Scenario, columns: list[str], factor: float = 1) -> list[Bar]:
+    """A bar for each arm without repetitions, from the medians per sample. An arm that misses a part has no bar: its sum would look
+    smaller."""
     bars = []
     for cell in scenario.cells:
-        for name, arm in cell.arms.items():
-            trials = [trial for trial in arm.trials if trial.samples and all(part(trial) is not None for part in parts)]
-            if trials and arm.kind != "repeat":
-                values = tuple(statistics.median(part(trial) / measures.samples_read(trial) for trial in trials) for part in parts)
-                bars.append(Bar(cell.name, name, arm.kind, values))
+        medians = trials.table(cell)[columns].dropna().groupby("arm", sort=False).median() * factor
+        bars += [Bar(cell.name, str(name), cell.arms[name].kind, tuple(parts)) for name, *parts in medians.itertuples()
+                 if cell.arms[name].kind != "repeat"]
     return bars if any(sum(bar.parts) > 0 for bar in bars) else []

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from . import figures, published, stats, text
+from . import figures, published, text
 from .figures import Bar, Line
 from .results import TIERS, Results, Scenario
 
@@ -25,7 +25,7 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
 GREY = "#777777"
 LINES = (BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK)
 MARKERS = "osD^vPX"
-KINDS = {"plain": SKY, "peer": ORANGE, "pushed": GREEN, "auto": BLUE, "layout": PINK, "ceiling": YELLOW, "rival": RED}
+KINDS = {"plain": SKY, "peer": ORANGE, "pushed": GREEN, "auto": BLUE, "layout": PINK, "ceiling": YELLOW, "alternative": RED}
 STYLE = {
     "font.family": "DejaVu Sans", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
     "figure.facecolor": "white", "savefig.facecolor": "white", "svg.fonttype": "path", "svg.hashsalt": "pushdown",
@@ -94,12 +94,7 @@ def _speedup(label: str, lines: list[Line]) -> Figure:
         dash = {"auto": "-", "pushed": "--"}[line.kind]
         label_of = f"{line.group}, {'auto' if line.kind == 'auto' else 'the best fixed split'}"
         axes.plot(places, middle, dash, color=colour, linewidth=1.4, label=label_of, marker=marker, markersize=5)
-        bars = [[point.ratio.median - point.ratio.low for point in line.points],
-                [point.ratio.high - point.ratio.median for point in line.points]]
-        axes.errorbar(places, middle, bars, fmt="none", ecolor=colour, elinewidth=1, capsize=3)
-        hollow = [(place, point.ratio.median) for place, point in zip(places, line.points) if point.noisy]
-        if hollow:
-            axes.plot(*zip(*hollow), marker, color=colour, markerfacecolor="white", markersize=5, zorder=3)
+        axes.errorbar(places, middle, _ranges(line), fmt="none", ecolor=colour, elinewidth=1, capsize=3)
     if label == published.X_LABEL:
         points = published.curve(known[-1])
         places = [right if x is None else x for x, _ in points]
@@ -112,14 +107,19 @@ def _speedup(label: str, lines: list[Line]) -> Figure:
     if label == published.X_LABEL or any(point.x is None for line in lines for point in line.points):
         ticks[right] = "open"
     _ticks(axes, ticks)
-    noisy = any(point.noisy for line in lines for point in line.points)
-    axes.set_xlabel(label + (f"   (hollow: {stats.NOISE_NOTE})" if noisy else ""))
+    axes.set_xlabel(label)
     axes.set_ylabel("rate to the fastest plain arm")
-    axes.set_title("Speedup over plain reading, medians with intervals", loc="left", fontsize=10)
+    axes.set_title("Speed-up over plain reading: medians, lowest and highest rounds", loc="left", fontsize=10)
     axes.grid(True)
     # Outside of the plot, where it hides no lines.
     figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=3.5)
     return figure
+
+
+def _ranges(line: Line) -> list[list[float]]:
+    """The distances of the lowest and of the highest round from the medians."""
+    ratios = [point.ratio for point in line.points]
+    return [[ratio.median - ratio.low for ratio in ratios], [ratio.high - ratio.median for ratio in ratios]]
 
 
 def _ticks(axes: Axes, places: dict[float, str]) -> None:
@@ -168,9 +168,7 @@ def _jobs(costs: dict[str, dict[str, list[Line]]]) -> Figure:
     for axes, (label, lines) in zip(figure.subplots(len(costs), columns, squeeze=False).flat, panels):
         for index, line in enumerate(lines):
             places, middle = [point.x for point in line.points], [point.ratio.median for point in line.points]
-            bars = [[point.ratio.median - point.ratio.low for point in line.points],
-                    [point.ratio.high - point.ratio.median for point in line.points]]
-            axes.errorbar(places, middle, bars, color=LINES[index], linewidth=1.4, marker=MARKERS[index], markersize=5,
+            axes.errorbar(places, middle, _ranges(line), color=LINES[index], linewidth=1.4, marker=MARKERS[index], markersize=5,
                           elinewidth=1, capsize=3, label=f"result cache: {line.group}")
         axes.axhline(1, color=BLACK, linewidth=1)
         axes.set_xscale("log")

@@ -54,15 +54,8 @@ RUNS = (
 )
 WIDEST = RUNS[-1]
 
-ABOUT = """HAPI (Petrescu et al., *Accelerating Transfer Learning with Near-Data Computation on Cloud Object Stores*, SoCC
-2024, [arXiv:2210.08650v3](https://arxiv.org/abs/2210.08650v3)) also splits the frozen layers of transfer learning between
-store and trainer. Its abstract reports training up to 2.5 times as fast, and a split that is the best one, or at most 5 %
-off, in 86.8 % of the cases. The seconds below are from the [logs](https://github.com/aguirguis/collabml_client) of its
-authors, folder `application_layer/logs/bw_exp_imagenet`, commit 884761c: one run each, AlexNet, 32,000 photos of ImageNet in
-batches of 8,000, one GPU at the store and two in the trainer. Its crossover is computed from plain reading over its fastest
-link. Models, machines, links and baselines differ from ours: plain reading there needs 25 s for a batch of photos, or 3 s for
-a batch of precomputed tensors, while the trainer's GPUs wait; HAPI also reads such tensors, with an additional GPU at the
-store. In our runs all arms have the same cores. So this is for orientation, not a comparison."""
+ABOUT = """HAPI, from the [logs](https://github.com/aguirguis/collabml_client) of its authors, commit 884761c: other models, machines,
+links, baselines and GPUs, so not a comparison."""
 
 
 def curve(widest: float) -> list[tuple[float | None, float]]:

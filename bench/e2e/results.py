@@ -1,4 +1,5 @@
-"""The results of a run of the end-to-end benchmark: dataclasses, and the JSON file that stores them (format 2).
+"""The results of a run of the end-to-end benchmark: dataclasses, and the JSON file that stores them (format 2, all files of which
+can be read).
 
 Times are in seconds, sizes in bytes, links in bits per second. `Trial.samples` counts one epoch and `Trial.epoch_seconds` has one
 entry per epoch; CPU, bytes and stalls cover all epochs of the trial. Trial i of every arm belongs to round i. A value that an arm
@@ -16,12 +17,15 @@ from . import json_reader
 from .json_reader import check
 
 FORMAT = 2
-KINDS = ("plain", "pushed", "auto", "repeat", "peer", "rival", "layout", "ceiling")
+KINDS = ("plain", "pushed", "auto", "repeat", "peer", "alternative", "layout", "ceiling")
+# Kinds by their names in older files.
+RENAMED_KINDS = {"rival": "alternative"}
 BOUNDS = ("store", "gateway", "link", "host", "trainer")
 # Arms that read another layout or local files: the upper bound does not apply to them.
 UNBOUND = ("layout", "ceiling")
-OUTCOMES = ("pass", "fail", "undecided", "void", "informational")
 TIERS = ("store", "gateway", "host")
+# Where the gateway's values come from.
+ORIGINS = ("computed", "memory", "disk", "shared", "prefix")
 
 
 @dataclass
@@ -63,6 +67,11 @@ class Trial:
             unknown = sorted(set(getattr(self, name)) - set(TIERS))
             check(unknown == [], f"{name}: expected {', '.join(TIERS)}, found {', '.join(unknown)}")
 
+    @property
+    def samples_read(self) -> int:
+        """Samples of all epochs."""
+        return self.samples * len(self.epoch_seconds)
+
 
 @dataclass
 class Arm:
@@ -72,7 +81,13 @@ class Arm:
     settings: str
     trials: list[Trial] = field(default_factory=list)
 
+    @property
+    def failed_samples(self) -> int:
+        """Samples that were not delivered."""
+        return sum(trial.errors for trial in self.trials)
+
     def __post_init__(self) -> None:
+        self.kind = RENAMED_KINDS.get(self.kind, self.kind)
         check(self.kind in KINDS, f"kind: expected one of {', '.join(KINDS)}, found {self.kind}")
 
 
@@ -98,29 +113,6 @@ class Bound:
 
 
 @dataclass
-class Verdict:
-    """Whether an arm meets a requirement: its ratio has to be `required` or more. `e2e.stats` defines the rules.
-
-    `median`, `low` and `high` are null if nothing could be measured; `note` gives the reason.
-    """
-
-    rule: str
-    arm: str
-    against: str
-    measure: str
-    required: float
-    median: float | None
-    low: float | None
-    high: float | None
-    rounds: int
-    outcome: str
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        check(self.outcome in OUTCOMES, f"outcome: expected one of {', '.join(OUTCOMES)}, found {self.outcome}")
-
-
-@dataclass
 class Cell:
     """Arms that are compared with each other: one pipeline over one link."""
 
@@ -135,7 +127,8 @@ class Cell:
     notes: list[str]
     bound: Bound | None
     arms: dict[str, Arm]
-    verdicts: list[Verdict] = field(default_factory=list)
+    # What older runs recorded about their requirements. Reports compare the trials instead.
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
     # Seconds of an epoch by the planner's simulator, one entry per round, for the arms that it models.
     simulated_epoch_seconds: dict[str, list[float]] = field(default_factory=dict)
     # The qualifying runs of plain readers, by arm.

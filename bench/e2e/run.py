@@ -14,7 +14,7 @@ import programs
 from stack import MODELS, NotStarted, Stack, split_cores
 from tqdm import tqdm
 
-from . import arms, guard, machine, plots, report, results, stats
+from . import arms, comparisons, guard, machine, plots, report, results
 from .data import StoredData
 from .kinds import (
     RunContext,
@@ -107,7 +107,6 @@ def run_scenarios(options: Options) -> Path:
                     measured = results.Scenario(scenario.name, scenario.title, scenario.settings)
                     found.scenarios.append(measured)
                     for cell in cells(scenario, stacks, link, measured):
-                        cell.verdicts = stats.verdicts(cell)
                         measured.cells.append(cell)
                         progress.write(f"e2e: {scenario.name}: {cell.name}: done", file=sys.stderr)
                         found.duration_seconds = time.monotonic() - clock
@@ -143,14 +142,10 @@ def cells(scenario: Scenario, stacks: "Stacks", link: links.Links, measured: res
 
 
 def exit_status(found: results.Results, check: bool) -> int:
-    """The exit status of a run: 1 if a scenario failed or, with `check`, if a verdict is a fail."""
-    failed = any(
-        verdict.outcome == "fail"
-        for scenario in found.scenarios
-        for cell in scenario.cells
-        for verdict in stats.verdicts(cell)
-    )
-    return int(any(scenario.error for scenario in found.scenarios) or (check and failed))
+    """The exit status of a run: 1 if a scenario failed or, with `check`, if a target is missed."""
+    cells = [cell for scenario in found.scenarios for cell in scenario.cells]
+    missed = any(each.is_missed for cell in cells for each in comparisons.comparisons(cell))
+    return int(any(scenario.error for scenario in found.scenarios) or (check and missed))
 
 
 def skip_reason(scenario: Scenario, options: Options, link: links.Links) -> str:

@@ -49,7 +49,7 @@ class Link:
 
 
 def repeated_arm(name: str) -> str | None:
-    """The arm that an A/A arm repeats: `plain` for `repeat`, NAME for `repeat:NAME`. None for other arms."""
+    """The arm that a repetition repeats: `plain` for `repeat`, NAME for `repeat:NAME`. None for other arms."""
     arm, _, named = name.partition(":")
     return (named or "plain") if arm == "repeat" else None
 

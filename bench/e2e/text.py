@@ -2,46 +2,57 @@
 
 from collections.abc import Iterable, Sequence
 
-from .intervals import Interval
+from .ratios import Ratio
 
 NONE = "-"
 
 
+def is_missing(value: float | None) -> bool:
+    """Whether a value was not measured: None, or NaN in a table."""
+    return value is None or value != value
+
+
 def number(value: float | None) -> str:
     """Three significant digits, without exponents."""
-    if value is None:
+    if is_missing(value):
         return NONE
     if value == 0:
         return "0"
-    digits = next((digits for limit, digits in ((100, 0), (10, 1), (1, 2), (0.1, 3)) if abs(value) >= limit), 4)
+    # 0.9996 is rounded to 1.00, which has three digits, too.
+    digits = next((digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0.09995, 3)) if abs(value) >= limit), 4)
     return f"{value:,.{digits}f}"
 
 
 def size(count: float | None) -> str:
     """Bytes in decimal units, like those of links."""
-    return NONE if count is None else _scaled(count, ("B", "KB", "MB", "GB", "TB"))
+    return NONE if is_missing(count) else _scaled(count, ("B", "KB", "MB", "GB", "TB"))
 
 
 def rate(bits: float | None) -> str:
     """Bits per second."""
-    return NONE if bits is None else _scaled(bits, ("bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"))
+    return NONE if is_missing(bits) else _scaled(bits, ("bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"))
 
 
 def seconds(value: float | None) -> str:
     """A time, in milliseconds below one second."""
-    if value is None:
+    if is_missing(value):
         return NONE
     return f"{number(value * 1000)} ms" if value < 1 else f"{number(value)} s"
 
 
 def percent(part: float | None) -> str:
     """A fraction as a percentage."""
-    return NONE if part is None else f"{part * 100:.2g} %" if part < 0.0995 else f"{part * 100:.0f} %"
+    return NONE if is_missing(part) else f"{part * 100:.2g} %" if part < 0.0995 else f"{part * 100:.0f} %"
 
 
-def ratio(found: Interval | None) -> str:
-    """A ratio with its interval. Three decimals, so that 0.9696 does not look like 0.97."""
-    return NONE if found is None else f"{found.median:.3f} ({found.low:.3f} to {found.high:.3f})"
+def ratio(found: Ratio | None) -> str:
+    """A ratio with its lowest and highest round."""
+    return NONE if found is None else f"{number(found.median)} ({number(found.low)} to {number(found.high)})"
+
+
+def ratio_over_rounds(found: Ratio | None) -> str:
+    """The same with the number of rounds."""
+    return NONE if found is None else f"{ratio(found)[:-1]} over {count(found.rounds, 'round')})"
 
 
 def count(amount: int, word: str) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import programs
 
-from .. import measures
 from ..results import TIERS, UNBOUND, Arm, Bound, Cell, Trial
 from ..scenario import Scenario
 
@@ -28,7 +27,7 @@ def costs(trial: Trial) -> dict[str, float]:
     totals = {
         "bytes": trial.wire_down_bytes or 0.0, "store_seconds": store_side, "host_seconds": trial.cpu_seconds["host"],
     }  # fmt: skip
-    return {name: cost / measures.samples_read(trial) for name, cost in totals.items()}
+    return {name: cost / trial.samples_read for name, cost in totals.items()}
 
 
 def lowest_costs(trials: Sequence[Trial]) -> dict[str, float]:

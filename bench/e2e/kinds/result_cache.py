@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from stack import BUCKET
 
-from .. import arms, measures
-from ..results import Trial
+from .. import arms
+from ..results import ORIGINS, Trial
 from ..scenario import Scenario
 from ..tiers import ArmError, read_metric
 from . import RunContext
@@ -52,7 +52,7 @@ def read_counters(context: RunContext) -> tuple[float, dict[str, float]]:
     if sent is None:
         raise ArmError(f"{context.tiers.stack.admin}/metrics: expected {STORE_BYTES}, found none")
     read = lambda origin: read_metric(context.tiers.stack.admin, VALUES.format(origin)) or 0.0
-    return sent, {origin: read(origin) for origin in measures.ORIGINS}
+    return sent, {origin: read(origin) for origin in ORIGINS}
 
 
 def read_revalidations(context: RunContext) -> float:

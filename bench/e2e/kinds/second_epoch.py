@@ -6,14 +6,14 @@ cache. Then another one reads the later epochs over the shaped link, and only th
 
 from collections.abc import Iterator
 
-from .. import cache_rules
+from .. import targets
 from ..results import Arm, Cell
 from ..scenario import OPEN, Link, Scenario
 from . import RunContext, build_cell, cell_notes, interleave, read, result_cache
 
 # A data set takes at most a quarter of the free cache at once: in the first half minute 240 MB of 1 GiB, and 75 MB of 320 MiB.
 BUDGET = "--memory-budget=2GiB"
-CACHE_FLAGS = {cache_rules.ALL_CACHED: [BUDGET, "--cache-memory=1GiB"], "partial": [BUDGET, "--cache-memory=320MiB"]}
+CACHE_FLAGS = {targets.ALL_CACHED: [BUDGET, "--cache-memory=1GiB"], "partial": [BUDGET, "--cache-memory=320MiB"]}
 ARMS = tuple(CACHE_FLAGS)
 # The arm with a part of the values, which is over the fastest link only: the link does not change what is cached.
 PARTIAL = "partial"
@@ -56,5 +56,5 @@ def measure_cell(scenario: Scenario, context: RunContext, link: Link, is_fastest
     notes = [*cell_notes(scenario, context), *left_out]
     name = f"{scenario.group}, {read.link_label(link, requested)}"
     cell = build_cell(name, "second epoch", measured_arms, notes, requested=requested, measured=measured)
-    cell.required = {"link": cache_rules.MIN_LINK_RATIO, "hits": cache_rules.MIN_HITS_TO_ANNOUNCED}
+    cell.required = {"link": targets.MIN_LINK_RATIO, "hits": targets.MIN_HITS_TO_ANNOUNCED}
     return cell

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from .. import arms, cache_rules
+from .. import arms, targets
 from ..results import Arm, Cell, Trial
 from ..scenario import OPEN, Scenario
 from . import RunContext, build_cell, cell_notes, interleave, result_cache, tenants
@@ -24,14 +24,14 @@ PEER = "tfdata"
 # A data set takes at most a quarter of the free cache at once: in the first half minute 120 MB of 512 MiB.
 MEMORY = ["--cache-memory=512MiB"]
 CACHE_FLAGS = {
-    cache_rules.UNSHARED: [],
+    targets.UNSHARED: [],
     "memory": MEMORY,
     "disk": ["--cache-disk=1GiB", "--cache-dir={folder}"],
     "revalidated": MEMORY,
     "remembered": [*MEMORY, "--auth-cache-ttl=60s"],
 }
-HITS = tuple(cache_rules.MAX_CPU_SECONDS_PER_HIT)
-ARMS = (cache_rules.UNSHARED, *cache_rules.SHARED, *HITS, PEER)
+HITS = tuple(targets.MAX_CPU_SECONDS_PER_HIT)
+ARMS = (targets.UNSHARED, *targets.SHARED, *HITS, PEER)
 # Bytes from the store of all jobs to those of one.
 MAX_STORE_RATIO = 1.02
 # The cell with the requirement on the CPU of all jobs, and with the peer; and the one with trials of hits alone.
@@ -56,9 +56,9 @@ def measure_cell(scenario: Scenario, context: RunContext, count: int) -> Cell:
     left_out = unavailable_arms(scenario, context, count)
     names = [name for name in scenario.arms if name not in left_out]
     measured = {name: arm_of(name, count) for name in names}
-    measured[cache_rules.ONE_JOB] = arm_of(cache_rules.UNSHARED, 1)
+    measured[targets.ONE_JOB] = arm_of(targets.UNSHARED, 1)
     jobs = [name for name in measured if name not in (PEER, *HITS)]
-    later = {cache_rules.later(name): Arm("pushed", f"a later epoch of `{name}`") for name in jobs}
+    later = {targets.later(name): Arm("pushed", f"a later epoch of `{name}`") for name in jobs}
     revalidated = dict.fromkeys((name for name in HITS if name in measured), 0.0)
 
     def run_trial(name: str) -> None:
@@ -70,18 +70,18 @@ def measure_cell(scenario: Scenario, context: RunContext, count: int) -> Cell:
             trial, confirmed = run_hits(scenario, context, name)
             trials.append(trial)
             revalidated[name] += confirmed
-        elif name != cache_rules.UNSHARED or not trials:
-            setting = cache_rules.UNSHARED if name == cache_rules.ONE_JOB else name
-            first, last = run_epochs(scenario, context, 1 if name == cache_rules.ONE_JOB else count, setting)
+        elif name != targets.UNSHARED or not trials:
+            setting = targets.UNSHARED if name == targets.ONE_JOB else name
+            first, last = run_epochs(scenario, context, 1 if name == targets.ONE_JOB else count, setting)
             trials.append(first)
-            later[cache_rules.later(name)].trials.append(last)
+            later[targets.later(name)].trials.append(last)
 
     interleave(list(measured), scenario.rounds, run_trial, context.progress)
     name = f"{count} {'job' if count == 1 else 'jobs'} on one data set"
     notes = [*cell_notes(scenario, context), *left_out.values(), f"{scenario.samples} samples, read by each job"]
     notes += [f"`{name}`: the store confirmed {confirmed:,.0f} values" for name, confirmed in revalidated.items()]
     cell = build_cell(name, "sharing", measured | later, notes, x=float(count), x_label="jobs on one data set")
-    cell.baseline, cell.required = cache_rules.ONE_JOB, requirements(scenario, count)
+    cell.baseline, cell.required = targets.ONE_JOB, requirements(scenario, count)
     return cell
 
 

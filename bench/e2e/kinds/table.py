@@ -23,8 +23,8 @@ ENVIRONMENTS = {"duckdb-httpfs": ".venv-e2e-duckdb"}
 # filters it.
 READERS = {"pushed": ("pushed", "pushed"), "ranges": ("pushed", "ranges"), "auto": ("auto", "smallest")}
 PEERS = {"plain": ("plain", "download"), "repeat": ("repeat", "download")}
-PEERS |= {"pyarrow": ("rival", "pyarrow"), "duckdb": ("rival", "duckdb")}
-PEERS |= {"duckdb-httpfs": ("rival", "duckdb-httpfs"), "pushed-boto3": ("pushed", "pushed")}
+PEERS |= {"pyarrow": ("alternative", "pyarrow"), "duckdb": ("alternative", "duckdb")}
+PEERS |= {"duckdb-httpfs": ("alternative", "duckdb-httpfs"), "pushed-boto3": ("pushed", "pushed")}
 
 ARMS = (*READERS, *PEERS, arms.REPEAT)
 

@@ -6,7 +6,7 @@ from ..results import Arm, Bound, Cell, Environment, Results, Scenario, Trial
 
 KINDS = {"plain": "plain", "repeat": "repeat", "repeat:pushed": "repeat", "pushed": "pushed", "auto": "auto",
          "auto-first": "auto", "loader": "peer",
-         "resized": "layout", "pyarrow": "rival", "duckdb": "rival", "tfdata": "rival"}
+         "resized": "layout", "pyarrow": "alternative", "duckdb": "alternative", "tfdata": "alternative"}
 
 
 def trial(*seconds: float, wire: float = 1000, cpu: float = 1.0, samples: int = 100, errors: int = 0) -> Trial:

@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow", reason="it is in .venv-e2e")
 import pyarrow.parquet as pq  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
-from .. import document, image_column, layout_data, layouts, report, run, stats  # noqa: E402
+from .. import comparisons, image_column, layout_data, report, run  # noqa: E402
 from ..data import StoredData  # noqa: E402
 from ..kinds import RunContext  # noqa: E402
 from ..kinds import layouts as kind  # noqa: E402
@@ -248,20 +248,18 @@ def of_layout(layout: str, others: dict[str, float], requested: float | None = 1
 
 def test_the_trainers_cpu_decides_with_plain_reading_and_with_a_plan() -> None:
     cell = of_layout("shards", {"plain": 2.0, "pushed": 1.5, "webdataset-pil": 2.9})
-    found = {verdict.arm: verdict for verdict in stats.verdicts(cell) if verdict.rule == "trainer-cpu"}
+    found = {each.arm: each for each in comparisons.comparisons(cell) if each.rule == "trainer-cpu"}
     assert set(found) == {"plain", "auto"}
-    assert (found["plain"].outcome, found["plain"].median) == ("fail", pytest.approx(1.45))
-    assert (found["auto"].outcome, found["auto"].median) == ("pass", pytest.approx(2.9))
-    assert {verdict.against for verdict in found.values()} == {"webdataset-pil"}
-    assert "| `plain`: samples per CPU second of the trainer to those of a loader of others (`webdataset-pil`) |" in report.markdown(
-        results(cell, kind="layouts")
-    )
+    assert (found["plain"].is_missed, found["plain"].ratio.median) == (True, pytest.approx(1.45))
+    assert (found["auto"].is_missed, found["auto"].ratio.median) == (False, pytest.approx(2.9))
+    assert {each.under for each in found.values()} == {"webdataset-pil"}
+    assert "| samples per CPU s of the host: `plain / webdataset-pil` | 1.45 " in report.markdown(results(cell, kind="layouts"))
 
 
 def test_a_loader_that_competes_for_plain_reading_has_no_such_rule() -> None:
     cell = of_layout("shards", {"plain": 2.0})
     cell.arms["webdataset"] = Arm("peer", "", [trial(2.9, cpu=2.9)] * 3)
-    assert [verdict for verdict in stats.verdicts(cell) if verdict.rule == "trainer-cpu"] == []
+    assert [each for each in comparisons.comparisons(cell) if each.rule == "trainer-cpu"] == []
 
 
 def both() -> Results:
@@ -271,24 +269,17 @@ def both() -> Results:
     return results(open_, loose, of_layout("shards", {"plain": 2.0, "pushed": 1.5, "webdataset-pil": 3.0}), kind="layouts")
 
 
-def test_ratios_stand_beside_those_of_loose_objects() -> None:
-    """Over the same link. 100 samples of an arm take half of its CPU seconds on the host."""
-    cells = both().scenarios[0].cells
-    rows = [line for line in layouts.section(cells) if line.startswith("| tar") or line.startswith("| loose")]
-    assert rows[2] == (
-        "| tar shards, x | 100 | 2.000 (2.000 to 2.000) | 1.500 (1.500 to 1.500) | 0.800 (0.800 to 0.800) | 200 | 100 "
-        "| `webdataset-pil` 66.7 | 3.000 (3.000 to 3.000) | 1.500 (1.500 to 1.500) |"
-    )
-    assert rows[1].startswith("| loose objects, x | 125 | 1.500 (1.500 to 1.500) | 1.375 (1.375 to 1.375) | - |")
-    assert rows[0].endswith("| - | - | - |")
-
-
-def test_reports_and_the_page_have_the_table() -> None:
-    for page in (report.markdown(both()), document.markdown(both(), {})):
-        assert "`auto` to that loader" in page
-    assert "## Tar shards and image columns" in document.markdown(both(), {})
-    assert layouts.section(results(Cell("c", "g", None, "", None, None, None, "auto", [], None, {"auto": arm("auto", [1.0])}))
-                           .scenarios[0].cells) == []
+def test_the_table_has_all_layouts_and_what_the_trainers_cpu_delivers() -> None:
+    """100 samples of an arm take half of its CPU seconds on the host."""
+    page = report.markdown(both())
+    assert "## Tar shards and image columns" in page and "| samples per CPU s of the host |" in page
+    table = page.split("\n| cell | arm | samples/s |", 1)[1].split("\n\n", 1)[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    shown = {(row[0], row[1]): (row[2].split()[0], row[3], row[-1]) for row in rows}
+    assert shown["tar shards, x", "`auto`"] == ("100", "2.00 (2.00 to 2.00)", "200")
+    assert shown["tar shards, x", "`webdataset-pil`"] == ("33.3", "0.667 (0.667 to 0.667)", "66.7")
+    assert shown["loose objects, x", "`auto`"] == ("125", "1.50 (1.50 to 1.50)", "200")
+    assert "samples per CPU s of the host |" not in report.markdown(results(both().scenarios[0].cells[0]))
 
 
 def test_each_scenario_of_layouts_has_a_loader_of_others_and_an_open_variant() -> None:

@@ -10,7 +10,7 @@ pytest.importorskip("psutil", reason="it is in .venv-e2e")
 
 from tqdm import tqdm  # noqa: E402
 
-from .. import arms, published, report, results, stats  # noqa: E402
+from .. import arms, comparisons, published, report, results  # noqa: E402
 from ..kinds import RunContext, qualifying, read  # noqa: E402
 from ..results import QualifyingRun  # noqa: E402
 from ..scenario import Scenario  # noqa: E402
@@ -58,7 +58,7 @@ def all_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_slower_peers_only_have_a_qualifying_run(tmp_path: Path) -> None:
     ran, found = measured(tmp_path, plain=80, s3torchconnector=77, webdataset=70)
     assert ran == ["plain", "s3torchconnector", "webdataset", "plain", "auto", "auto", "plain"]
-    assert set(found.arms) == {"plain", "auto"} and stats.fastest_plain(found) == "plain"
+    assert set(found.arms) == {"plain", "auto"} and comparisons.Rounds(found).fastest_plain() == "plain"
     assert {name: round(heat.samples_per_second) for name, heat in found.qualifying.items()} == {
         "plain": 80, "s3torchconnector": 77, "webdataset": 70}
     assert "boto3 is left out: test" in found.notes
@@ -78,9 +78,9 @@ def test_a_peer_that_is_about_as_fast_reads_in_every_round(tmp_path: Path) -> No
     assert ran.count("s3torchconnector") == 3 and ran.count("webdataset") == 1
     assert found.arms["s3torchconnector"].kind == "peer" and len(found.arms["s3torchconnector"].trials) == 2
     ran, found = measured(tmp_path, plain=80, s3torchconnector=79, webdataset=160)
-    assert set(found.arms) == {"plain", "auto", "webdataset"} and stats.fastest_plain(found) == "webdataset"
-    (plain,) = [verdict for verdict in stats.verdicts(found) if verdict.rule == "plain" and verdict.measure == "seconds"]
-    assert plain.against == "webdataset" and plain.median == pytest.approx(100 / 160)
+    assert set(found.arms) == {"plain", "auto", "webdataset"} and comparisons.Rounds(found).fastest_plain() == "webdataset"
+    (plain,) = [each for each in comparisons.comparisons(found) if each.rule == "plain"]
+    assert plain.under == "webdataset" and plain.ratio.median == pytest.approx(100 / 160)
     assert "`webdataset` read in every round, too" in report.markdown(of_cells(found)).lower()
 
 

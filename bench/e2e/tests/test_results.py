@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ..json_reader import ResultsError
-from ..results import Arm, Cell, load, save
+from ..results import KINDS, Arm, Cell, load, save
 from .build import cell, results
 
 RUN = Path(__file__).parent / "fixtures/run.json"
@@ -29,6 +29,22 @@ def test_saved_results_load_unchanged(tmp_path, document):
     assert json.loads((tmp_path / "new/run.json").read_text(encoding="utf-8")) == document
     assert load(tmp_path / "new/run.json") == load(RUN)
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["run.json"]
+
+
+def test_files_of_older_runs_load_with_their_verdicts_and_kinds(tmp_path, document):
+    first = document["scenarios"][0]["cells"][0]
+    first["verdicts"] = [{"rule": "plain", "arm": "auto", "required": 0.97, "median": None, "outcome": "void", "note": ""}]
+    first["arms"]["loader"]["kind"] = "rival"
+    found = load(written(tmp_path, document)).scenarios[0].cells[0]
+    assert found.arms["loader"].kind == "alternative" and found.verdicts == first["verdicts"]
+    found.arms["loader"].kind, found.verdicts = "peer", []
+    assert found == load(RUN).scenarios[0].cells[0]
+
+
+def test_the_recorded_run_of_the_documentation_loads():
+    found = load(RUN.parents[4] / "docs/figures/e2e.json")
+    assert {arm.kind for scenario in found.scenarios for cell in scenario.cells for arm in cell.arms.values()} <= set(KINDS)
+    assert len(found.scenarios) == 19 and all(scenario.cells for scenario in found.scenarios)
 
 
 def test_optional_fields_may_be_missing(tmp_path, document):

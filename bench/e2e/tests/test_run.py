@@ -20,7 +20,7 @@ import stack  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 from .. import __main__ as command  # noqa: E402
-from .. import arms, machine, report, results, run, stats  # noqa: E402
+from .. import arms, comparisons, machine, report, results, run  # noqa: E402
 from ..kinds import RunContext, read  # noqa: E402
 from ..scenario import Scenario, ScenarioError, load_all, repeated_arm  # noqa: E402
 from ..tiers import ArmError, Tiers  # noqa: E402
@@ -94,8 +94,8 @@ def test_an_arm_that_runs_next_to_an_external_store_is_not_started(tmp_path: Pat
 def test_auto_is_compared_with_a_fixed_split() -> None:
     found = cell(plain=[2.0] * 3, pushed=[3.0] * 3, auto=[2.0] * 3)
     found.arms["split:3"] = results.Arm("pushed", "", [trial(1.0)] * 3)
-    (best,) = [each for each in stats.verdicts(found) if each.rule == "best"]
-    assert best.outcome == "fail" and best.against == "plain or pushed or split:3"
+    (best,) = [each for each in comparisons.comparisons(found) if each.rule == "best"]
+    assert best.is_missed and best.under == "best of plain, pushed, split:3"
 
 
 def test_a_named_arm_is_repeated_unchanged(tmp_path: Path) -> None:
@@ -180,6 +180,8 @@ def test_a_failed_scenario_differs_from_a_skipped_one(monkeypatch, error: BaseEx
     assert run.exit_status(found, check=True) == 0
     found.scenarios.append(broken)
     assert run.exit_status(found, check=False) == 1
+    missed, met = (of_cells(cell(plain=[1.0] * 3, auto=auto)) for auto in ([1.0, 1.1, 1.1], [1.0, 1.0, 1.1]))
+    assert [run.exit_status(each, check=check) for each in (missed, met) for check in (True, False)] == [1, 0, 0, 0]
     text = report.markdown(found)
     assert f"**broken failed**: {message}" in text and "skipped was skipped: it needs shaped links" in text
     assert "broken was skipped" not in text
@@ -235,10 +237,10 @@ def test_webdataset_is_a_candidate_plain_reader() -> None:
 
 def test_a_cell_without_arms_says_why(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(arms.programs, "ROOT", tmp_path)
-    rivals = Scenario("rivals", "", "read", False, pipeline="decode", arms=("tfdata", "boto3"), links=("open",))
-    message = "no arm of rivals can run on this machine: tfdata is left out"
+    lone = Scenario("lone", "", "read", False, pipeline="decode", arms=("tfdata", "boto3"), links=("open",))
+    message = "no arm of lone can run on this machine: tfdata is left out"
     with tqdm(disable=True) as progress, pytest.raises(ArmError, match=message):
-        list(read.cells(rivals, RunContext(FakeTiers(tmp_path), SimpleNamespace(), tmp_path, progress)))
+        list(read.cells(lone, RunContext(FakeTiers(tmp_path), SimpleNamespace(), tmp_path, progress)))
 
 
 def test_a_fail_sets_the_status_only_with_check() -> None:
@@ -324,6 +326,7 @@ def test_an_external_store_and_its_command_are_in_the_report() -> None:
     found = of_cells(cell(plain=[1.0]))
     found.environment.store, found.environment.flags = named, list(command.flags(arguments))
     text = report.markdown(found)
-    assert f"- Store: {plain} (SomeStore/7), external" in text
-    assert text.count(f"`scripts/e2e.sh run --upstream {plain} --rounds 5 --no-shaping s`") == 2
+    assert f"| store | {plain} (SomeStore/7), external |" in text
+    assert f"| command | `scripts/e2e.sh run --upstream {plain} --rounds 5 --no-shaping` |" in text
+    assert f"\n`scripts/e2e.sh run --upstream {plain} --rounds 5 --no-shaping s`\n" in text
     assert "secret" not in text and "make bench-e2e" not in text

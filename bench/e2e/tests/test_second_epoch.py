@@ -9,7 +9,7 @@ pytest.importorskip("psutil", reason="it is in .venv-e2e")
 
 from tqdm import tqdm  # noqa: E402
 
-from .. import document, later_epoch, report, stats  # noqa: E402
+from .. import comparisons, report  # noqa: E402
 from ..kinds import RunContext  # noqa: E402
 from ..kinds import second_epoch as kind  # noqa: E402
 from ..results import Arm, Cell, Trial  # noqa: E402
@@ -61,27 +61,25 @@ def judged(**arms: Trial) -> Cell:
     return Cell("cell", "second epoch", None, "", 8e6, None, None, next(iter(built)), [], None, built, required=required)
 
 
-def outcomes(cell: Cell) -> list[tuple[str, str, str]]:
-    return [(each.rule, each.arm, each.outcome) for each in stats.verdicts(cell)]
+def outcomes(cell: Cell) -> list[tuple[str, str, bool]]:
+    return [(each.rule, each.arm, each.is_missed) for each in comparisons.comparisons(cell)]
 
 
 def test_the_rate_of_the_link_and_hits_per_sample_are_judged() -> None:
     cell = judged(memory=later(200, 1.0), partial=later(98, 0.5, seconds=3))
-    assert outcomes(cell) == [("link", "memory", "pass"), ("hits", "memory", "pass"), ("hits", "partial", "pass")]
-    assert later_epoch.section(cell)[3:] == [
-        "| `memory` | 100 | 95 % | 100 % | 1.00 | 1.00 | 2.50 |",
-        "| `partial` | 33.3 | 32 % | 33 % | 0.500 | 0.490 | - |",
-    ]
+    assert outcomes(cell) == [("link", "memory", False), ("hits", "memory", False), ("hits", "partial", False)]
     text = report.markdown(results(cell, kind="second-epoch"))
-    assert "| `memory`: rate on the wire to that of the link | 1.000 (1.000 to 1.000) | 0.9 | **pass** |" in text
-    assert "| `partial`: hits per sample to the announced cached ratio | 0.980 (0.980 to 0.980) | 0.97 | **pass** |" in text
-    assert "## Second epoch" in document.markdown(results(cell, kind="second-epoch"), {})
+    assert "| announced cached ratio | hits per sample | CPU of store and gateway per hit |" in text
+    assert "| 7.60 Mbit/s | 8.00 Mbit/s | 1.00 | 1.00 | 2.50 ms |" in text and "| 0.500 | 0.490 | - |" in text
+    assert "| bits/s on the wire: `memory / link` | 1.00 (1.00 to 1.00 over 3 rounds) | ≥ 0.9 |" in text
+    assert "| hits per sample: `partial / announced` | 0.980 (0.980 to 0.980 over 3 rounds) | ≥ 0.97 |" in text
+    assert "## Second epoch" in text
 
 
 def test_a_cache_without_hits_fails_and_one_that_announced_none_is_not_judged() -> None:
-    assert outcomes(judged(memory=later(0, 1.0, seconds=2))) == [("link", "memory", "fail"), ("hits", "memory", "fail")]
-    assert outcomes(judged(partial=later(100, None))) == [("hits", "partial", "void")]
-    assert later_epoch.section(judged(memory=trial(1.0))) == []
+    assert outcomes(judged(memory=later(0, 1.0, seconds=2))) == [("link", "memory", True), ("hits", "memory", True)]
+    (unannounced,) = comparisons.comparisons(judged(partial=later(100, None)))
+    assert (unannounced.rule, unannounced.ratio, unannounced.is_missed) == ("hits", None, False)
 
 
 def test_the_scenario_is_outside_of_the_default_matrix() -> None:

@@ -10,10 +10,10 @@ pytest.importorskip("psutil", reason="it is in .venv-e2e")
 
 from tqdm import tqdm  # noqa: E402
 
-from .. import cache_rules, figures, measures, report, sharing, stats  # noqa: E402
+from .. import comparisons, figures, report, targets  # noqa: E402
 from ..kinds import RunContext  # noqa: E402
 from ..kinds import sharing as kind  # noqa: E402
-from ..results import Arm, Cell, Trial  # noqa: E402
+from ..results import ORIGINS, Arm, Cell, Trial  # noqa: E402
 from ..scenario import Scenario, load_all  # noqa: E402
 from .build import results, trial  # noqa: E402
 from .fake_gateway import FakeTiers, argument, counting_gateway  # noqa: E402
@@ -31,7 +31,7 @@ def shared(count: float = 4, **required: float) -> Cell:
 
 
 def with_counters(one: Trial, sent: float, **values: float) -> Trial:
-    return dataclasses.replace(one, store_bytes=sent, cache_values=dict.fromkeys(measures.ORIGINS, 0.0) | values)
+    return dataclasses.replace(one, store_bytes=sent, cache_values=dict.fromkeys(ORIGINS, 0.0) | values)
 
 
 def test_the_first_epoch_is_what_two_cost_less_a_later_one() -> None:
@@ -52,24 +52,26 @@ def test_an_external_store_has_no_cpu_and_noise_is_never_negative() -> None:
 
 
 def test_all_jobs_together_are_compared_with_one_job_of_the_same_round() -> None:
-    verdicts = {each.rule: each for each in stats.verdicts(shared(**{"store-bytes": 1 / 1.02, "jobs-cpu": 1 / 1.15}))}
-    assert {rule: each.outcome for rule, each in verdicts.items()} == {"store-bytes": "pass", "jobs-cpu": "informational"}
-    assert verdicts["jobs-cpu"].median == pytest.approx(1 / 1.1)
-    assert verdicts["store-bytes"].median == pytest.approx(1 / 1.01)
+    found = {each.rule: each for each in comparisons.comparisons(shared(**{"store-bytes": 1 / 1.02, "jobs-cpu": 1 / 1.15}))}
+    assert {rule: (each.target is None, each.is_missed) for rule, each in found.items()} == {
+        "store-bytes": (False, False), "jobs-cpu": (True, False),
+    }  # fmt: skip
+    assert found["jobs-cpu"].ratio.median == pytest.approx(1 / 1.1)
+    assert found["store-bytes"].ratio.median == pytest.approx(1 / 1.01)
     greedy = shared(**{"store-bytes": 1 / 1.02})
     for each in greedy.arms["memory"].trials:
         each.store_bytes = 1030
-    assert [each.outcome for each in stats.verdicts(greedy)] == ["fail"]
+    assert [each.is_missed for each in comparisons.comparisons(greedy)] == [True]
 
 
 def test_a_later_epoch_is_compared_with_the_first_one_by_cpu_of_store_and_gateway() -> None:
-    (verdict,) = stats.verdicts(shared(count=1, **{"later-cpu": 10}))
-    assert (verdict.arm, verdict.against, verdict.outcome) == ("memory:later", "memory", "pass")
-    assert verdict.median == pytest.approx(11)
+    (found,) = comparisons.comparisons(shared(count=1, **{"later-cpu": 10}))
+    assert (found.arm, found.over, found.is_missed) == ("memory:later", "memory", False)
+    assert found.ratio.median == pytest.approx(11)
     unknown = shared(count=1, **{"later-cpu": 10})
     for each in unknown.arms["memory"].trials:
         del each.cpu_seconds["store"]
-    assert [each.outcome for each in stats.verdicts(unknown)] == ["void"]
+    assert [each.ratio for each in comparisons.comparisons(unknown)] == [None]
 
 
 def test_requirements_depend_on_the_number_of_jobs() -> None:
@@ -91,16 +93,16 @@ def test_cpu_per_hit_is_compared_with_its_aim() -> None:
     cell = shared(count=1, **{"hit-cpu": 1})
     # 0.4 ms of 0.45, and 0.2 ms of 0.15.
     cell.arms |= {name: Arm("pushed", "", [hits(cpu)] * 3) for name, cpu in (("revalidated", 0.08), ("remembered", 0.04))}
-    found = {each.arm: (each.against, each.outcome, each.median) for each in stats.verdicts(cell)}
-    assert found["revalidated"] == ("0.45 ms", "pass", pytest.approx(1.125))
-    assert found["remembered"] == ("0.15 ms", "fail", pytest.approx(0.75))
-    rows = {line.split(" | ")[0].strip("| `"): line.strip("| ").split(" | ")[1:] for line in sharing.section(cell)[3:]}
-    assert rows["remembered"] == ["100", "1.00 KB", "-", "0.0400", "-", "0.200", "0", "100", "0", "0", "0"]
-    assert rows["memory"][5] == "-", "not all are hits"
-    assert "`remembered`: aim of CPU of store and gateway per hit to its own (0.15 ms) |" in report.markdown(results(cell, kind="sharing"))
+    found = {each.arm: (each.over, each.is_missed, each.ratio.median) for each in comparisons.comparisons(cell)}
+    assert found["revalidated"] == ("0.45 ms", False, pytest.approx(1.125))
+    assert found["remembered"] == ("0.15 ms", True, pytest.approx(0.75))
+    rows = arm_rows(cell)
+    assert rows["remembered"][-8:] == ["1.00 KB", "1.00", "0.200 ms", "0", "100", "0", "0", "0"]
+    assert rows["memory"][-6] == "-", "not all are hits"
+    assert "| CPU s per hit: `0.15 ms / remembered` |" in report.markdown(results(cell, kind="sharing"))
     for each in cell.arms["remembered"].trials:
         each.cache_values["computed"], each.cache_values["memory"] = 40, 360
-    assert [each.outcome for each in stats.verdicts(cell) if each.arm == "remembered"] == ["void"]
+    assert [each.ratio for each in comparisons.comparisons(cell) if each.arm == "remembered"] == [None]
 
 
 def test_a_trial_of_hits_waits_for_a_minute_with_enough_time() -> None:
@@ -108,15 +110,19 @@ def test_a_trial_of_hits_waits_for_a_minute_with_enough_time() -> None:
     assert kind.seconds_to_wait(170) == 10
 
 
-def test_the_table_has_the_rate_per_job_and_the_costs() -> None:
-    cell = shared()
-    rows = {line.split(" | ")[0].strip("| `"): line.strip("| ").split(" | ")[1:] for line in sharing.section(cell)[3:]}
+def arm_rows(cell: Cell) -> dict[str, list[str]]:
+    """The rows of the first table of its section, by arm."""
+    table = report.markdown(results(cell, kind="sharing")).split("\n| arm | samples/s |", 1)[1].split("\n\n", 1)[0]
+    return {line.split("`")[1]: line.strip("| ").split(" | ")[1:] for line in table.splitlines()[2:]}
+
+
+def test_the_table_has_the_rates_and_the_costs() -> None:
+    rows = arm_rows(shared())
     assert list(rows) == ["memory", "off", "one", "memory:later"]
-    assert rows["memory"][:5] == ["100", "1.01 KB", "1.010 (1.010 to 1.010)", "1.10", "1.100 (1.100 to 1.100)"]
-    assert rows["one"][0] == "100" and rows["memory"][5:] == ["-", *["0"] * 5]
-    assert sharing.section(Cell("", "", None, "", None, None, None, "", [], None, {})) == []
+    assert rows["memory"][0] == "400 (400 to 400)" and rows["one"][0] == "100 (100 to 100)"
+    assert rows["memory"][-7:] == ["1.01 KB", "0", *["0"] * 5]
     text = report.markdown(results(shared(**{"jobs-cpu": 1 / 1.15}), kind="sharing"))
-    assert "| `memory`: CPU seconds of one job without a cache to those of all jobs (`one`) |" in text
+    assert "| CPU s: `one / memory` | 0.909 (0.909 to 0.909 over 3 rounds) | - |" in text
 
 
 def test_lines_have_the_cost_over_the_number_of_jobs(tmp_path: Path) -> None:
@@ -173,7 +179,7 @@ def test_hits_are_measured_with_one_job_after_an_epoch_that_the_gateway_remember
     assert tiers.gateways[0] == ("--cache-memory=512MiB", "--auth-cache-ttl=60s")
     flags = [tuple(argument(line, flag) for flag in ("--epoch", "--epochs")) for line in tiers.commands[1:4]]
     assert flags == [("0", "2"), ("2", "1"), ("3", "4")]
-    assert one.arms["remembered"].trials[0].samples == 100 and cache_rules.later("remembered") not in one.arms
+    assert one.arms["remembered"].trials[0].samples == 100 and targets.later("remembered") not in one.arms
     assert any(note.startswith("`remembered`: the store confirmed ") for note in one.notes)
     assert "remembered" not in two.arms and "remembered is measured with 1 job only" in two.notes
 

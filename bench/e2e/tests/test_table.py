@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import programs
 import pytest
 
-from .. import stats
+from .. import targets
 from ..query import COLUMNS
 from ..scenario import load_all
 
@@ -79,7 +79,7 @@ def address_() -> Iterator[str]:
 @pytest.mark.parametrize(
     ("name", "kind", "asked"),
     [("ranges", "pushed", "ranges"), ("repeat:ranges", "repeat", "ranges"), ("repeat", "repeat", "download"),
-     ("pyarrow", "rival", "pyarrow"), ("repeat:pyarrow", "repeat", "pyarrow")],
+     ("pyarrow", "alternative", "pyarrow"), ("repeat:pyarrow", "repeat", "pyarrow")],
 )
 def test_a_repeated_arm_is_the_same_reader(monkeypatch, name: str, kind: str, asked: str) -> None:
     started = []
@@ -138,11 +138,11 @@ def lineitem() -> bytes:
     return out.getvalue()
 
 
-def test_every_rival_of_the_scenarios_has_a_rule() -> None:
-    """A rival without a rule would be measured for nothing."""
-    rivals = {name for name, (kind, _) in table.PEERS.items() if kind == "rival"}
-    assert rivals == set(stats.TABLE_RIVALS)
+def test_every_table_reader_of_others_has_a_rule() -> None:
+    """A reader without a rule would be measured for nothing."""
+    readers = {name for name, (kind, _) in table.PEERS.items() if kind == "alternative"}
+    assert readers == set(targets.TABLE_READERS)
     cells = {name: set(scenario.arms) for name, scenario in load_all().items() if scenario.kind == "table"}
-    assert rivals <= set.union(*cells.values()), "each rival reads somewhere"
+    assert readers <= set.union(*cells.values()), "each of them reads somewhere"
     for name, arms in cells.items():
         assert {"pyarrow", "duckdb"} <= arms, name

@@ -9,7 +9,7 @@ pytest.importorskip("psutil", reason="it is in .venv-e2e")
 
 from tqdm import tqdm  # noqa: E402
 
-from .. import stats  # noqa: E402
+from .. import comparisons  # noqa: E402
 from ..kinds import transfer  # noqa: E402
 from ..results import Cell  # noqa: E402
 from ..scenario import Scenario  # noqa: E402
@@ -63,8 +63,8 @@ def test_each_round_runs_all_methods_and_the_repetition_in_alternating_order() -
     assert all(len(arm.trials) == 3 for found in (once, augmented) for arm in found.arms.values())
     kinds = {"plain": "plain", "repeat": "repeat", "pushed": "pushed", "auto": "auto", "cached": "layout", "cached, again": "layout"}
     assert {name: arm.kind for name, arm in once.arms.items()} == kinds
-    (tie,) = [each for each in stats.verdicts(once) if each.rule == "repeat"]
-    assert (tie.against, tie.median, tie.outcome) == ("plain", pytest.approx(4.0 / 4.1), "pass")
+    (repeat,) = [each for each in comparisons.comparisons(once) if each.rule == "repeat"]
+    assert (repeat.over, repeat.ratio.median) == ("plain", pytest.approx(4.0 / 4.1))
 
 
 def test_a_transfer_without_gateway_metrics_has_no_gateway_cpu() -> None:

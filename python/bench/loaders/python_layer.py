@@ -24,7 +24,6 @@ from .store import tiny_keys
 from .task import Task
 
 BATCH_SIZE, BATCHES = 256, 6
-# From 6 on the report has a 95 % interval.
 EPOCHS, SHARED_EPOCHS = 7, 2
 PIPELINE = "decode | to_float | normalize(imagenet)"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from e2e import machine
 from e2e.components import FORMAT, Comparison, ComponentResults, Row, Table, Target
-from e2e.stats import paired
+from e2e.ratios import paired
 
 from .contestants import CONTESTANTS, OURS, REQUIRED
 

@@ -128,7 +128,7 @@ def test_footers_are_read_once(images: list[bytes], settings: dict[str, Any], wo
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("pushdown_requests_total{"))
 
     counts = [requests()]
-    with pushdown.RowReader("s3://columns/data/*.parquet", INNER, mode="plain", **settings) as rows:
+    with pushdown.Reader("s3://columns/data/*.parquet", INNER, mode="plain", **settings) as rows:
         counts.append(requests())
         for _ in range(2):
             values(rows)
@@ -181,7 +181,7 @@ def test_the_plan_has_a_text(world: Any, settings: dict[str, Any], monkeypatch: 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), SlowLink) as link:
         threading.Thread(target=link.serve_forever, daemon=True).start()
         settings |= {"store": Store(endpoint=f"http://127.0.0.1:{link.server_address[1]}")}
-        with pushdown.RowReader("s3://long-rows/", INNER, mode="auto", **settings) as rows:
+        with pushdown.Reader("s3://long-rows/*.parquet", INNER, mode="auto", **settings) as rows:
             assert rows.plan is None
             while rows.plan is None and rows.epoch < 4:
                 values(rows)
@@ -190,7 +190,7 @@ def test_the_plan_has_a_text(world: Any, settings: dict[str, Any], monkeypatch: 
             assert plan.startswith("plan: ") and " rows/s (plain reading: " in plan.partition("\n")[0]
             assert "\n  rows: " in plan
             assert rows.stats.bottleneck in ("the gateway's CPU", "the link", "this host's CPU")
-        with pushdown.RowReader("s3://long-rows/", INNER, mode="plain", **settings) as rows:
+        with pushdown.Reader("s3://long-rows/*.parquet", INNER, mode="plain", **settings) as rows:
             values(rows)
             assert rows.plan is None
         link.shutdown()

@@ -165,7 +165,7 @@ mod tests {
         for expected in 0..consumes {
             assert_eq!(deliveries.next().await.unwrap().unwrap(), expected);
         }
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_mins(1)).await;
         let log = log.lock();
         assert!(log.iter().map(|(number, _)| *number).eq(0..log.len()));
         log.iter().map(|(_, began)| *began).collect()

@@ -54,7 +54,7 @@ build-tests: setup-debian ## Build everything that tests run
 # `cargo test` only runs what is built: benches take no arguments of tests. Ceph and Garage have `test-stores`.
 test-rust: setup-models build-tests ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
 	@if [ -n "$(FULL)" ]; then scripts/models.sh all && scripts/setup.sh stores; fi
-	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
+	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests --no-fail-fast $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
 	@$(CARGO) test --locked --workspace --doc
 	@$(MAKE) --no-print-directory test-features
 

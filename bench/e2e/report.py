@@ -39,7 +39,8 @@ NOISE = """A target is met if the median meets it. Noise decides nothing; it sho
 arm to a repetition of itself."""
 
 ABOUT_SPEEDUP = """The smallest speed-up comes first. The baseline is the fastest plain reader, ours or another one; for tables it is
-pyarrow, which reads ranges. Seconds are those of an epoch, for `auto` of a later one. `B` is the crossover bandwidth: over a faster
+pyarrow, which reads ranges, and for a first start `pushed`. Seconds are medians of an epoch, for `auto` of a later one; the speed-up is the
+median of the quotients of each round. `B` is the crossover bandwidth: over a faster
 link plain reading is limited by the host, over a slower one by the link. *Limited by* is the tier that limits every
 plan, with the part of this estimated upper bound that was reached."""
 

@@ -68,6 +68,8 @@ pub use rows::TableRows;
 pub(crate) use shard::{FoundEntry, ShardBody};
 pub use shard_index::IndexProgress;
 pub use spec::StoreSpec;
+#[cfg(feature = "tables")]
+pub(crate) use table::RangePart;
 pub use table::StoredTable;
 pub use value::{Value, ValueRequest, ValueStream};
 #[cfg(feature = "tables")]

@@ -93,11 +93,7 @@ impl Reader {
     /// The mode in force: "auto", "pushdown" or "plain".
     #[getter]
     fn mode(&self) -> &'static str {
-        match self.monitor.mode() {
-            Mode::Auto => "auto",
-            Mode::Pushdown => "pushdown",
-            Mode::Plain => "plain",
-        }
+        mode_name(self.monitor.mode())
     }
 
     /// What the planner has observed, for the next reader of the same data; `None` before the first plan and in other modes than auto.
@@ -108,6 +104,15 @@ impl Reader {
     /// Cancels everything in flight, and waits until all threads have ended.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.live.close(py, PushdownReader::close)
+    }
+}
+
+/// The name of a mode in Python.
+pub(crate) const fn mode_name(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Auto => "auto",
+        Mode::Pushdown => "pushdown",
+        Mode::Plain => "plain",
     }
 }
 

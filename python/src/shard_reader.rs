@@ -14,7 +14,7 @@ use crate::{
     error::{config, internal, native},
     live::Live,
     objects::Objects,
-    reader::stats_json,
+    reader::{mode_name, stats_json},
     settings::{self, Keys},
 };
 
@@ -70,6 +70,12 @@ impl ShardReader {
             }
             .boxed()
         })
+    }
+
+    /// The mode in force: always "plain".
+    #[getter]
+    fn mode(&self) -> &'static str {
+        mode_name(self.monitor.mode())
     }
 
     /// Counts so far, as JSON.

@@ -21,7 +21,7 @@ use crate::{
     live::Live,
     objects::Objects,
     pickle::{self, Pickled},
-    reader::{Observations, stats_json},
+    reader::{Observations, mode_name, stats_json},
     runtime::wait_detached,
     settings::{self, Keys},
     tensor::{Tensor, to_vec},
@@ -399,6 +399,12 @@ impl TableReader {
     #[getter]
     const fn tail_counts(&self) -> (usize, usize) {
         (self.counts.tail.dropped, self.counts.tail.repeated)
+    }
+
+    /// The mode in force: "auto", "pushdown" or "plain".
+    #[getter]
+    fn mode(&self) -> &'static str {
+        mode_name(self.monitor.mode())
     }
 
     /// Counts so far, as JSON.

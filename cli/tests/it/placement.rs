@@ -48,9 +48,9 @@ fn a_table_is_computed_where_it_is_ready_first() {
         let lines = String::from_utf8_lossy(&output.stdout).lines().count();
         (lines, seconds() > before)
     };
-    // On a busy machine even an unlimited link is slow, so only one of eight attempts has to be local.
+    // On a busy machine even an unlimited link is slow, so only one of many attempts has to be local.
     let is_computed_locally = |what: &str, lines: usize| {
-        (0..8).any(|_| {
+        (0..32).any(|_| {
             let (found, is_remote) = get_at_rate(what, PIPELINE, UNLIMITED_LINK);
             assert_eq!(found, lines);
             !is_remote
@@ -160,7 +160,7 @@ fn rows_transfer_at_most_the_bytes_of_the_object() {
         };
         throttle.set_rate(UNLIMITED_LINK);
         let all = get("full");
-        throttle.set_rate(SLOW_LINK);
+        throttle.set_rate(VERY_SLOW_LINK);
         let remote_seconds = || metric(&format!("pushdown_step_seconds_total{{step=\"{step}\"}}"));
         let before = (throttle.bytes_passed(), remote_seconds());
         let rows = get("smallest");
@@ -171,8 +171,8 @@ fn rows_transfer_at_most_the_bytes_of_the_object() {
         );
         assert!(rows == all, "{object}: {} bytes of {}", rows.len(), all.len());
         let stored = world.objects[object].len() as u64;
-        // The allowance of 1 MiB is for bytes in buffers that the reader did not read: a busy machine fills them.
-        let limit = stored / 10 * 11 + (1 << 20);
+        // What the link passes while a busy machine does not run the reader is in buffers that it has not read: two seconds of it are allowed.
+        let limit = stored / 10 * 11 + 2 * VERY_SLOW_LINK;
         assert!(transferred < limit, "{object}: {transferred} of {stored}");
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn read_units<U: Units>(
     prepare: impl Future<Output = Result<U>> + Send + 'static,
 ) -> Deliveries<U::Arrived> {
     let budget = Budget::new(plan.prefetch_bytes);
-    let requests = Arc::new(Semaphore::new(plan.requests));
+    let requests = Arc::new(Semaphore::new(plan.requests.min(Semaphore::MAX_PERMITS)));
     Deliveries::start(runtime, move |deliveries| async move {
         let units = Arc::new(prepare.await?);
         drive(units, budget, requests, deliveries).await

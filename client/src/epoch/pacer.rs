@@ -119,6 +119,11 @@ impl PacedBytes {
     /// Records that more bytes have arrived.
     pub(crate) fn add(&self, bytes: u64) {
         self.read.progress.mark_answered();
+        self.add_known(bytes);
+    }
+
+    /// Records bytes that were known: they say nothing of how long an answer takes.
+    pub(crate) fn add_known(&self, bytes: u64) {
         let arrived = self.arrived_bytes.fetch_add(bytes, Relaxed).saturating_add(bytes);
         if arrived >= self.enough_bytes {
             self.read.progress.allow_next();
@@ -217,5 +222,12 @@ mod tests {
         assert!(!may_begin());
         drop(second);
         assert!(may_begin(), "it has ended");
+        let third = pacer.begin().of_bytes(100, 4);
+        third.add_known(25);
+        assert!(may_begin(), "a quarter of it was known");
+        assert!(
+            third.read.progress.arrival_times().is_none(),
+            "nothing was measured"
+        );
     }
 }

@@ -28,9 +28,18 @@ pub struct StoredTable {
     arrival: ArrivalCallback,
 }
 
-/// Called with the number of bytes of each part of a range that arrives.
+/// Bytes of a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RangePart {
+    /// So many arrived now.
+    Received(u64),
+    /// So many were known, so none of them was requested.
+    Known(u64),
+}
+
+/// Called with each part of a range.
 #[derive(Clone)]
-struct ArrivalCallback(Arc<dyn Fn(u64) + Send + Sync>);
+struct ArrivalCallback(Arc<dyn Fn(RangePart) + Send + Sync>);
 
 impl fmt::Debug for ArrivalCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,13 +74,13 @@ impl StoredTable {
     fn new(object: VersionedObject) -> Self {
         Self {
             object: Arc::new(object),
-            arrival: ArrivalCallback(Arc::new(|_bytes| ())),
+            arrival: ArrivalCallback(Arc::new(|_part| ())),
         }
     }
 
-    /// The same table. Its reads of ranges call `arrived` with the number of bytes of each part.
+    /// The same table. Its reads of ranges call `arrived` with each part.
     #[cfg(feature = "tables")]
-    pub(crate) fn on_arrival(self, arrived: impl Fn(u64) + Send + Sync + 'static) -> Self {
+    pub(crate) fn on_arrival(self, arrived: impl Fn(RangePart) + Send + Sync + 'static) -> Self {
         Self {
             arrival: ArrivalCallback(Arc::new(arrived)),
             ..self

@@ -15,7 +15,7 @@ use self::{
     range_get::{RangeAnswer, RangeGet},
     range_read::RangeRead,
 };
-use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed};
+use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed, table::RangePart};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::{RateSamples, ReadRate},
@@ -185,21 +185,23 @@ impl VersionedObject {
         self.range_observed(range, &|_| ()).await
     }
 
-    /// The same. Calls `arrived` with the number of bytes of each part that arrives; bytes that are known are not read.
+    /// The same. Calls `arrived` with each part; what is known is not requested.
     pub(super) async fn range_observed(
         &self,
         range: Range<u64>,
-        arrived: &(dyn Fn(u64) + Send + Sync),
+        arrived: &(dyn Fn(RangePart) + Send + Sync),
     ) -> Result<Bytes> {
+        let known = |part: &Bytes| arrived(RangePart::Known(part.len() as u64));
         let version = self.version.lock().clone();
         let version = match version {
             Some(Version::Ranges(end)) => match end.tail.slice(&range) {
-                Some(part) => return Ok(part),
+                Some(part) => return Ok(part).inspect(known),
                 None => end.version,
             },
             Some(Version::Whole(bytes)) => {
                 let part = ObjectPart { offset: 0, bytes }.slice(&range);
-                return part.ok_or_else(|| malformed("a range lies beyond its end"));
+                let part = part.ok_or_else(|| malformed("a range lies beyond its end"));
+                return part.inspect(known);
             }
             None => return Err(Error::internal("the end of a table must be read first")),
         };

@@ -101,13 +101,13 @@ impl Answer {
         }
         let mut whole = BytesMut::with_capacity(usize::try_from(promised).unwrap_or_default());
         while let Some(chunk) = self.chunk().await? {
-            if whole.is_empty() && chunk.len() as u64 == promised {
-                return Ok(Some(chunk));
-            }
             if (whole.len() + chunk.len()) as u64 > limit {
                 return Ok(None);
             }
             arrived(chunk.len() as u64);
+            if whole.is_empty() && chunk.len() as u64 == promised {
+                return Ok(Some(chunk));
+            }
             whole.extend_from_slice(&chunk);
         }
         Ok(Some(whole.freeze()))

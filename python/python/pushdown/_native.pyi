@@ -324,6 +324,11 @@ class ShardReader:
         """
         Cancels everything in flight, and waits until all threads have ended.
         """
+    @property
+    def mode(self, /) -> str:
+        """
+        The mode in force: always "plain".
+        """
     def next(self, /) -> Batch | None:
         """
         The next batch; `None` after the last one.
@@ -526,6 +531,11 @@ class TableReader:
     def footers(self, /) -> Footers:
         """
         What it has read of the ends of its objects, for the next reader of them.
+        """
+    @property
+    def mode(self, /) -> str:
+        """
+        The mode in force: "auto", "pushdown" or "plain".
         """
     @property
     def most_batches(self, /) -> int:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from . import _native
-from ._spec import ReaderSpec
-
 __all__ = ["TailCounts", "log_tail"]
 
 _log = logging.getLogger("pushdown")
@@ -22,10 +19,10 @@ class TailCounts(NamedTuple):
     """Samples that are read once more, as padding."""
 
 
-def log_tail(share: _native.Share, spec: ReaderSpec, total: int) -> None:
-    """Logs what the tail policy drops or repeats in the epoch of `total` samples of which a reader has this share."""
-    dropped, repeated = share.tail_counts
+def log_tail(counts: TailCounts, tail: str | None, epoch: int, total: int | None = None) -> None:
+    """Logs what a tail policy drops or repeats in an epoch of `total` samples; `None` if only those of this rank are counted."""
+    dropped, repeated = counts
     if dropped or repeated:
         verb, count = ("drops", dropped) if dropped else ("repeats", repeated)
-        tail = spec.options.sampling.tail
-        _log.info('epoch %d: tail="%s" %s %d of %d samples', spec.epoch, tail, verb, count, total)
+        of_total = "" if total is None else f" of {total}"
+        _log.info('epoch %d: tail="%s" %s %d%s samples', epoch, tail, verb, count, of_total)

@@ -33,6 +33,8 @@ _CLOSED = "the iterator is closed: iterate over the reader again"
 class NativeReader(Protocol):
     """What all native readers have."""
 
+    @property
+    def mode(self) -> str: ...
     def next(self) -> Any: ...
     def stats_json(self) -> str: ...
     def close(self) -> None: ...
@@ -55,7 +57,7 @@ class Report:
     plan: str | None = None
     """The text of the plan; `None` before the first plan, without `mode="auto"`, and for readers that have none."""
     mode: str | None = None
-    """The mode in force; `None` before the first batch, and for readers that have none."""
+    """The mode in force; `None` before the first batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class Recipe(Generic[Made]):
     make: Callable[[Iteration[Made], Any], Callable[[], Made] | None]
     """Begins to make a batch of a native one, and returns how it is finished; `None` for a batch that is left out."""
     pipeline: str
+    forget: Callable[[], None]
+    """Called if the iteration fails."""
     others: tuple[Callable[[], None], ...] = ()
     """Called at the end."""
 
@@ -152,13 +156,12 @@ class Iteration(ABC, Generic[Made]):
         return self._report(self._handle.native())
 
     def _report(self, native: NativeReader) -> Report:
-        plan, mode = None, None
+        plan = None
         with native_errors():
             # One of shards without an index has no planner.
             if isinstance(native, (_native.Reader, _native.TableReader)):
                 plan = native.plan()
-            if isinstance(native, _native.Reader):
-                mode = native.mode
+            mode = native.mode
             stats = Stats.from_json(native.stats_json(), time.perf_counter() - self._started, plan)
         counted = replace(stats, samples=stats.samples - self.refused, errors=stats.errors + self.refused)
         return Report(counted, plan, mode)
@@ -199,6 +202,7 @@ class BatchIterator(Iterator[Made]):
                 self._iteration.deliver(batch)
                 return converted
         except BaseException:
+            self._iteration.recipe.forget()
             self.close()
             raise
         self._iteration.has_ended = True

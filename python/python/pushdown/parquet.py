@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from . import _native
 from ._source import are_urls
 from ._url import parse_url, parse_urls
-from .errors import ConfigError, native_errors
+from .errors import ConfigError, Error, native_errors
 from .objects import Objects, list_store
+from .pipeline import Pipeline, PipelineLike
 from .store import Connection
 
 __all__ = ["Parquet", "is_parquet_url", "list_files", "reads_tables"]
@@ -43,9 +44,13 @@ def is_parquet_url(source: object) -> bool:
     return len(urls) > 0 and all(url.endswith(_SUFFIX) for url in urls)
 
 
-def reads_tables(pipeline: object) -> bool:
-    """Whether a pipeline begins with a step that makes a table of a whole object."""
-    return _TABLE_STEPS.match(str(pipeline)) is not None
+def reads_tables(pipeline: PipelineLike | None) -> bool:
+    """Whether a pipeline begins with a step that makes a table of a whole object. One that is invalid is taken as it is written."""
+    try:
+        text = "" if pipeline is None else Pipeline.of(pipeline).text
+    except Error:
+        text = str(pipeline)
+    return _TABLE_STEPS.match(text) is not None
 
 
 def list_files(files: str | Sequence[str] | Objects, connection: Connection) -> Objects:

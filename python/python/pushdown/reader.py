@@ -42,7 +42,7 @@ class Reader(ReaderBase[Batch]):
     The source says what the samples are:
 
     - *Rows*: of `Parquet`, and of URLs that end in `.parquet`, unless the pipeline begins with `select` or `sql`, which read whole objects.
-    - *Members of shards without an index*: without `index`, of URLs that end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst`, and with
+    - *Members of shards without an index*: without `index`, of URLs that end in `.tar`, `.tar.gz`, `.tgz` or `.tar.zst` (others need one), and with
       `Sampling(order="shards")` of all shards under a URL that ends in `/`.
     - *Members of shards with an index*: with `index`, of a `ShardIndex`, or of a list of samples.
     - *Objects*: of all other sources.

@@ -32,7 +32,7 @@ def write_state(
 
 def check_members(state: Mapping[str, Any], numbers: tuple[str, ...]) -> None:
     """Checks the version and the members of a state. Raises `StateError`."""
-    advice = "is it the result of `state_dict` of the same kind of reader?"
+    advice = "is it the result of `state_dict` of a reader of the same kind of source?"
     if not isinstance(state, Mapping):
         raise StateError("a dictionary", "from state_dict", type(state).__name__, advice)
     version = state.get("version")

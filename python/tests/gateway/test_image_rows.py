@@ -21,6 +21,9 @@ import pytest
 
 import pushdown
 from pushdown import Plan, Sampling, Store
+from pushdown._kinds import choose_kind
+from pushdown._settings import SourceKind
+from pushdown.options import Options
 
 PHOTOS = pathlib.Path(__file__).resolve().parents[3] / "testkit/fixtures/photos"
 INNER = "decode | resize(24, 20) | to_float | normalize(imagenet)"
@@ -119,6 +122,12 @@ def test_random_steps_draw_by_row_and_resume_in_another_world(images: list[bytes
             assert not set(rest) & set(read)
             read |= rest
     assert read == whole
+
+
+def test_a_pipeline_as_json_reads_tables() -> None:
+    for pipeline in ('[{"step": "select", "columns": ["label"]}]', "select(columns=[label])"):
+        assert choose_kind("s3://columns/a.parquet", pipeline, Options.of({})) is SourceKind.OBJECTS
+    assert choose_kind("s3://columns/a.parquet", INNER, Options.of({})) is SourceKind.ROWS
 
 
 def test_footers_are_read_once(images: list[bytes], settings: dict[str, Any], world: Any) -> None:

@@ -56,6 +56,8 @@ class ShardsRead:
 
 
 class ShardReader(Live):
+    mode = "plain"
+
     def __init__(self, spec_json: str, credentials: object, objects: Objects) -> None:
         super().__init__()
         self.spec: Any = json.loads(spec_json)

@@ -27,6 +27,7 @@ class TableReader(Live):
         self.known, self.known_footers = observations, footers
         self.spec: Any = json.loads(spec_json)
         opened.append(self.spec)
+        self.mode: str = self.spec["mode"]
         read = sum(entry["world"] * entry["rows_per_rank"] for entry in self.spec.get("rows_read", []))
         self._left: int = max(0, 10 * len(objects) - read) // self.spec["world"]
         self._start, self._next = read, 0
@@ -44,7 +45,7 @@ class TableReader(Live):
 
     @property
     def tail_counts(self) -> tuple[int, int]:
-        return (0, 0)
+        return (self._left % int(self.spec["batch_size"]) if self.spec["tail"] == "drop" else 0, 0)
 
     def next(self) -> TableBatch | None:
         if self._next >= self.batches:

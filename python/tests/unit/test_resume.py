@@ -147,3 +147,20 @@ def test_the_next_epoch_begins_with_what_the_planner_knows(native: Any, kind: st
         assert [each.known_footers for each in made] == [None, "footers"]
         assert (data.stats.bottleneck, data.plan.partition(",")[0]) == ("the link", "plan: 9 rows/s (plain reading: 4)")
         assert pickle.loads(pickle.dumps(data))._kind._footers is None
+
+
+def test_a_pass_of_rows_that_failed_leaves_no_footers(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """An object may have been replaced since they were read."""
+    rows = TableReader("s3://photos/train/", "select", sampling=Sampling(rank=0, world=1, tail="drop"), batch_size=64)
+    with caplog.at_level("INFO", "pushdown"):
+        next(iter(rows))
+    assert [record.message for record in caplog.records] == ['epoch 0: tail="drop" drops 8 samples']
+    assert rows._kind._footers == "footers"  # type: ignore[attr-defined]
+
+    def replaced(_: object) -> None:
+        raise ValueError("s3://photos/train/0.parquet was replaced")
+
+    monkeypatch.setattr(store_double.TableReader, "next", replaced)
+    with pytest.raises(ValueError, match="was replaced"):
+        next(iter(rows))
+    assert rows._kind._footers is None  # type: ignore[attr-defined]

@@ -89,6 +89,11 @@ def test_rows_are_read_by_one_process_in_batches() -> None:
         with pytest.raises(ConfigError, match=refused):
             use()
     assert (len(rows), rows.samples, rows.tail_counts) == (1, 10, (0, 0))
+    shards = Reader(SHARDS, "decode")
+    with pytest.raises(ConfigError, match=r"found `take`; with an index .*: run `pushdown index`, and pass `index`"):
+        shards.take([0])
+    assert next(iter(shards)).keys and shards.mode == "plain"
+    shards.close()
 
 
 def test_names_that_are_gone_say_what_to_write() -> None:

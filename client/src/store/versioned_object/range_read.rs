@@ -9,12 +9,15 @@ use super::{
     Failure, VersionedObject,
     range_get::{RangeAnswer, RangeGet},
 };
-use crate::store::failure::{FailedAttempt, malformed};
+use crate::store::{
+    failure::{FailedAttempt, malformed},
+    table::RangePart,
+};
 
 /// Reads a range. An answer that breaks off is continued where it ended.
 pub(super) struct RangeRead<'a> {
-    /// Called with the number of bytes of each part.
-    on_arrival: &'a (dyn Fn(u64) + Send + Sync),
+    /// Called with each part.
+    on_arrival: &'a (dyn Fn(RangePart) + Send + Sync),
     transport: RangeGet<'a>,
     get: ResumableGet<RangeAnswer<'a>>,
     length: u64,
@@ -26,7 +29,7 @@ impl<'a> RangeRead<'a> {
         object: &'a VersionedObject,
         version: &ObjectVersion,
         range: &Range<u64>,
-        on_arrival: &'a (dyn Fn(u64) + Send + Sync),
+        on_arrival: &'a (dyn Fn(RangePart) + Send + Sync),
     ) -> Self {
         Self {
             on_arrival,
@@ -47,7 +50,7 @@ impl<'a> RangeRead<'a> {
                 Err(error) => return Err(self.transport.object.failure(error).await),
             };
             let Some(chunk) = chunk else { break };
-            (self.on_arrival)(chunk.len() as u64);
+            (self.on_arrival)(RangePart::Received(chunk.len() as u64));
             if self.arrived.is_empty() {
                 if chunk.len() as u64 == self.length {
                     return Ok(chunk);

@@ -17,6 +17,16 @@ pub(super) const COMPUTED_ROWS: usize = 16;
 const TAKEN_BYTES: u64 = 1 << 20;
 /// The most rows of such a chunk.
 const TAKEN_ROWS: usize = 8192;
+/// Bytes in memory of a row that is taken, beside its values: its number and its source.
+const TAKEN_ROW_BYTES: u64 = (size_of::<u32>() + size_of::<RowId>()) as u64;
+/// Bytes in memory of a row group beside its rows: buffers of columns without values, schemas, and what the tasks of its read keep.
+const GROUP_BYTES: u64 = 4096;
+
+/// Bytes in memory of a row group of which `rows` rows are taken, beside their values. Even one without any bytes counts, so that the budget
+/// bounds how many of them wait.
+pub(super) const fn bytes_beside_values(rows: u64) -> u64 {
+    rows.saturating_mul(TAKEN_ROW_BYTES).saturating_add(GROUP_BYTES)
+}
 
 /// The rows of a row group on arrival, before the steps that this host runs.
 #[derive(Debug)]
@@ -32,9 +42,10 @@ pub(super) struct ArrivedRows {
 }
 
 impl ArrivedRows {
-    /// Bytes of all rows.
-    pub(super) fn bytes(&self) -> u64 {
-        self.table.bytes()
+    /// Bytes in memory.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let beside = bytes_beside_values(self.taken.len() as u64);
+        self.table.bytes().saturating_add(beside)
     }
 
     /// Whether a value of a column that `each` has computed failed with an error that begins so.
@@ -54,7 +65,7 @@ impl ArrivedRows {
         let size = if has_steps {
             COMPUTED_ROWS
         } else {
-            let row_bytes = self.bytes() / self.table.rows().max(1);
+            let row_bytes = self.table.bytes() / self.table.rows().max(1);
             let fitting = usize::try_from(TAKEN_BYTES / row_bytes.max(1)).unwrap_or(usize::MAX);
             fitting.clamp(COMPUTED_ROWS, TAKEN_ROWS)
         };
@@ -135,6 +146,20 @@ mod tests {
         assert_eq!(chunk_sizes(20_000, false), [52, 48]);
         assert_eq!(chunk_sizes(100_000, false), chunk_sizes(10, true));
         assert_eq!(chunk_sizes(10, true).first(), Some(&COMPUTED_ROWS));
+    }
+
+    /// Otherwise any number of row groups could wait for a slow consumer.
+    #[test]
+    fn rows_without_values_take_memory() {
+        let column: ArrayRef = Arc::new(arrow_array::NullArray::new(1000));
+        let batch = RecordBatch::try_from_iter([("n", column)]).unwrap();
+        let rows = arrived(vec![batch.clone()], (0..1000).collect());
+        assert_eq!(rows.table.bytes(), 0);
+        assert_eq!(rows.held_bytes(), 20 * 1000 + GROUP_BYTES);
+        assert_eq!(
+            arrived(vec![batch.slice(0, 0)], Vec::new()).held_bytes(),
+            GROUP_BYTES
+        );
     }
 
     #[test]

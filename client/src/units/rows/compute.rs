@@ -42,7 +42,7 @@ pub(super) struct RowBlock {
 
 impl HeldRows {
     pub(super) fn new(rows: ArrivedRows, number: usize, charge: Arc<Charge>) -> Self {
-        charge.adjust(rows.bytes(), 0);
+        charge.adjust(rows.held_bytes(), 0);
         Self {
             rows,
             number,

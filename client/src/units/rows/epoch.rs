@@ -10,6 +10,7 @@ use futures::{
 
 use super::{
     TableBatch, TableReader,
+    arrived_rows::bytes_beside_values,
     batches::BatchAssembler,
     compute::HeldRows,
     order::{RowGroupSlice, RowOrder},
@@ -53,8 +54,9 @@ impl Units for EpochRowGroups {
     }
 
     fn expected_bytes(&self, request: &RowGroupRequest) -> u64 {
-        let group = self.slices[request.number].group;
-        self.rows.expected_bytes(group, request.split)
+        let slice = &self.slices[request.number];
+        let values = self.rows.expected_bytes(slice.group, request.split);
+        values.saturating_add(bytes_beside_values(slice.count()))
     }
 
     fn read(
@@ -63,7 +65,8 @@ impl Units for EpochRowGroups {
         paced: PacedRead,
         charge: Arc<Charge>,
     ) -> impl Future<Output = Result<HeldRows>> + Send + 'static {
-        let paced = paced.of_bytes(self.expected_bytes(&request), self.requests);
+        let group = self.slices[request.number].group;
+        let paced = paced.of_bytes(self.rows.expected_bytes(group, request.split), self.requests);
         let RowGroupRequest { number, split } = request;
         async move {
             let (slice, order, epoch) = (&self.slices[number], self.order, self.epoch);

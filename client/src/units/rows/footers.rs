@@ -13,7 +13,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// What a [`TableReader`](super::TableReader) has read of the ends of its objects, for another reader of the same objects.
 ///
 /// A reader that is [built with it](crate::reader::PushdownReaderBuilder::footers) requests no footer again. It reads the same versions: an
-/// object replaced since ends its stream with an error. It has up to 64 KiB of each object, or a longer footer, and 256 MiB at most.
+/// object replaced since ends its stream with an error, unless all of the object is known, whose rows are those of before. It has up to 64 KiB of each object, or a longer footer, and 256 MiB at most.
 #[derive(Debug, Clone)]
 pub struct Footers(Arc<Known>);
 

@@ -23,6 +23,13 @@ pub(super) struct RowGroupSlice {
     pub(super) rows: Vec<Range<usize>>,
 }
 
+impl RowGroupSlice {
+    /// The number of its rows.
+    pub(super) fn count(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.len() as u64).sum()
+    }
+}
+
 impl RowOrder {
     /// The order of a seed; without one that of the data set.
     pub(super) const fn new(seed: Option<u64>, epoch: u32) -> Self {

@@ -22,7 +22,7 @@ use crate::{
     objects::Objects,
     planning::ReadCost,
     stats::{Counters, add},
-    store::{Store, StoredTable, Value, ValueRequest},
+    store::{RangePart, Store, StoredTable, Value, ValueRequest},
 };
 
 /// Whether the gateway does not compute rows that this host may be able to compute: it refuses, or had no time despite all retries.
@@ -134,7 +134,10 @@ impl TableSource {
     ) -> Result<(Table, ReadCost)> {
         let mut table = self.tables[object].clone();
         if let Some(paced) = paced {
-            table = table.on_arrival(move |bytes| paced.add(bytes));
+            table = table.on_arrival(move |part| match part {
+                RangePart::Received(bytes) => paced.add(bytes),
+                RangePart::Known(bytes) => paced.add_known(bytes),
+            });
         }
         let pipeline = pipeline.clone();
         let (seed, limit, runtime) = (self.seed, self.limits.max_value_bytes, Handle::current());

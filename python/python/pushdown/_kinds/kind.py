@@ -101,7 +101,12 @@ class Kind(ABC, Generic[Made]):
 
     def read_in_batches(self, expected: str, found: str) -> ConfigError:
         """The error of a use that needs indices of samples."""
-        return ConfigError(f"{self.source.value} are read in batches only: expected {expected}, found {found}")
+        # Other sources cannot have one.
+        advice = "; with an index their samples have indices: run `pushdown index`, and pass `index`"
+        return ConfigError(
+            f"{self.source.value} are read in batches only: expected {expected}, found {found}"
+            f"{advice if self.source is SourceKind.SHARDS else ''}"
+        )
 
     @property
     def classes(self) -> list[str]:
@@ -116,6 +121,9 @@ class Kind(ABC, Generic[Made]):
     def describe(self) -> str:
         """The data set in a few words."""
         return f"{len(self.objects):,} objects of s3://{self.objects.bucket}/{self.data_set.prefix}"
+
+    def forget(self) -> None:
+        """Forgets what was read of the objects, after an iteration that failed: it may be the reason."""
 
     def close(self) -> None:
         """Ends the threads that belong to no iteration."""
@@ -152,6 +160,7 @@ class Kind(ABC, Generic[Made]):
             pool=lambda: FunctionPool.make(functions, threads, spec.local_ranks),
             make=make,
             pipeline=spec.pipeline,
+            forget=self.forget,
             others=others,
         )
 

@@ -87,7 +87,7 @@ class ObjectKind(Kind[Batch]):
             start_batch=start_batch,
         )
         share, samples = self._share(spec), len(self.objects)
-        log_tail(share, spec, samples)
+        log_tail(TailCounts(*share.tail_counts), self.options.sampling.tail, spec.epoch, samples)
         make = SampleMaker(self._labels, self._column_reader(), self.policy(share.samples))
         native = partial(_native.Reader, observations=known)
         return ObjectIteration(start, self.recipe(spec, native, make, self._labels.close), share, samples)

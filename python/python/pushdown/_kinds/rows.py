@@ -15,7 +15,7 @@ from .._policy import ErrorPolicy
 from .._rank import Place, Rank
 from .._sample_columns import NO_COLUMNS
 from .._settings import SourceKind
-from .._share import TailCounts
+from .._share import TailCounts, log_tail
 from .._source import Source
 from ..batch import Batch, TableBatch, table_batch
 from ..errors import ConfigError, StateError, native_errors
@@ -39,15 +39,17 @@ _ROW_NUMBER = "pushdown row number"
 class RowIteration(Iteration[Made]):
     """A pass through the stretch that a rank has of an epoch."""
 
-    def __init__(self, start: Start, recipe: Recipe[Made], world: int, batch_size: int) -> None:
+    def __init__(self, start: Start, recipe: Recipe[Made], world: int, options: Options) -> None:
         super().__init__(start, recipe)
-        self._world, self._batch_size = world, batch_size
+        self._world, self._batch_size, self._tail = world, options.batch_size, options.sampling.tail
         self._total_batches: int | None = None
 
     def begin(self) -> None:
         super().begin()
         if self._total_batches is None:
-            self._total_batches = self.native().most_batches
+            native = self.native()
+            self._total_batches = native.most_batches
+            log_tail(TailCounts(*native.tail_counts), self._tail, self.start.epoch)
 
     @property
     def is_complete(self) -> bool:
@@ -83,7 +85,7 @@ class _Rows(Kind[Made]):
     ) -> RowIteration[Made]:
         spec = self.spec(start.epoch, place, rows_read=start.read)
         recipe = self.recipe(spec, partial(self._open, observations=known), self.maker())
-        return RowIteration(start, recipe, spec.world, self.options.batch_size)
+        return RowIteration(start, recipe, spec.world, self.options)
 
     def state(self, start: Start, place: Place, running: Iteration[Made] | None) -> dict[str, Any]:
         rows_read = [list(entry) for entry in start.read or ()]
@@ -112,7 +114,6 @@ class _Rows(Kind[Made]):
                 native.close()
         return self._counts[key]
 
-
     def _open(
         self,
         spec_json: str,
@@ -124,6 +125,14 @@ class _Rows(Kind[Made]):
         native = _native.TableReader(spec_json, keys, objects, observations, self._footers)
         self._footers = native.footers()
         return native
+
+    def forget(self) -> None:
+        # An object may have been replaced since.
+        self._footers = None
+        self._counts.clear()
+
+    def close(self) -> None:
+        self.forget()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_footers": None}
@@ -154,7 +163,8 @@ class RowKind(_Rows[Batch]):
     def __init__(self, source: Parquet | Source, pipeline: PipelineLike | None, options: Options) -> None:
         if pipeline is None:
             raise ConfigError(
-                f"invalid pipeline of {source}, whose samples are rows: expected a pipeline, found None"
+                f"invalid pipeline of {source}, whose samples are rows: expected a pipeline, found None; "
+                "whole objects are read from a list of them: pushdown.list(prefix)"
             )
         parquet = source if isinstance(source, Parquet) else Parquet(cast(str | Sequence[str], source))
         inner = Pipeline.of(pipeline)

@@ -5,9 +5,9 @@ SHELL := /bin/bash
 
 CARGO ?= cargo
 # Every debug build selects the whole workspace, and with it one set of features: with another, DataFusion and all above it would
-# compile twice, ten minutes each (scripts/one-build.sh checks that). `--benches` also builds the binaries for the clients' tests.
-# `--all-targets` would build test binaries of programs without tests.
-ALL = --locked --workspace --tests --benches
+# compile twice, ten minutes each (scripts/one-build.sh checks that). Benches are compiled by clippy alone: each would hold all of
+# DataFusion.
+ALL = --locked --workspace --tests
 # Most tests wait for servers more than they compute.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # Release binaries for benchmarks.
@@ -46,12 +46,12 @@ setup-models: setup
 setup-python: setup
 	@scripts/setup.sh python
 
-# The second command builds the native module of the Python package.
+# The second command builds the programs of benchmarks for tests, and the native module of the Python package.
 build-tests: setup-debian ## Build everything that tests run
 	@$(CARGO) test $(ALL) --no-run
 	@$(CARGO) build --locked --workspace --quiet
 
-# `cargo test` only runs what is built: benches take no arguments of tests. Ceph and Garage have `test-stores`.
+# `cargo test` only runs what is built. Ceph and Garage have `test-stores`.
 test-rust: setup-models build-tests ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
 	@if [ -n "$(FULL)" ]; then scripts/models.sh all && scripts/setup.sh stores; fi
 	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests --no-fail-fast $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
@@ -92,19 +92,16 @@ test-python-torch: setup ## Check the types and test the package's loader and da
 	@VENV=.venv-python-torch scripts/python.sh pyright -p python/pyproject.toml
 	@VENV=.venv-python-torch scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/torch
 
-test-e2e: ## Test the harness of the end-to-end benchmark, and that docs/BENCHMARKS.md and docs/benchmarks are up to date
+test-e2e: build-tests ## Test the harness of the end-to-end benchmark, and that docs/BENCHMARKS.md and docs/benchmarks are up to date
 	@scripts/setup.sh e2e
-	@$(CARGO) test $(ALL) --no-run --quiet
 	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts:python/bench .venv-e2e/bin/python -m pytest -q bench/e2e/tests python/bench/loaders/tests
 
 test-suites: setup ## Run third-party S3 test suites directly and through the gateway: no test may fail only through it (S3_TESTS=DIR: also ceph/s3-tests)
 	@.venv/bin/python -m pytest -q tests/suites
 	@S3_TESTS=$(S3_TESTS) scripts/s3-suites.sh
 
-test-stores: setup ## Run the tests in front of Ceph and Garage: parity, cache, sessions, foreign clients, an epoch (STORES=ceph: one of them; the first time Garage is built)
+test-stores: setup build-tests ## Run the tests in front of Ceph and Garage: parity, cache, sessions, foreign clients, an epoch (STORES=ceph: one of them; the first time Garage is built)
 	@scripts/setup.sh python
-	@$(CARGO) test $(ALL) --no-run --quiet
-	@$(CARGO) build --locked --workspace --quiet
 	@scripts/test-stores.sh $(STORES)
 
 test-docker: ## Build the images, and run the benchmark, gateway and monitoring in a separate Docker engine, as root (an hour; half an hour once the images exist; not in CI)

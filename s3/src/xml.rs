@@ -1,7 +1,7 @@
 //! Strict reading and canonical writing of small S3 documents.
 //!
 //! The gateway writes anew what it has decided on, so that the store cannot read the document in another way. Documents are read by `serde`, after
-//! [`elements_and_text`] has refused or removed what `serde` takes in another way. They are not written by `serde`, which leaves carriage
+//! one pass over their events has refused or removed what `serde` takes in another way. They are not written by `serde`, which leaves carriage
 //! returns as they are.
 
 use std::num::NonZeroUsize;

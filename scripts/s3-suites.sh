@@ -20,6 +20,6 @@ fi
 
 case " $* " in
   *" --help "* | *" -h "*) ;;
-  *) "${CARGO:-cargo}" build --locked --workspace --tests --benches ;;
+  *) "${CARGO:-cargo}" build --locked --workspace --tests ;;
 esac
 exec .venv/bin/python scripts/s3_suites.py "$@"

@@ -77,6 +77,7 @@ client_allowed='
 client_allowed=$(tr -s ' \n' ' ' <<<"$client_allowed")
 # A line for each import: the file, and the folder that it imports.
 client_imports() {
+  # shellcheck disable=SC2016 # These are fields of awk.
   git ls-files -- 'client/src/*.rs' | grep -vE '/(tests|lib)\.rs$|/tests/' | xargs awk '
     FNR == 1 { is_open = is_test = 0 }
     /^mod tests \{/ { is_test = 1 }

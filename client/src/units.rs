@@ -1,5 +1,5 @@
 //! What readers read, a folder for each kind: [objects and indexed members](objects), [rows of Parquet objects](rows), and
-//! [members of shards without an index](shards). None of them knows another.
+//! [members of shards without an index](shards). No folder imports another.
 
 pub(crate) mod objects;
 #[cfg(feature = "tables")]

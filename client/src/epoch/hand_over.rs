@@ -1,4 +1,4 @@
-//! What becomes of a batch that is handed over.
+//! Applies the error policy to batches that are handed over, and counts their samples.
 
 use crate::{
     batch::Batch,

@@ -37,7 +37,7 @@ pub(crate) struct ShardBody {
     last: Option<(MemberRange, TakenEntry)>,
 }
 
-/// The bytes of an entry. The content has memory of its own, so that it keeps no neighbours in memory.
+/// The bytes of an entry. The content is a copy, so that it keeps no neighbouring entries in memory.
 #[derive(Debug, Clone)]
 struct TakenEntry {
     header: Bytes,

@@ -145,8 +145,8 @@ impl<P> EntryCursor<P> {
         (!piece.is_empty()).then_some(piece)
     }
 
-    /// The rest of the content, once all of it has arrived; `None` also if it was returned before. It has memory of its own, so that it keeps no
-    /// other entries in memory.
+    /// The rest of the content, once all of it has arrived; `None` also if it was returned before. It is a copy, so that it keeps no other
+    /// entries in memory.
     pub fn content(&mut self) -> Option<Bytes> {
         let missing = self.content_bytes?;
         if let Some(piece) = self.next_content() {

@@ -39,8 +39,8 @@ class Promises:
     has_indices: bool
     """Samples can be taken by their index."""
     shared_by_workers: Literal["batches", "shards"] | None
-    """What the workers of a rank share: its batches, in one order for any number of workers and with one state for all ranks; its shards,
-    so that the order depends on the workers, and each of them has a state of its own; or nothing, since one process reads a rank."""
+    """What the workers of a rank share. "batches": any number of workers reads one order, and all ranks have one state. "shards": the order
+    depends on the workers, and each worker has its own state. `None`: one process reads a rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Kind(ABC, Generic[Made]):
         raise self.read_in_batches("an iteration", "`take`")
 
     def read_in_batches(self, expected: str, found: str) -> ConfigError:
-        """The error of a use that needs indices of samples."""
+        """The error of a use that needs indices of samples: what it found, and what to use in its place."""
         # Other sources cannot have one.
         advice = "; with an index their samples have indices: run `pushdown index`, and pass `index`"
         return ConfigError(
@@ -129,7 +129,7 @@ class Kind(ABC, Generic[Made]):
         """Ends the threads that belong to no iteration."""
 
     def policy(self, samples: int | None) -> ErrorPolicy:
-        """The error policy of an iteration of so many samples."""
+        """The error policy of an iteration that reads `samples` samples; `None` if the number is unknown."""
         return ErrorPolicy(self.options.on_error, self.options.max_errors, samples)
 
     def spec(self, epoch: int, place: Place, **members: Any) -> ReaderSpec:

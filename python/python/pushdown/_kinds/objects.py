@@ -31,7 +31,7 @@ __all__ = ["ObjectKind"]
 
 
 class ObjectIteration(Iteration[Batch]):
-    """A pass through the share that a reader has of an epoch of so many samples."""
+    """A pass through a reader's share of an epoch. `samples`: those of the whole epoch."""
 
     def __init__(self, start: Start, recipe: Recipe[Batch], share: _native.Share, samples: int) -> None:
         super().__init__(start, recipe)
@@ -149,5 +149,5 @@ class ObjectKind(Kind[Batch]):
 
 
 def _after(epoch: int, position: int, samples: int) -> Start:
-    """The start after a position in an epoch of so many samples: after the last one, that of the next epoch."""
+    """The start after a position in an epoch of `samples` samples. After the last one it is the start of the next epoch."""
     return Start(epoch, position) if position < samples else Start(epoch + 1)

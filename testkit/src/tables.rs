@@ -1,11 +1,13 @@
 //! Parquet files, and an origin that serves ranges of them.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
 use anyhow::Result;
 use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray, StructArray};
 use bytes::Bytes;
+use parking_lot::Mutex;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaDataReader, ParquetMetaDataWriter};
@@ -16,7 +18,7 @@ use crate::origin::Exchange;
 /// The size of a generated file.
 ///
 /// The columns are `n`, the row number, `text`, which contains it, and `c000`, `c001`, ... with incompressible numbers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Parquet {
     /// Number of rows.
     pub rows: usize,
@@ -27,8 +29,19 @@ pub struct Parquet {
 }
 
 impl Parquet {
-    /// Generates the file.
+    /// The file. Tests of one process that need the same one generate it once.
     pub fn write(self) -> Result<Vec<u8>> {
+        static FILES: Mutex<BTreeMap<Parquet, Vec<u8>>> = Mutex::new(BTreeMap::new());
+        let mut files = FILES.lock();
+        if let Some(file) = files.get(&self) {
+            return Ok(file.clone());
+        }
+        let file = self.generate()?;
+        files.insert(self, file.clone());
+        Ok(file)
+    }
+
+    fn generate(self) -> Result<Vec<u8>> {
         let rows = 0..i64::try_from(self.rows)?;
         let text = rows.clone().map(|n| format!("row number {n}"));
         let mut columns: Vec<(String, ArrayRef)> = vec![

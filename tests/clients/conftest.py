@@ -1,7 +1,8 @@
-"""Every test runs with a gateway in front of the embedded store, in front of SeaweedFS, and there in re-sign mode, too.
+"""Every test runs with a gateway in front of SeaweedFS, in forward mode and in re-sign mode.
 
-Those of clients also run in re-sign mode in front of a SeaweedFS that is addressed and refuses as AWS does. `make test-stores` runs
-all in front of Ceph and Garage.
+For those of clients, this SeaweedFS is addressed and refuses as AWS does in re-sign mode. With `--full`, which `make test-full` sets, they
+also run with one that does not, every test runs in front of the embedded store, too, and large files and long plans are tested. `make
+test-stores` runs all in front of Ceph and Garage.
 """
 
 import contextlib
@@ -44,6 +45,10 @@ AWS_MODULES = {
 }
 
 
+def pytest_addoption(parser) -> None:
+    parser.addoption("--full", action="store_true", help="run every test in front of every store, and those marked as `full`")
+
+
 def selected_backends() -> list[str]:
     """The stores named by `PUSHDOWN_TEST_BACKENDS`, separated by commas; by default all but the real ones."""
     known = BACKENDS + REAL_STORES
@@ -68,6 +73,20 @@ def backend(item) -> str | None:
     return item.callspec.params.get("store") if hasattr(item, "callspec") else None
 
 
+def is_left_to_full(item) -> bool:
+    """Whether a test needs `--full`, or another store is enough without it. Stores that are named run all of their tests."""
+    if item.config.getoption("full"):
+        return False
+    if item.get_closest_marker("full"):
+        return True
+    if "PUSHDOWN_TEST_BACKENDS" in os.environ:
+        return False
+    if item.get_closest_marker("one_store"):
+        return backend(item) not in (None, "seaweedfs")
+    has_aws = item.path.stem in AWS_MODULES and not item.get_closest_marker("resign_only")
+    return backend(item) == "embedded" or (backend(item) == "resign" and has_aws)
+
+
 def is_elsewhere(item) -> bool:
     """Whether a test does not apply to its store."""
     if item.get_closest_marker("resign_only"):
@@ -77,7 +96,7 @@ def is_elsewhere(item) -> bool:
 
 def pytest_collection_modifyitems(config, items) -> None:
     """Features missing in a store or in re-sign mode are expected failures; an unexpected pass is reported."""
-    left_out = [item for item in items if is_elsewhere(item)]
+    left_out = [item for item in items if is_elsewhere(item) or is_left_to_full(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     for item in items:

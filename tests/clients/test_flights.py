@@ -14,6 +14,8 @@ import pytest
 from stores import ROOT
 from test_tpch import is_same_value, rows
 
+pytestmark = pytest.mark.one_store
+
 # Missing values are `NA` in the file, so a column of numbers with missing values is a text column.
 DELAY = {"csv": "cast(nullif(arr_delay, 'NA') as bigint)", "parquet": "arr_delay"}
 QUERIES = [
@@ -62,7 +64,12 @@ def ask(store, files):
 
 # Each query on the CSV reads the whole file, which takes seconds, so only some run.
 @pytest.mark.parametrize(
-    ("suffix", "query"), [*(("parquet", query) for query in QUERIES), *(("csv", query) for query in QUERIES[::3])]
+    ("suffix", "query"),
+    [
+        *(("parquet", query) for query in QUERIES),
+        ("csv", QUERIES[0]),
+        pytest.param("csv", QUERIES[3], marks=pytest.mark.full),
+    ],
 )
 def test_rows_match_duckdb(files, ask, suffix, query):
     sql = query.format(delay=DELAY[suffix])
@@ -85,6 +92,7 @@ def test_a_parquet_file_of_duckdb_matches_pyarrow(files, ask):
     assert ask("parquet", f"select(columns=[{', '.join(columns)}], where='air_time > 600')").equals(long_flights)
 
 
+@pytest.mark.full
 def test_a_csv_matches_pyarrow(files, ask):
     options = pa.csv.ConvertOptions(null_values=[""])
     expected = pa.csv.read_csv(files["csv"], convert_options=options)

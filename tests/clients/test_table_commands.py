@@ -13,6 +13,8 @@ import pytest
 
 from stores import gateway_binary
 
+pytestmark = pytest.mark.one_store
+
 PIPELINE = "select(columns=[item, word, price, day, moment, tags], where='label = 1')"
 
 

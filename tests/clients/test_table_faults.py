@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytestmark = pytest.mark.one_store
+
 MIN_I64, MAX_I64 = -(2**63), 2**63 - 1
 
 
@@ -193,6 +195,7 @@ def test_ten_thousand_columns(ask, wide):
     assert "c10000" in message and len(message) < 500
 
 
+@pytest.mark.full
 def test_a_query_of_ten_thousand_columns_is_answered(ask, wide):
     """Either the rows or a refusal as too large. The timeout of the request is there for plans that take minutes."""
     found = ask("wide.parquet", parquet(wide), sql("select * from object"))

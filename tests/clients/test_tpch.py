@@ -19,6 +19,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
 from golden_tables_cases.queries import TPCH  # noqa: E402
 
+pytestmark = pytest.mark.one_store
+
 TABLES = sorted({table for table, _ in TPCH})
 COLUMNS = ["l_orderkey", "l_extendedprice", "l_shipdate"]
 FROM, TO = datetime.date(1994, 1, 1), datetime.date(1995, 1, 1)
@@ -26,7 +28,7 @@ FROM, TO = datetime.date(1994, 1, 1), datetime.date(1995, 1, 1)
 FOOTER_READ_BYTES = 64 << 10
 
 
-@pytest.fixture(scope="module", params=["0.01", "0.1"])
+@pytest.fixture(scope="module", params=["0.01", pytest.param("0.1", marks=pytest.mark.full)])
 def scale(request):
     return request.param
 

@@ -188,18 +188,23 @@ fn every_name_is_listed_as_it_is() {
     }
 }
 
-/// 1,400 objects in folders, listed page by page and folder by folder.
 #[test]
 fn folders_are_listed_concurrently_in_the_order_of_one_listing() {
-    for backend in [Backend::Embedded, Backend::SeaweedFs] {
-        if backend.is_enabled().unwrap() {
-            let store = backend.start(&find_gateway().unwrap()).unwrap();
-            list_folders(&store);
-        }
-    }
+    list_folders(Backend::SeaweedFs);
 }
 
-fn list_folders(store: &pushdown_testkit::Store) {
+#[test]
+#[ignore = "a second store: make test-full"]
+fn folders_of_the_embedded_store_are_listed_concurrently_in_the_order_of_one_listing() {
+    list_folders(Backend::Embedded);
+}
+
+/// 1,400 objects in folders, listed page by page and folder by folder.
+fn list_folders(backend: Backend) {
+    if !backend.is_enabled().unwrap() {
+        return;
+    }
+    let store = &backend.start(&find_gateway().unwrap()).unwrap();
     send(store, "PUT", &format!("/{BUCKET}"));
     for (folder, count) in [
         ("train/a/", 650),

@@ -92,12 +92,13 @@ impl Lab {
     reason = "a failure to build a fixture is a bug in the test"
 )]
 pub(super) fn photo(width: u32, height: u32, encoding: &str) -> Vec<u8> {
-    let pixels = (0..height)
-        .flat_map(|y| {
-            (0..width).flat_map(move |x| [x * 255 / width, y * 255 / height, (x * 7 + y * 13) % 256])
-        })
-        .map(|value| u8::try_from(value).unwrap_or(u8::MAX))
-        .collect();
+    let mut pixels = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            let pixel = [x * 255 / width, y * 255 / height, (x * 7 + y * 13) % 256];
+            pixels.extend(pixel.map(|value| u8::try_from(value).unwrap_or(u8::MAX)));
+        }
+    }
     let image = Image::new(width, height, pixels).unwrap();
     let pipeline = Pipeline::parse(&format!("decode | encode({encoding})")).unwrap();
     match pipeline

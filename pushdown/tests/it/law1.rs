@@ -76,7 +76,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(3 * ProptestConfig::default().cases / 2))]
 
     #[test]
     fn every_split_has_the_same_result(

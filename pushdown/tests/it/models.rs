@@ -48,18 +48,17 @@ fn unavailable_providers_are_refused_with_the_reason() {
     assert_eq!(RUNTIME.provider(), Provider::Cpu);
 }
 
-/// How large the batches are that run at each cut.
+/// The cuts that are compared, and with how large batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BatchSizes {
-    /// One sample at every other cut, all of them at the cuts between.
-    Alternating,
-    /// One sample, and all of them.
-    Both,
+enum Cuts {
+    /// Every fourth cut, in turn with one sample and with all of them.
+    Few,
+    /// Each cut, with one sample and with all of them.
+    All,
 }
 
-/// Compares the results of the whole model, of the layers before each cut, and of the layers after it, for batches of several
-/// sizes.
-fn check_against_onnxruntime(name: &str, sizes: BatchSizes) {
+/// Compares the results of the whole model, of the layers before a cut, and of the layers after it, for batches of several sizes.
+fn check_against_onnxruntime(name: &str, compared: Cuts) {
     let golden = golden(name);
     let model = FOLDER.find(name).expect(name);
     let cuts = &model.description().cut_points;
@@ -93,7 +92,7 @@ fn check_against_onnxruntime(name: &str, sizes: BatchSizes) {
     for (number, batch) in [&golden.inputs[..1], &golden.inputs[..]].into_iter().enumerate() {
         let whole = model.run(Boundary::Input, last, batch).expect(name);
         check(&whole, batch, "whole");
-        for cut in (0..last).filter(|cut| sizes == BatchSizes::Both || cut % 2 == number) {
+        for cut in (0..last).filter(|cut| compared == Cuts::All || cut % 8 == 4 * number) {
             check_cut(cut, batch);
         }
     }
@@ -117,20 +116,32 @@ macro_rules! models {
         $(#[$attribute])?
         #[test]
         fn $name() {
-            check_against_onnxruntime(stringify!($name), BatchSizes::Both);
+            check_against_onnxruntime(stringify!($name), Cuts::All);
         }
     )+};
 }
 
 #[test]
-fn efficientnet_lite0_at_each_cut() {
-    check_against_onnxruntime("efficientnet_lite0", BatchSizes::Alternating);
+fn efficientnet_lite0_at_a_few_cuts() {
+    check_against_onnxruntime("efficientnet_lite0", Cuts::Few);
+}
+
+#[test]
+fn shufflenet_at_a_few_cuts() {
+    check_against_onnxruntime("shufflenet", Cuts::Few);
+}
+
+#[test]
+fn squeezenet_at_a_few_cuts() {
+    check_against_onnxruntime("squeezenet", Cuts::Few);
 }
 
 models!(
     #[ignore = "half a minute: make test-full"]
     efficientnet_lite0,
+    #[ignore = "every cut: make test-full"]
     shufflenet,
+    #[ignore = "every cut: make test-full"]
     squeezenet,
     #[ignore = "up to a minute: make test-full"]
     alexnet,
@@ -164,6 +175,7 @@ fn total_costs(name: &str) -> (f64, f64) {
 
 /// 4.1 G multiply-accumulate operations (He et al., 2015).
 #[test]
+#[ignore = "102 MB: make test-full"]
 fn the_cost_of_resnet50_equals_that_of_its_paper() {
     let (macs, parameters) = total_costs("resnet50");
     assert!(
@@ -245,10 +257,21 @@ fn models_can_be_split_in_a_pipeline() {
     );
 }
 
-/// Each cut has fewer bytes than the one before, and refining does not change results.
 #[test]
 fn refined_pipelines_have_the_same_results() {
-    let whole = Pipeline::parse_with("decode | to_float | model(resnet50) | cast(f16)", &*FOLDER).unwrap();
+    check_refined("efficientnet_lite0");
+}
+
+#[test]
+#[ignore = "102 MB: make test-full"]
+fn refined_pipelines_of_resnet50_have_the_same_results() {
+    check_refined("resnet50");
+}
+
+/// Each cut has fewer bytes than the one before, and refining does not change results.
+fn check_refined(model: &str) {
+    let text = format!("decode | to_float | model({model}) | cast(f16)");
+    let whole = Pipeline::parse_with(&text, &*FOLDER).unwrap();
     let refined = whole.refined(12);
     let bytes: Vec<_> = refined.kinds()[2..]
         .iter()

@@ -81,16 +81,25 @@ def test_an_iterator_that_was_live_at_a_fork_raises_in_the_child(endpoint: str, 
     assert int(done.stdout) > 1
 
 
+def test_forks_while_reading(endpoint: str, source: str) -> None:
+    fork_while_reading(24, endpoint, source)
+
+
+@pytest.mark.full
 def test_a_hundred_forks_while_reading(endpoint: str, source: str) -> None:
-    """Children read, are killed, or exit. No child hangs, and the parent goes on and leaves no thread or process."""
-    before = set(psutil.Process().children(recursive=True))
+    fork_while_reading(100, endpoint, source)
+
+
+def fork_while_reading(count: int, endpoint: str, source: str) -> None:
+    """Children read, are killed, or exit. No child hangs, and the parent goes on and leaves no thread, process or shared memory."""
+    before, memory = set(psutil.Process().children(recursive=True)), set(os.listdir("/dev/shm"))
     done = run(
         """
         import os, signal, sys, pushdown
         reader = pushdown.Reader(sys.argv[2], "decode | resize(32, 32)", store=pushdown.Store(endpoint=sys.argv[1]), batch_size=4)
         batches = iter(reader)
         next(batches)
-        for number in range(100):
+        for number in range(int(sys.argv[3])):
             if next(batches, None) is None:
                 batches = iter(reader)
             child = os.fork()
@@ -108,17 +117,13 @@ def test_a_hundred_forks_while_reading(endpoint: str, source: str) -> None:
         """,
         endpoint,
         source,
+        str(count),
     )
     assert done.stderr == ""
     tasks, files = map(int, done.stdout.split())
     assert tasks == 1 and files < 16
     assert set(psutil.Process().children(recursive=True)) <= before
-
-
-def test_nothing_is_left_in_shared_memory(endpoint: str, source: str) -> None:
-    before = set(os.listdir("/dev/shm"))
-    test_a_hundred_forks_while_reading(endpoint, source)
-    assert set(os.listdir("/dev/shm")) == before
+    assert set(os.listdir("/dev/shm")) == memory
 
 
 @pytest.fixture
@@ -200,11 +205,12 @@ def test_a_close_in_another_thread_ends_a_wait(silent_server: str) -> None:
         next(batches)
 
 
-def test_memory_stays_flat(options: dict[str, Any], source: str) -> None:
+@pytest.mark.parametrize("epochs", [12, pytest.param(50, marks=pytest.mark.full)])
+def test_memory_stays_flat(options: dict[str, Any], source: str, epochs: int) -> None:
     process = psutil.Process()
     sizes = []
     with pushdown.Reader(source, "decode | resize(64, 64) | to_float", **options) as reader:
-        for _ in range(50):
+        for _ in range(epochs):
             for batch in reader:
                 assert batch.x is not None
             sizes.append(process.memory_info().rss)

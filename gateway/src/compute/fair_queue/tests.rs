@@ -179,7 +179,7 @@ fn the_number_of_accounts_is_bounded() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 4))]
 
     /// All tenants get the same CPU time, independent of the cost of their items.
     #[test]

@@ -149,7 +149,7 @@ fn law5_any_mix_of_batches_over_few_objects_stays_within_the_budget() -> Result<
     };
     let idle = lab.gateway.resident_memory()?;
     let mut runner = TestRunner::new(ProptestConfig {
-        // 4 by default, 12 with the number of cases of `make test-full`: one takes two seconds of CPU time.
+        // One takes two seconds of CPU time: one in `make test`, 12 in `make test-full`.
         cases: ProptestConfig::default().cases / 64,
         max_shrink_iters: 0,
         failure_persistence: None,

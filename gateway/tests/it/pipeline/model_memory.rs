@@ -18,6 +18,7 @@ const COPIES: u64 = 3;
 
 /// The check at start and the first run each read all 244 MB.
 #[test]
+#[ignore = "a model of 244 MB: make test-full"]
 fn loading_a_model_takes_three_times_its_weights() -> Result<()> {
     let folder = model_folder(&["alexnet"])?;
     let budget = format!("--memory-budget={BUDGET}");
@@ -50,6 +51,7 @@ fn loading_a_model_takes_three_times_its_weights() -> Result<()> {
 /// Two models requested at once are loaded one after the other: the first is in memory once, and the budget keeps no unused
 /// weights.
 #[test]
+#[ignore = "a model of 244 MB: make test-full"]
 fn models_are_loaded_one_at_a_time() -> Result<()> {
     let folder = model_folder(&["alexnet"])?;
     let (first, second) = ("alexnet.onnx", "second.onnx");

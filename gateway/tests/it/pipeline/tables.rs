@@ -77,40 +77,48 @@ fn send_signed(store: &Store, keys: &Keys, pipeline: &str) -> Result<Response> {
 
 #[test]
 fn a_filtered_scan_returns_the_right_rows_and_reads_few_bytes() -> Result<()> {
-    let object = WIDE.write()?;
-    for backend in [Backend::Embedded, Backend::SeaweedFs] {
-        if !backend.is_enabled()? {
-            continue;
-        }
-        let store = backend.start(binary())?;
-        put(&store, "/tables", Vec::new())?;
-        put(&store, "/tables/t.parquet", object.clone())?;
-        let before = store.gateway.metric("pushdown_store_received_bytes_total")?;
-        let answer = send_signed(&store, &store.keys, FILTER)?;
-        assert_eq!(read_table(&answer)?, expected_rows(&object, FILTER)?, "{backend}");
-        let read = store.gateway.metric("pushdown_store_received_bytes_total")? - before;
-        // Three row groups of two columns, of 20,000 rows of 8 bytes each.
-        let needed = 3.0 * 2.0 * 160_000.0;
-        assert!(read <= 1.15 * needed, "{backend}: {read} of {needed}");
-        let (source_bytes, stored) = answer
-            .header("x-pushdown-source-bytes")
-            .and_then(|value| value.split_once('/'))
-            .unwrap_or_default();
-        assert_eq!(stored.parse::<usize>()?, object.len());
-        assert!(
-            (source_bytes.parse::<f64>()? - read).abs() < 1.0,
-            "{source_bytes} in the header, {read} read"
-        );
+    check_filtered_scan(Backend::SeaweedFs)
+}
 
-        let stranger = Keys::new(&store.keys.access, "anothersecret");
-        let refused = send_signed(&store, &stranger, FILTER)?;
-        assert_eq!(
-            (refused.status, refused.element("Code").as_deref()),
-            (403, Some("SignatureDoesNotMatch"))
-        );
-        assert_eq!(refused.header("x-pushdown-stage"), None);
-        assert!(store.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
+#[test]
+#[ignore = "a second store: make test-full"]
+fn a_filtered_scan_of_the_embedded_store_returns_the_right_rows_and_reads_few_bytes() -> Result<()> {
+    check_filtered_scan(Backend::Embedded)
+}
+
+fn check_filtered_scan(backend: Backend) -> Result<()> {
+    if !backend.is_enabled()? {
+        return Ok(());
     }
+    let object = WIDE.write()?;
+    let store = backend.start(binary())?;
+    put(&store, "/tables", Vec::new())?;
+    put(&store, "/tables/t.parquet", object.clone())?;
+    let before = store.gateway.metric("pushdown_store_received_bytes_total")?;
+    let answer = send_signed(&store, &store.keys, FILTER)?;
+    assert_eq!(read_table(&answer)?, expected_rows(&object, FILTER)?, "{backend}");
+    let read = store.gateway.metric("pushdown_store_received_bytes_total")? - before;
+    // Three row groups of two columns, of 20,000 rows of 8 bytes each.
+    let needed = 3.0 * 2.0 * 160_000.0;
+    assert!(read <= 1.15 * needed, "{backend}: {read} of {needed}");
+    let (source_bytes, stored) = answer
+        .header("x-pushdown-source-bytes")
+        .and_then(|value| value.split_once('/'))
+        .unwrap_or_default();
+    assert_eq!(stored.parse::<usize>()?, object.len());
+    assert!(
+        (source_bytes.parse::<f64>()? - read).abs() < 1.0,
+        "{source_bytes} in the header, {read} read"
+    );
+
+    let stranger = Keys::new(&store.keys.access, "anothersecret");
+    let refused = send_signed(&store, &stranger, FILTER)?;
+    assert_eq!(
+        (refused.status, refused.element("Code").as_deref()),
+        (403, Some("SignatureDoesNotMatch"))
+    );
+    assert_eq!(refused.header("x-pushdown-stage"), None);
+    assert!(store.gateway.metric("pushdown_memory_reserved_bytes")?.abs() < 1.0);
     Ok(())
 }
 

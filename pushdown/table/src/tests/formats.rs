@@ -133,15 +133,15 @@ fn compressed_texts_are_read() {
 fn decompression_bombs_and_oversized_rows_are_rejected() {
     let limits = Limits {
         tables: TableLimits {
-            max_inflated_bytes: 10 << 20,
-            max_batch_bytes: 4 << 20,
+            max_inflated_bytes: 3 << 20,
+            max_batch_bytes: 1 << 20,
             max_columns: 100,
             ..TableLimits::default()
         },
         ..Limits::default()
     };
-    let rows = format!("a\n{}", "1\n".repeat(6 << 20));
-    let quote = format!("a\n1\n2\n\"{}", "x".repeat(8 << 20));
+    let rows = format!("a\n{}", "1\n".repeat(2 << 20));
+    let quote = format!("a\n1\n2\n\"{}", "x".repeat(2 << 20));
     let wide = vec!["a"; 200]
         .iter()
         .enumerate()

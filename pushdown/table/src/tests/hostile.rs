@@ -32,9 +32,19 @@ fn assert_table_or_error(object: &Bytes) {
 
 #[test]
 fn corrupt_parquet_is_an_error_or_a_table() {
+    check_corrupt_parquet(0..100);
+}
+
+#[test]
+#[ignore = "hundreds of files: make test-full"]
+fn much_corrupt_parquet_is_an_error_or_a_table() {
+    check_corrupt_parquet(100..800);
+}
+
+fn check_corrupt_parquet(rounds: Range<u64>) {
     let object = parquet_file(&numbers(300), 100);
     let footer = object.len() - 1500..object.len() - 8;
-    for round in 0..400 {
+    for round in rounds {
         let mut corrupt = object.to_vec();
         let mut noise = noise(round);
         for _ in 0..=(round % 4) {
@@ -218,12 +228,22 @@ fn columns_are_read_by_name_among_ten_thousand() {
 
 #[test]
 fn corrupt_arrow_is_an_error_or_a_table() {
+    check_corrupt_arrow(0..100);
+}
+
+#[test]
+#[ignore = "hundreds of files: make test-full"]
+fn much_corrupt_arrow_is_an_error_or_a_table() {
+    check_corrupt_arrow(100..800);
+}
+
+fn check_corrupt_arrow(rounds: Range<u64>) {
     let batch = numbers(300);
     let mut writer = arrow_ipc::writer::FileWriter::try_new(Vec::new(), &batch.schema()).unwrap();
     writer.write(&batch).unwrap();
     writer.finish().unwrap();
     let object = writer.into_inner().unwrap();
-    for round in 0..400 {
+    for round in rounds {
         let mut corrupt = object.clone();
         let mut noise = noise(round);
         let end = if round % 2 == 0 { 900 } else { corrupt.len() };

@@ -111,7 +111,7 @@ fn nothing_is_given_for_no_gain() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(2 * ProptestConfig::default().cases))]
 
     #[test]
     fn without_a_bound_for_tenants_no_division_gains_more(demands in demands(0..5, 1), capacity in 0_u8..16) {

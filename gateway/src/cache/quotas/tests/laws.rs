@@ -107,7 +107,7 @@ fn events_that_fit() -> impl Strategy<Value = Vec<(u8, u64, u64, Option<u64>)>> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
 
     /// So a lower threshold only removes objects, a higher one only adds some.
     #[test]

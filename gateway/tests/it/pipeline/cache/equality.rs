@@ -227,7 +227,7 @@ fn cache_dir(folder: &TempDir) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 4, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 32))]
 
     /// In each case the header `x-pushdown-cache` must say that the answer was made in the way that is checked.
     #[test]

@@ -125,38 +125,68 @@ fn path(index: usize) -> String {
     format!("/photos/{index:03}.jpg")
 }
 
+/// The value in memory and on disk is the larger one.
 #[test]
 fn later_jobs_of_gets_have_hits_alone() -> Result<()> {
-    for flags in caches() {
-        for pipeline in PIPELINES {
-            let lab = Lab::new(flags)?;
-            assert_eq!(lab.read_by_gets(pipeline)?, OBJECTS);
-            for _ in 0..LATER_JOBS {
-                assert_eq!(lab.read_by_gets(pipeline)?, 0, "{pipeline} with {flags:?}");
-            }
-            lab.check(1 + LATER_JOBS)?;
-        }
+    let [memory, disk, both] = caches();
+    for (flags, pipeline) in [(memory, PIPELINES[0]), (disk, PIPELINES[0]), (both, PIPELINES[1])] {
+        check_gets(flags, pipeline)?;
     }
     Ok(())
 }
 
 #[test]
-fn later_jobs_of_batches_have_hits_alone() -> Result<()> {
-    let one_epoch = CacheHints {
-        epochs: 1,
-        samples: OBJECTS as u64,
-    };
+#[ignore = "every cache and value: make test-full"]
+fn later_jobs_of_gets_have_hits_alone_in_every_cache() -> Result<()> {
     for flags in caches() {
-        for hints in [None, Some(one_epoch)] {
-            let lab = Lab::new(flags)?;
-            for job in 0..=LATER_JOBS {
-                lab.read_by_batches(PIPELINES[1], hints, job == 0)
-                    .with_context(|| format!("job {job} with {hints:?} and {flags:?}"))?;
-            }
-            lab.check(1 + LATER_JOBS)?;
+        for pipeline in PIPELINES {
+            check_gets(flags, pipeline)?;
         }
     }
     Ok(())
+}
+
+fn check_gets(flags: &[&str], pipeline: &str) -> Result<()> {
+    let lab = Lab::new(flags)?;
+    assert_eq!(lab.read_by_gets(pipeline)?, OBJECTS);
+    for _ in 0..LATER_JOBS {
+        assert_eq!(lab.read_by_gets(pipeline)?, 0, "{pipeline} with {flags:?}");
+    }
+    lab.check(1 + LATER_JOBS)
+}
+
+const ONE_EPOCH: CacheHints = CacheHints {
+    epochs: 1,
+    samples: OBJECTS as u64,
+};
+
+#[test]
+fn later_jobs_of_batches_have_hits_alone() -> Result<()> {
+    let [memory, _, both] = caches();
+    for (flags, hints) in [(memory, Some(ONE_EPOCH)), (both, None)] {
+        check_batches(flags, hints)?;
+    }
+    Ok(())
+}
+
+#[test]
+#[ignore = "every cache, with and without hints: make test-full"]
+fn later_jobs_of_batches_have_hits_alone_in_every_cache() -> Result<()> {
+    for flags in caches() {
+        for hints in [None, Some(ONE_EPOCH)] {
+            check_batches(flags, hints)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_batches(flags: &[&str], hints: Option<CacheHints>) -> Result<()> {
+    let lab = Lab::new(flags)?;
+    for job in 0..=LATER_JOBS {
+        lab.read_by_batches(PIPELINES[1], hints, job == 0)
+            .with_context(|| format!("job {job} with {hints:?} and {flags:?}"))?;
+    }
+    lab.check(1 + LATER_JOBS)
 }
 
 /// Each job has another pipeline. Nobody uses one again, and their values together do not fit.

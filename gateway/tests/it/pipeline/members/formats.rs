@@ -7,22 +7,27 @@ use pushdown::{
     Sample,
     shard::{EntryCursor, MemberRange, ShardLimits},
 };
+use pushdown_testkit::Backend;
 
 use super::{
     Member, SHORT, Shard, check_values, error_of, rows,
-    value_lab::{VALID, on_each_store},
+    value_lab::{VALID, on, on_each_store},
     values::photo_shard,
 };
 
+on_each_store!(
+    tables_can_be_members,
+    members_of_a_zip_without_compression_are_samples,
+);
+
 /// A member is read whole, so that a table in it needs no ranges.
-#[test]
-fn tables_can_be_members() -> Result<()> {
+fn tables_can_be_members(backend: Backend) -> Result<()> {
     let rows_of = |text: &str| ("rows.csv".to_owned(), text.as_bytes().to_vec());
     let shard = Shard::new(vec![
         ("a.txt".to_owned(), b"no table".to_vec()),
         rows_of("n,name\n1,a\n2,b\n3,c\n"),
     ])?;
-    on_each_store(|lab| {
+    on(backend, |lab| {
         lab.put("train.tar", &shard.bytes)?;
         let (etag, table) = (lab.etag("train.tar")?, &shard.members[1]);
         let pipeline = "select(columns=[name], where=\"n > 1\")";
@@ -96,8 +101,7 @@ fn zip_entry(name: &str, content: &[u8]) -> Result<Vec<u8>> {
     Ok([head, content.to_vec()].concat())
 }
 
-#[test]
-fn members_of_a_zip_without_compression_are_samples() -> Result<()> {
+fn members_of_a_zip_without_compression_are_samples(backend: Backend) -> Result<()> {
     let (mut bytes, mut members) = (Vec::new(), Vec::new());
     for member in Shard::of_photos(3)?.members {
         let entry = zip_entry(&member.name, &member.content)?;
@@ -106,7 +110,7 @@ fn members_of_a_zip_without_compression_are_samples() -> Result<()> {
         bytes.extend(entry);
         members.push(Member { range, ..member });
     }
-    on_each_store(|lab| {
+    on(backend, |lab| {
         lab.put("train.zip", &bytes)?;
         let etag = lab.etag("train.zip")?;
         let answer = lab.send(&lab.batch("train.zip", SHORT, &members, &etag)?)?;

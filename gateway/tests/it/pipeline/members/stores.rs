@@ -150,6 +150,7 @@ fn check(store: RealStore) -> Result<()> {
 }
 
 #[test]
+#[ignore = "a second store: make test-full"]
 fn members_on_the_embedded_store() -> Result<()> {
     if !Backend::Embedded.is_enabled()? {
         return Ok(());

@@ -96,14 +96,33 @@ impl ValueLab {
     }
 }
 
-/// Runs a check on each store.
-pub(super) fn on_each_store(check: impl Fn(&ValueLab) -> Result<()>) -> Result<()> {
-    for backend in [Backend::Embedded, Backend::SeaweedFs] {
-        if backend.is_enabled()? {
-            let lab = ValueLab(backend.start(binary())?);
-            lab.put("", b"")?;
-            check(&lab).with_context(|| backend.to_string())?;
-        }
+/// Runs a check on a store.
+pub(super) fn on(backend: Backend, check: impl Fn(&ValueLab) -> Result<()>) -> Result<()> {
+    if !backend.is_enabled()? {
+        return Ok(());
     }
-    Ok(())
+    let lab = ValueLab(backend.start(binary())?);
+    lab.put("", b"")?;
+    check(&lab).with_context(|| backend.to_string())
 }
+
+/// Two tests of each check: on SeaweedFS, and in `make test-full` on the embedded store.
+macro_rules! on_each_store {
+    ($($check:ident),+ $(,)?) => {$(
+        mod $check {
+            use pushdown_testkit::Backend;
+
+            #[test]
+            fn on_seaweedfs() -> anyhow::Result<()> {
+                super::$check(Backend::SeaweedFs)
+            }
+
+            #[test]
+            #[ignore = "a second store: make test-full"]
+            fn on_the_embedded_store() -> anyhow::Result<()> {
+                super::$check(Backend::Embedded)
+            }
+        }
+    )+};
+}
+pub(super) use on_each_store;

@@ -2,11 +2,20 @@
 
 use anyhow::{Context as _, Result, ensure};
 use pushdown::{Context, Pipeline, Sample, wire::Split};
-use pushdown_testkit::{Response, photos};
+use pushdown_testkit::{Backend, Response, photos};
 
-use super::{Member, SHORT, Shard, rows, value_lab::on_each_store};
+use super::{
+    Member, SHORT, Shard, rows,
+    value_lab::{on, on_each_store},
+};
 
 const RANDOM: &str = "decode | random_resized_crop(32) | flip_h";
+
+on_each_store!(
+    a_member_equals_the_same_bytes_as_a_loose_object,
+    random_steps_draw_by_key_and_member,
+    each_member_has_an_etag_of_its_own,
+);
 
 /// A tar of fixtures in many formats, with a name that needs extension headers.
 pub(super) fn photo_shard() -> Result<Shard> {
@@ -17,10 +26,9 @@ pub(super) fn photo_shard() -> Result<Shard> {
     Shard::new(contents)
 }
 
-#[test]
-fn a_member_equals_the_same_bytes_as_a_loose_object() -> Result<()> {
+fn a_member_equals_the_same_bytes_as_a_loose_object(backend: Backend) -> Result<()> {
     let shard = photo_shard()?;
-    on_each_store(|lab| {
+    on(backend, |lab| {
         lab.put("train.tar", &shard.bytes)?;
         let etag = lab.etag("train.tar")?;
         for (index, member) in shard.members.iter().enumerate() {
@@ -77,11 +85,10 @@ fn a_member_equals_the_same_bytes_as_a_loose_object() -> Result<()> {
 }
 
 /// The id of a sample is that of the library: its key, a NUL, and the name of the member.
-#[test]
-fn random_steps_draw_by_key_and_member() -> Result<()> {
+fn random_steps_draw_by_key_and_member(backend: Backend) -> Result<()> {
     let shard = Shard::of_photos(6)?;
     let pipeline: Pipeline = RANDOM.parse()?;
-    on_each_store(|lab| {
+    on(backend, |lab| {
         lab.put("train.tar", &shard.bytes)?;
         let etag = lab.etag("train.tar")?;
         let answer = lab.send(&lab.batch("train.tar", RANDOM, &shard.members, &etag)?)?;
@@ -102,10 +109,9 @@ fn random_steps_draw_by_key_and_member() -> Result<()> {
     })
 }
 
-#[test]
-fn each_member_has_an_etag_of_its_own() -> Result<()> {
+fn each_member_has_an_etag_of_its_own(backend: Backend) -> Result<()> {
     let shard = Shard::of_photos(2)?;
-    on_each_store(|lab| {
+    on(backend, |lab| {
         lab.put("train.tar", &shard.bytes)?;
         let etag = lab.etag("train.tar")?;
         let ask = |method: &str, member: &Member| {

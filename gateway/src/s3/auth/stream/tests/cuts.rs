@@ -34,7 +34,7 @@ fn check(upload: &Upload, cuts: &[Index], has_content_length: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(2 * ProptestConfig::default().cases))]
 
     #[test]
     fn correct_bodies_are_accepted(

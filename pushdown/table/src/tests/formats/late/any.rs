@@ -122,7 +122,7 @@ fn check_value(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 8))]
 
     #[test]
     fn late_csv_values_are_exact_or_errors(

@@ -70,7 +70,7 @@ async fn other_worlds_read_each_row_once() {
             next,
             r#"[{"world":2,"rows_per_rank":128},{"world":3,"rows_per_rank":150}]"#
         );
-        let (last, end) = read_some(|| builder().rows_read(parse(&next)), 4, 100).await;
+        let (last, end) = read_some(|| builder().rows_read(parse(&next)), 8, 100).await;
         let counts: Vec<_> = [&first, &second, &last].map(|rows| rows.concat().len()).into();
         assert_eq!(counts, [256, 450, 328]);
         let mut all = [first, second, last].concat().concat();

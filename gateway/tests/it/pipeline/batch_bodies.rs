@@ -66,7 +66,7 @@ fn bodies_stay_within_the_memory_budget() -> Result<()> {
     lab.put("photo.jpg", photo(20, 20, "jpeg"))?;
     let before = lab.gateway.peak_memory()?;
     let mut large = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..100 {
         let mut raw = Raw::connect(lab.address())?;
         raw.write(&head(&lab, 4 * MIB))?;
         // All bytes but the last.

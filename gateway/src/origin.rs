@@ -48,7 +48,7 @@ pub use signed_payload::SignedPayload;
 pub use signer::{Signer, Signing};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
-use crate::body::Body;
+use crate::body::{Body, Observer as _};
 use crate::error::{Error, ErrorKind, Result};
 use crate::telemetry::Metrics;
 use attempts::{AttemptResult, Attempts};
@@ -240,7 +240,7 @@ impl Origin {
         strip_response(&mut parts.headers);
         parts.version = http::Version::HTTP_11;
         let received = self.metrics.bytes_from_store.clone();
-        let body = Download::new(body, self.idle_timeout, received, guard);
+        let body = Download::new(self.idle_timeout, received, guard).observe(body);
         Response::from_parts(parts, body.boxed_unsync())
     }
 }

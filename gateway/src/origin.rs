@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::Instant;
@@ -135,19 +135,6 @@ impl Origin {
                 return answer;
             }
         }
-    }
-
-    /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
-    pub async fn get(&self, caller: &Parts, extra: HeaderMap) -> Result<OriginObject> {
-        let mut request = OriginRequest::from_caller(caller)?;
-        let mut name = None;
-        for (next, value) in extra {
-            name = next.or(name);
-            if let Some(name) = &name {
-                request.add(name.clone(), value);
-            }
-        }
-        self.read(request).await
     }
 
     /// Reads an object, or a member of it as if it were one. A refusal by the store is an answer, and no error.

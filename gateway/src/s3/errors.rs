@@ -90,11 +90,6 @@ pub fn code(kind: ErrorKind) -> &'static str {
     code_and_status(kind).0
 }
 
-/// The HTTP status of a kind.
-pub fn status(kind: ErrorKind) -> StatusCode {
-    code_and_status(kind).1
-}
-
 fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
     match kind {
         ErrorKind::InvalidPipeline => ("InvalidPipeline", StatusCode::BAD_REQUEST),

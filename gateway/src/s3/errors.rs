@@ -118,6 +118,7 @@ fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::ShardReplaced => ("ShardReplaced", StatusCode::CONFLICT),
         ErrorKind::NotImplemented => ("NotImplemented", StatusCode::NOT_IMPLEMENTED),
         ErrorKind::Internal => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
+        ErrorKind::InvalidIdentity => ("InvalidGatewayIdentity", StatusCode::FORBIDDEN),
         ErrorKind::OriginUnavailable => ("OriginUnavailable", StatusCode::BAD_GATEWAY),
         ErrorKind::SlowDown => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
         ErrorKind::OriginTimeout => ("OriginTimeout", StatusCode::GATEWAY_TIMEOUT),

@@ -24,7 +24,7 @@ pub(crate) use driver::{Units, read_units};
 pub(crate) use hand_over::hand_over;
 #[cfg(feature = "tables")]
 pub(crate) use pacer::PacedBytes;
-pub(crate) use pacer::{PacedRead, Pacer};
+pub(crate) use pacer::{PaceClass, PacedRead, Pacer};
 pub(crate) use plan::ReadPlan;
 pub(crate) use progress::BatchProgress;
 pub(crate) use promises::{Promises, SavedState};

@@ -8,11 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use http::Request;
 use http::request::Parts;
-use pushdown_gateway::access::Keys;
-use pushdown_gateway::error::Error;
-use pushdown_gateway::s3::AddressStyle;
-use pushdown_gateway::s3::auth::{AuthError, Quoted, Verified, Verifier};
-use pushdown_gateway::s3::sign::Signature;
+use pushdown_gateway::testing::{
+    AddressStyle, AuthError, Error, Keys, Quoted, Signature, Verified, Verifier,
+};
 
 use reading::Reading;
 

@@ -11,9 +11,7 @@ use futures::stream;
 use http::{HeaderMap, HeaderValue};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use pushdown_gateway::access;
-use pushdown_gateway::s3::auth::stream::VerifyingBody;
-use pushdown_gateway::s3::auth::{ChunkSeed, PayloadMode, Verifier};
+use pushdown_gateway::testing::{self, ChunkSeed, PayloadMode, Verifier, VerifyingBody};
 use pushdown_testkit::{ChunkedBody, Keys, Payload, Request};
 
 const MODES: [PayloadMode; 3] = [
@@ -143,7 +141,7 @@ fn sign_head() -> Option<(Keys, String, ChunkSeed)> {
     }
     let (parts, ()) = request.body(()).ok()?.into_parts();
     let verifier = Verifier::new(vec!["us-east-1".to_owned()], Vec::new(), Vec::new());
-    let known = access::Keys::for_test(&[(ACCESS_KEY, SECRET_KEY)]);
+    let known = testing::Keys::for_test(&[(ACCESS_KEY, SECRET_KEY)]);
     let verified = verifier.verify(&parts, &known, time).ok()?;
     Some((keys, signature?.to_owned(), verified.chunk_seed()?.clone()))
 }

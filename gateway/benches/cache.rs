@@ -7,12 +7,9 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 use criterion::{Criterion, criterion_group, criterion_main};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use pushdown::{BytesKind, DType, Layout, Pipeline, Sample, Tensor};
-use pushdown_gateway::{
-    cache::{CacheSample, CacheUnit, Config, Hints, Prefixes, ResultCache, SourceHead},
-    compute::Tenant,
-    config::Scope,
-    origin::ObjectId,
-    telemetry::Metrics,
+use pushdown_gateway::testing::{
+    CacheConfig, CacheSample, CacheUnit, Hints, Metrics, ObjectId, Prefixes, ResultCache, Scope, SourceHead,
+    Tenant,
 };
 
 const PIPELINE: &str =
@@ -34,7 +31,7 @@ fn etag(index: usize) -> HeaderValue {
 
 /// A cache in memory with the values of the objects with an even number.
 fn cache(prefixes: &Prefixes, host: &HeaderValue) -> ResultCache {
-    let config = Config {
+    let config = CacheConfig {
         memory_bytes: 256 << 20,
         disk: None,
         max_disk_entries: 0,

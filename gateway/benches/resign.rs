@@ -11,13 +11,9 @@ use futures::{executor::block_on, stream};
 use http::{HeaderMap, HeaderValue, Request, request::Parts};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
-use pushdown_gateway::{
-    access::{Grants, Keys, Needs},
-    origin::{SignedPayload, Signer, StoreIdentity},
-    s3::{
-        action::Operation,
-        auth::{ChunkSeed, PayloadMode, Verifier, stream::VerifyingBody},
-    },
+use pushdown_gateway::testing::{
+    ChunkSeed, Grants, Keys, Needs, Operation, PayloadMode, SignedPayload, Signer, StoreIdentity, Verifier,
+    VerifyingBody,
 };
 use pushdown_testkit::{ChunkedBody, Keys as CallerKeys, Payload, Request as Raw};
 use sha2::{Digest as _, Sha256};

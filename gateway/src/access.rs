@@ -21,7 +21,7 @@ use arc_swap::ArcSwap;
 
 pub use action::{Access, Action, Target};
 pub use file::KeyFaults;
-pub use grant::{BucketScope, Grant};
+pub use grant::Grant;
 pub use grants::{Allowed, Denied, Grants, Needs};
 pub use key::{Key, ModelNames, Secret, Upstream};
 pub use model_scope::ModelScope;

@@ -1,8 +1,12 @@
-//! The body type of all answers and of all requests to the store.
+//! The body type of all answers and of all requests to the store, and the one wrapper of bodies.
+
+mod observed;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
+
+pub use observed::{ObservedBody, Observer};
 
 /// An error of any component.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -61,6 +61,9 @@ pub enum ErrorKind {
     NotImplemented,
     /// A bug or failure of the gateway.
     Internal,
+    /// The store refuses the identity with which the gateway signs, or the gateway has none. A retry is useless until its operator has
+    /// corrected it.
+    InvalidIdentity,
     /// The store is unreachable, or closed the connection without an answer. A retry can succeed.
     OriginUnavailable,
     /// The gateway is saturated. A retry after a pause can succeed.
@@ -171,7 +174,7 @@ impl ErrorKind {
     pub fn is_fault(self) -> bool {
         matches!(
             self,
-            Self::Internal | Self::OriginUnavailable | Self::OriginTimeout
+            Self::Internal | Self::InvalidIdentity | Self::OriginUnavailable | Self::OriginTimeout
         )
     }
 

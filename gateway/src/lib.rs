@@ -1,27 +1,34 @@
-//! The pushdown gateway: S3 in, S3 out.
+//! The pushdown gateway: S3 in, S3 out. It is a program, and [`cli::run`] runs it.
 //!
-//! [`cli::run`] reads the configuration, [`app::App`] wires the components, [`server`] accepts connections, and
-//! [`routes`] answers their requests. Dependencies run one way: `cli -> app -> {server, routes} -> cache -> {compute, origin} -> s3
+//! `cli` reads the configuration, `app` wires the components, `server` accepts connections, and `routes` answers their
+//! requests. Dependencies run one way: `cli -> app -> {server, routes} -> cache -> {compute, origin} -> s3
 //! -> {config, error, telemetry}`.
 
-pub mod access;
-pub mod admin;
-pub mod app;
-pub mod audit;
-pub mod body;
-pub mod cache;
+#![expect(
+    unreachable_pub,
+    reason = "in a program, `pub` is what a module offers to the others, and no module is public"
+)]
+
+mod access;
+mod admin;
+mod app;
+mod audit;
+mod body;
+mod cache;
 pub mod cli;
-pub mod compute;
-pub mod config;
+mod compute;
+mod config;
 #[cfg_attr(not(feature = "embedded-store"), path = "no_embedded.rs")]
-pub mod embedded;
-pub mod error;
+mod embedded;
+mod error;
 #[cfg_attr(not(feature = "models"), path = "no_models.rs")]
-pub mod models;
-pub mod origin;
+mod models;
+mod origin;
 mod private;
-pub mod resign;
-pub mod routes;
-pub mod s3;
-pub mod server;
-pub mod telemetry;
+mod resign;
+mod routes;
+mod s3;
+mod server;
+mod telemetry;
+#[doc(hidden)]
+pub mod testing;

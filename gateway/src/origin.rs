@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::Instant;
@@ -48,7 +48,7 @@ pub use signed_payload::SignedPayload;
 pub use signer::{Signer, Signing};
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
-use crate::body::Body;
+use crate::body::{Body, Observer as _};
 use crate::error::{Error, ErrorKind, Result};
 use crate::telemetry::Metrics;
 use attempts::{AttemptResult, Attempts};
@@ -135,19 +135,6 @@ impl Origin {
                 return answer;
             }
         }
-    }
-
-    /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
-    pub async fn get(&self, caller: &Parts, extra: HeaderMap) -> Result<OriginObject> {
-        let mut request = OriginRequest::from_caller(caller)?;
-        let mut name = None;
-        for (next, value) in extra {
-            name = next.or(name);
-            if let Some(name) = &name {
-                request.add(name.clone(), value);
-            }
-        }
-        self.read(request).await
     }
 
     /// Reads an object, or a member of it as if it were one. A refusal by the store is an answer, and no error.
@@ -240,7 +227,7 @@ impl Origin {
         strip_response(&mut parts.headers);
         parts.version = http::Version::HTTP_11;
         let received = self.metrics.bytes_from_store.clone();
-        let body = Download::new(body, self.idle_timeout, received, guard);
+        let body = Download::new(self.idle_timeout, received, guard).observe(body);
         Response::from_parts(parts, body.boxed_unsync())
     }
 }

@@ -31,7 +31,7 @@ use crate::{
 };
 pub use body_check::BodyCheck;
 pub use buckets::BucketFilter;
-pub use deletes::{DecidedDeletion, Deletion, MAX_DELETION_BYTES};
+pub use deletes::{Deletion, MAX_DELETION_BYTES};
 pub use signed_batch::SignedBatch;
 
 /// Verifies, decides and signs. Clones share everything.

@@ -5,5 +5,5 @@ pub mod logs;
 mod metrics;
 mod process;
 
-pub use list::{METRICS, Metric, Metrics, Stability};
+pub use list::{METRICS, Metrics};
 pub use metrics::{GaugeGuard, encode};

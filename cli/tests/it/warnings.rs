@@ -71,3 +71,31 @@ fn check_and_explain_warn_of_inputs_with_another_normalization() {
         }
     }
 }
+
+/// Nothing is asked of the gateway then, so that no answer shows that the endpoint is a plain store.
+#[test]
+fn auto_says_why_it_reads_everything_plainly() {
+    let world = World::with_photos(3).unwrap();
+    let gateway = world.endpoint();
+    let store = format!("http://{}", world.gateway.store().unwrap());
+    let read = |endpoint: &str, pipeline: &str, extra: &[&str]| {
+        let arguments = ["read", "s3://photos/", "-p", pipeline, "--endpoint-url", endpoint];
+        let output = pushdown(&[&arguments, extra].concat()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{stderr}");
+        stderr
+    };
+    let (large, small) = ("decode | resize(900, 900) | to_float", "decode | resize(8, 8)");
+    let fallback = "falling back to plain reading: the whole pipeline runs on this host why=";
+    for endpoint in [&store, &gateway] {
+        let stderr = read(endpoint, large, &["--auto"]);
+        let reason = "\"values are too large: expected at most 1 times the bytes of their objects (max_expand), found 9720000 bytes";
+        assert_eq!(stderr.matches(fallback).count(), 1, "{stderr}");
+        assert!(stderr.contains(&format!("{fallback}{reason}")), "{stderr}");
+        // Plain reading was asked for.
+        assert_eq!(read(endpoint, large, &["--plain"]), "");
+    }
+    assert!(!read(&gateway, small, &["--auto"]).contains(fallback));
+    let expanded = ["--auto", "--max-expand", "1e9"];
+    assert!(!read(&gateway, large, &expanded).contains(fallback));
+}

@@ -4,7 +4,7 @@ use std::{future, sync::Arc};
 
 use tokio::{runtime::Handle, sync::Semaphore};
 
-use super::{Budget, Charge, Deliveries, DeliverySender, PacedRead, Pacer, ReadPlan};
+use super::{Budget, Charge, Deliveries, DeliverySender, PaceClass, PacedRead, Pacer, ReadPlan};
 use crate::error::{Error, Result};
 
 /// The units of an epoch: what is requested, arrives and counts against the budget as one. A batch of objects or of members is one, and so
@@ -25,6 +25,11 @@ pub(crate) trait Units: Send + Sync + 'static {
 
     /// What is requested of a unit. Its stages are decided here, once, by the plan in force.
     fn request(&self, number: usize) -> Self::Request;
+
+    /// Which other units take about as long to read. By default all do.
+    fn pace_class(&self, _request: &Self::Request) -> PaceClass {
+        PaceClass::default()
+    }
 
     /// The bytes in memory that a unit is expected to have.
     fn expected_bytes(&self, request: &Self::Request) -> u64;
@@ -70,7 +75,8 @@ async fn drive<U: Units>(
         // Uses the plan that is in force after the wait.
         let request = units.request(number);
         let charge = Arc::new(budget.admit(number, units.expected_bytes(&request)).await);
-        let read = Arc::clone(&units).read(request, pacer.begin(), Arc::clone(&charge));
+        let paced = pacer.begin(units.pace_class(&request));
+        let read = Arc::clone(&units).read(request, paced, Arc::clone(&charge));
         let is_taken = deliveries.send(charge, async move {
             let arrived = read.await;
             drop(permit);

@@ -20,16 +20,30 @@ use super::progress::{ArrivalTimes, BatchProgress};
 /// What is enough differs. A batch of objects has many requests that share link and gateway: half of its samples, or all of one of the
 /// two routes, which is idle then. A row group is one request, which the gateway may compute on one core: with N requests the Nth part
 /// of its bytes, so that N of them are in flight. Row groups that are read plainly share the link in the same way.
+///
+/// The gateway takes longer to answer than the store, so the times of each [`PaceClass`] say nothing of the other one.
 #[derive(Debug, Default)]
 pub(crate) struct Pacer {
-    times: Mutex<Option<ReadTimes>>,
+    times: Mutex<ClassTimes>,
     /// The read that began last.
-    last: Mutex<Option<Arc<BatchProgress>>>,
+    last: Mutex<Option<(PaceClass, Arc<BatchProgress>)>>,
+}
+
+/// Which reads take about as long as each other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum PaceClass {
+    /// What is read plainly, and batches of objects: each of them has samples of both routes.
+    #[default]
+    Plain,
+    /// What the gateway computes as a whole.
+    #[cfg(feature = "tables")]
+    Pushed,
 }
 
 /// A read in flight. When it is dropped, it has ended, and the next one may begin.
 #[derive(Debug)]
 pub(crate) struct PacedRead {
+    class: PaceClass,
     progress: Arc<BatchProgress>,
     pacer: Arc<Pacer>,
     _guard: DropGuard,
@@ -45,7 +59,15 @@ pub(crate) struct PacedBytes {
     arrived_bytes: AtomicU64,
 }
 
-/// Times of completed reads.
+/// The times of each class, once one of its reads was measured.
+#[derive(Debug, Clone, Copy, Default)]
+struct ClassTimes {
+    plain: Option<ReadTimes>,
+    #[cfg(feature = "tables")]
+    pushed: Option<ReadTimes>,
+}
+
+/// Times of completed reads of a class.
 #[derive(Debug, Clone, Copy)]
 struct ReadTimes {
     /// The shortest time until an answer began. Longer times include waiting for other reads.
@@ -56,10 +78,11 @@ struct ReadTimes {
 
 impl Pacer {
     /// Begins a read.
-    pub(crate) fn begin(self: &Arc<Self>) -> PacedRead {
+    pub(crate) fn begin(self: &Arc<Self>, class: PaceClass) -> PacedRead {
         let progress = Arc::new(BatchProgress::new());
-        *self.last.lock() = Some(Arc::clone(&progress));
+        *self.last.lock() = Some((class, Arc::clone(&progress)));
         PacedRead {
+            class,
             _guard: progress.read_guard(),
             progress,
             pacer: Arc::clone(self),
@@ -68,11 +91,13 @@ impl Pacer {
 
     /// Waits until the read after the last one may begin.
     pub(crate) async fn wait_for_next(&self) {
-        let (times, last) = (*self.times.lock(), self.last.lock().clone());
-        match (last, times) {
-            (None, _) => {}
-            (Some(last), None) => last.until_next_is_allowed().await,
-            (Some(last), Some(ReadTimes { latency, enough })) => {
+        let Some((class, last)) = self.last.lock().clone() else {
+            return;
+        };
+        let times = *self.times.lock().of(class);
+        match times {
+            None => last.until_next_is_allowed().await,
+            Some(ReadTimes { latency, enough }) => {
                 let early = last.began() + enough.saturating_sub(latency);
                 // Both outcomes end the wait.
                 drop(timeout_at(early, last.until_next_is_allowed()).await);
@@ -81,13 +106,24 @@ impl Pacer {
     }
 
     /// Records a read that has ended.
-    fn observe(&self, read: &BatchProgress) {
+    fn observe(&self, class: PaceClass, read: &BatchProgress) {
         let Some(ArrivalTimes { first_answer, enough }) = read.arrival_times() else {
             return;
         };
-        let mut times = self.times.lock();
+        let mut classes = self.times.lock();
+        let times = classes.of(class);
         let latency = times.map_or(first_answer, |times| times.latency.min(first_answer));
         *times = Some(ReadTimes { latency, enough });
+    }
+}
+
+impl ClassTimes {
+    const fn of(&mut self, class: PaceClass) -> &mut Option<ReadTimes> {
+        match class {
+            PaceClass::Plain => &mut self.plain,
+            #[cfg(feature = "tables")]
+            PaceClass::Pushed => &mut self.pushed,
+        }
     }
 }
 
@@ -110,7 +146,7 @@ impl PacedRead {
 
 impl Drop for PacedRead {
     fn drop(&mut self) {
-        self.pacer.observe(&self.progress);
+        self.pacer.observe(self.class, &self.progress);
     }
 }
 
@@ -144,7 +180,12 @@ mod tests {
 
     /// A batch that begins now, with its answer and half of its samples after these times in seconds.
     fn batch(pacer: &Arc<Pacer>, answered: u64, half: u64) -> PacedRead {
-        let read = pacer.begin();
+        read_of(pacer, PaceClass::Plain, answered, half)
+    }
+
+    /// The same for a read of a class.
+    fn read_of(pacer: &Arc<Pacer>, class: PaceClass, answered: u64, half: u64) -> PacedRead {
+        let read = pacer.begin(class);
         let arriving = Arc::clone(read.progress());
         tokio::spawn(async move {
             sleep(seconds(answered)).await;
@@ -208,21 +249,41 @@ mod tests {
 
     #[cfg(feature = "tables")]
     #[tokio::test(start_paused = true)]
+    async fn plain_and_pushed_row_groups_have_times_of_their_own() {
+        let pacer = Arc::new(Pacer::default());
+        let plain = batch(&pacer, 1, 4);
+        pacer.wait_for_next().await;
+        drop(plain);
+        let pushed = read_of(&pacer, PaceClass::Pushed, 20, 30);
+        assert_eq!(
+            waits(&pacer).await,
+            seconds(30),
+            "nothing is known of what the gateway computes"
+        );
+        drop(pushed);
+        let _plain = batch(&pacer, 50, 100);
+        assert_eq!(waits(&pacer).await, seconds(4 - 1));
+        let _pushed = read_of(&pacer, PaceClass::Pushed, 50, 100);
+        assert_eq!(waits(&pacer).await, seconds(30 - 20));
+    }
+
+    #[cfg(feature = "tables")]
+    #[tokio::test(start_paused = true)]
     async fn a_row_group_begins_when_a_part_of_the_last_one_has_arrived_or_it_has_ended() {
         let pacer = Arc::new(Pacer::default());
         let may_begin = || pacer.wait_for_next().now_or_never().is_some();
         assert!(may_begin());
-        let first = pacer.begin().of_bytes(100, 4);
+        let first = pacer.begin(PaceClass::Pushed).of_bytes(100, 4);
         assert!(!may_begin());
         first.add(24);
         assert!(!may_begin());
         first.add(1);
         assert!(may_begin(), "a quarter of it has arrived");
-        let second = pacer.begin().of_bytes(100, 4);
+        let second = pacer.begin(PaceClass::Pushed).of_bytes(100, 4);
         assert!(!may_begin());
         drop(second);
         assert!(may_begin(), "it has ended");
-        let third = pacer.begin().of_bytes(100, 4);
+        let third = pacer.begin(PaceClass::Pushed).of_bytes(100, 4);
         third.add_known(25);
         assert!(may_begin(), "a quarter of it was known");
         assert!(

@@ -145,6 +145,17 @@ impl Adapter {
         Self { traffic, ..self }
     }
 
+    /// Why none of these objects is ever pushed down: no plan is made before one was tried at the gateway. `None` if one may be, or if
+    /// the size of one is unknown.
+    pub(crate) fn reason_to_read_plainly(&self, objects: &Objects) -> Option<String> {
+        if self.has_plan() || objects.is_empty() {
+            return None;
+        }
+        let mut sizes = objects.iter().map(|object| object.bytes);
+        let largest = sizes.try_fold(0, |largest, bytes| bytes.map(|bytes| bytes.max(largest)))?;
+        self.context.reason_against_trials(largest)
+    }
+
     /// Waits until the first plan was attempted, even if it failed.
     pub(crate) async fn wait_for_plan(&self) {
         // The sender lives as long as `self`.

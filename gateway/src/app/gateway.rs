@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tracing::{info, warn};
 
-use super::tracked::TrackedBody;
+use super::tracked::AnswerTracker;
 use crate::audit::Auditor;
 use crate::body::{self, Body};
 use crate::error::{Error, ErrorChain, ErrorKind};
@@ -54,7 +54,7 @@ impl Handler for Gateway {
             audit.set_answer(&response, error.as_ref());
         }
         self.metrics.count_answer(route.name(), response.status());
-        TrackedBody::new(response, self.metrics.bytes_to_clients.clone(), in_flight, audit)
+        AnswerTracker::track(response, self.metrics.bytes_to_clients.clone(), in_flight, audit)
             .map(BodyExt::boxed_unsync)
     }
 

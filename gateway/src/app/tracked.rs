@@ -1,22 +1,19 @@
-//! The body of every answer. It counts its bytes and keeps its request in flight until it ends.
-
-use std::pin::Pin;
-use std::task::{Context, Poll};
+//! What is recorded about every answer while it is sent: its bytes, its audit, and that its request is in flight until it ends.
 
 use bytes::Bytes;
 use http::Response;
 use http::header::CONTENT_LENGTH;
-use http_body::{Frame, SizeHint};
+use http_body::Frame;
 use prometheus_client::metrics::counter::Counter;
 
 use crate::audit::RequestAudit;
-use crate::body::{Body, BoxError};
+use crate::body::{Body, BoxError, ObservedBody, Observer};
 use crate::error::ErrorChain;
 use crate::telemetry::GaugeGuard;
 
+/// Counts the bytes of an answer. The request is in flight until it is dropped.
 #[derive(Debug)]
-pub(super) struct TrackedBody {
-    body: Body,
+pub(super) struct AnswerTracker {
     bytes: Counter,
     /// The answer has `Content-Length: 0`. hyper would move this header after the others if the body had ended before
     /// its first poll.
@@ -26,60 +23,47 @@ pub(super) struct TrackedBody {
     _in_flight: GaugeGuard,
 }
 
-impl TrackedBody {
-    pub(super) fn new(
+impl AnswerTracker {
+    /// The same answer, tracked.
+    pub(super) fn track(
         answer: Response<Body>,
         bytes: Counter,
         in_flight: GaugeGuard,
         audit: Option<RequestAudit>,
-    ) -> Response<Self> {
+    ) -> Response<ObservedBody<Body, Self>> {
         let length = answer.headers().get(CONTENT_LENGTH);
-        let is_declared_empty = length.is_some_and(|length| length.as_bytes() == b"0");
-        answer.map(|body| Self {
-            body,
+        let tracker = Self {
             bytes,
-            is_declared_empty,
+            is_declared_empty: length.is_some_and(|length| length.as_bytes() == b"0"),
             audit,
             _in_flight: in_flight,
-        })
+        };
+        answer.map(|body| tracker.observe(body))
     }
 }
 
-impl http_body::Body for TrackedBody {
-    type Data = Bytes;
+impl Observer<BoxError> for AnswerTracker {
     type Error = BoxError;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let this = self.get_mut();
-        let item = std::task::ready!(Pin::new(&mut this.body).poll_frame(cx));
-        match &item {
-            Some(Ok(frame)) => {
-                if let Some(data) = frame.data_ref() {
-                    this.bytes.inc_by(data.len() as u64);
-                    if let Some(audit) = &mut this.audit {
-                        audit.add_bytes_out(data.len());
-                    }
-                }
+    fn on_frame(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, BoxError> {
+        if let Some(data) = frame.data_ref() {
+            self.bytes.inc_by(data.len() as u64);
+            if let Some(audit) = &mut self.audit {
+                audit.add_bytes_out(data.len());
             }
-            Some(Err(error)) => {
-                tracing::warn!(cause = %ErrorChain(error.as_ref()), "answer was cut");
-                if let Some(audit) = &mut this.audit {
-                    audit.set_cut(error.as_ref());
-                }
-            }
-            None => {}
         }
-        Poll::Ready(item)
+        Ok(Some(frame))
     }
 
-    fn is_end_stream(&self) -> bool {
-        !self.is_declared_empty && self.body.is_end_stream()
+    fn on_error(&mut self, error: BoxError) -> BoxError {
+        tracing::warn!(cause = %ErrorChain(error.as_ref()), "answer was cut");
+        if let Some(audit) = &mut self.audit {
+            audit.set_cut(error.as_ref());
+        }
+        error
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn is_end_stream(&self, has_body_ended: bool) -> bool {
+        !self.is_declared_empty && has_body_ended
     }
 }

@@ -109,11 +109,16 @@ impl Attempts {
                 if let Some(body) = body {
                     body.revoke();
                 }
-                if remedy == Remedy::Credentials {
+                let has_others = if remedy == Remedy::Credentials {
                     identity.replace(refused).await
                 } else {
                     identity.replace_unconfirmed(refused).await
+                };
+                if !has_others {
+                    // The source of temporary credentials has others sooner or later.
+                    return AttemptResult::Final(answer.map_err(|_error| refusal::temporarily_refused()));
                 }
+                true
             }
         };
         if has_changed {

@@ -10,6 +10,7 @@ mod refresher;
 pub(super) mod scripted_source;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwapOption;
@@ -42,6 +43,10 @@ pub struct StoreIdentity(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     provider: SharedCredentialsProvider,
+    /// Whether the source never changes.
+    is_fixed: bool,
+    /// Whether the source had no credentials when it was asked last.
+    has_none: AtomicBool,
     current: ArcSwapOption<CurrentCredentials>,
     /// When the source was asked last. Held during a fetch, so that there is one at a time.
     last_fetch: Mutex<Option<Instant>>,
@@ -57,21 +62,22 @@ impl StoreIdentity {
         match source {
             CredentialSource::Environment => Self::from_environment(),
             CredentialSource::Chain => {
-                Self::with_provider(SharedCredentialsProvider::new(chain::chain(region).await))
+                Self::with_provider(SharedCredentialsProvider::new(chain::chain(region).await), false)
             }
         }
     }
 
     /// An identity from the environment alone. Fetches nothing yet.
     pub fn from_environment() -> Self {
-        Self::with_provider(SharedCredentialsProvider::new(
-            EnvironmentVariableCredentialsProvider::new(),
-        ))
+        let environment = EnvironmentVariableCredentialsProvider::new();
+        Self::with_provider(SharedCredentialsProvider::new(environment), true)
     }
 
-    fn with_provider(provider: SharedCredentialsProvider) -> Self {
+    fn with_provider(provider: SharedCredentialsProvider, is_fixed: bool) -> Self {
         Self(Arc::new(Inner {
             provider,
+            is_fixed,
+            has_none: AtomicBool::new(false),
             current: ArcSwapOption::empty(),
             last_fetch: Mutex::default(),
             last_unconfirmed: parking_lot::Mutex::default(),
@@ -94,11 +100,16 @@ impl StoreIdentity {
     /// What signs now.
     ///
     /// # Errors
-    /// [`ErrorKind::SlowDown`] before the first fetch, and once the credentials have expired without new ones.
+    /// [`ErrorKind::SlowDown`] before the first fetch, and once the credentials have expired without new ones;
+    /// [`ErrorKind::InvalidIdentity`] if there will never be any.
     pub(super) fn current(&self) -> Result<Identity> {
         let current = self.0.current.load();
         match current.as_deref() {
             Some(fetched) if !fetched.has_expired(SystemTime::now()) => Ok(fetched.identity.clone()),
+            _ if self.0.is_fixed && self.0.has_none.load(Ordering::Relaxed) => Err(Error::new(
+                ErrorKind::InvalidIdentity,
+                "the gateway has no credentials for the store: the gateway's operator has to set them",
+            )),
             _ => {
                 self.0.needed.notify_one();
                 let message = "the gateway has no valid credentials for the store: try again later";
@@ -174,7 +185,10 @@ impl StoreIdentity {
     /// Fetches credentials, and uses them from now on.
     async fn fetch(&self) -> Result<(), FetchFailure> {
         let fetching = self.0.provider.provide_credentials();
-        let credentials = match tokio::time::timeout(FETCH_TIMEOUT, fetching).await {
+        let fetched = tokio::time::timeout(FETCH_TIMEOUT, fetching).await;
+        let has_none = matches!(fetched, Ok(Err(CredentialsError::CredentialsNotLoaded(_))));
+        self.0.has_none.store(has_none, Ordering::Relaxed);
+        let credentials = match fetched {
             Ok(Ok(credentials)) => credentials,
             Ok(Err(CredentialsError::CredentialsNotLoaded(_))) => return Err(FetchFailure::NoSource),
             Ok(Err(error)) => return Err(FetchFailure::Source(error.to_string())),

@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub use codes::DeniedByStore;
-pub(super) use late::can_be_late;
+pub(super) use {codes::temporarily_refused, late::can_be_late};
 
 /// Header with the region of a bucket.
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
@@ -39,13 +39,13 @@ pub(super) enum Remedy {
     Region(String),
     /// The gateway's credentials, which have expired.
     Credentials,
-    /// The gateway's credentials, which may have expired: the answer has no document with the reason.
+    /// The gateway's credentials, which may have ended: the answer does not say that they have expired.
     UnconfirmedCredentials,
 }
 
 /// Passes the store's answer to a request that the gateway signed, unless it is about this signature or leads elsewhere.
 ///
-/// The error is [`ErrorKind::Internal`] for a signature that the store refuses, [`ErrorKind::SlowDown`] for credentials that have
+/// The error is [`ErrorKind::InvalidIdentity`] for a signature that the store refuses, [`ErrorKind::SlowDown`] for credentials that have
 /// expired and for a newly created bucket, and [`ErrorKind::OriginUnavailable`] for a clock that differs and for any other
 /// redirection. The address in `Location` is never used. An answer with 200 to a write can still become a refusal, which is
 /// masked when it arrives.
@@ -101,6 +101,10 @@ async fn check_refusal(answer: Response<Body>, region: Option<String>, signer: U
     let remedy = match found.as_str() {
         "AuthorizationHeaderMalformed" => element(&document, "Region").or(region).map(Remedy::Region),
         "ExpiredToken" | "TokenRefreshRequired" => Some(Remedy::Credentials),
+        // A session that was ended early, for one.
+        "InvalidAccessKeyId" | "InvalidClientTokenId" | "InvalidToken" => {
+            Some(Remedy::UnconfirmedCredentials)
+        }
         _ => None,
     };
     CheckedAnswer {

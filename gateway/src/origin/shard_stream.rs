@@ -1,23 +1,19 @@
 //! A part of a shard while the store sends it: entries are taken out of it, and bytes between them are skipped.
 
-use std::{
-    future::poll_fn,
-    ops::Range,
-    pin::Pin,
-    task::{Context, Poll, ready},
-};
+use std::ops::Range;
 
 use bytes::Bytes;
+use futures::{Stream, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body::{Body as _, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::shard::{EntryCursor, Listed, MemberRange};
 use pushdown_s3::ContentRange;
 use tokio::time::Instant;
 
-use super::{OriginObject, frames::origin_error, joined_reads::EntryTicket};
+use super::{OriginObject, joined_reads::EntryTicket, next_bytes};
 use crate::{
-    body::{Body, BoxError},
+    body::{self, Body, BoxError},
     error::{Error, ErrorKind, Result},
 };
 
@@ -30,15 +26,6 @@ pub(super) struct ShardStream {
     cursor: EntryCursor<Listed>,
     /// Offset in the shard after the last byte of the answer; `None` if the store does not say.
     end: Option<u64>,
-}
-
-/// The content of a member.
-#[derive(Debug)]
-struct MemberContent {
-    /// `None` after the end of the content, and after an error.
-    stream: Option<ShardStream>,
-    /// If others read further entries of the same answer.
-    ticket: Option<EntryTicket>,
 }
 
 impl ShardStream {
@@ -105,7 +92,7 @@ impl ShardStream {
             if let Some(header) = self.cursor.header() {
                 return Ok(header);
             }
-            poll_fn(|cx| self.poll_arrive(cx)).await?;
+            self.receive().await?;
         }
     }
 
@@ -117,103 +104,71 @@ impl ShardStream {
         headers.remove(header::CONTENT_RANGE);
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
         let asked_at = self.asked_at;
-        let mut content = MemberContent {
-            stream: Some(self),
-            ticket,
+        let body = if bytes == 0 {
+            self.end(ticket);
+            body::empty()
+        } else {
+            StreamBody::new(self.into_content(ticket)).boxed_unsync()
         };
-        if bytes == 0 {
-            content.end();
-        }
         OriginObject {
             status: StatusCode::OK,
             headers,
             content_length: Some(bytes),
-            body: content.boxed_unsync(),
+            body,
             asked_at,
             extensions: http::Extensions::new(),
         }
     }
 
-    /// Waits for a piece.
-    fn poll_arrive(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        loop {
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-                Some(Ok(frame)) => {
-                    if let Ok(piece) = frame.into_data() {
-                        self.cursor.push(piece);
-                        return Poll::Ready(Ok(()));
-                    }
-                }
-                Some(Err(error)) => return Poll::Ready(Err(origin_error(error))),
-                None => {
-                    return Poll::Ready(Err(Error::new(
-                        ErrorKind::OriginUnavailable,
-                        format!(
-                            "the store's answer ended early: expected more of the shard after byte {}",
-                            self.cursor.position()
-                        ),
-                    )));
-                }
+    /// The frames of a content that is not empty. With the last one, the rest is left to the next reader.
+    fn into_content(
+        self,
+        ticket: Option<EntryTicket>,
+    ) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send + 'static {
+        stream::try_unfold(Some((self, ticket)), async |rest| {
+            let Some((mut stream, ticket)) = rest else {
+                return Ok(None);
+            };
+            let piece = stream.read_content().await?;
+            let frame = Frame::data(piece);
+            if stream.cursor.content_bytes() > 0 {
+                return Ok(Some((frame, Some((stream, ticket)))));
             }
+            stream.end(ticket);
+            Ok::<_, BoxError>(Some((frame, None)))
+        })
+    }
+
+    /// Ends a content, and leaves the rest to the next reader.
+    fn end(self, ticket: Option<EntryTicket>) {
+        if let Some(ticket) = ticket {
+            ticket.pass_on(self);
         }
+    }
+
+    /// Waits for a piece.
+    async fn receive(&mut self) -> Result<()> {
+        let piece = next_bytes(&mut self.body).await?.ok_or_else(|| {
+            Error::new(
+                ErrorKind::OriginUnavailable,
+                format!(
+                    "the store's answer ended early: expected more of the shard after byte {}",
+                    self.cursor.position()
+                ),
+            )
+        })?;
+        self.cursor.push(piece);
+        Ok(())
     }
 
     /// The next piece of the content.
-    fn poll_content(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes>> {
+    async fn read_content(&mut self) -> Result<Bytes> {
         loop {
             if let Some(piece) = self.cursor.next_content() {
-                return Poll::Ready(Ok(piece));
+                return Ok(piece);
             }
-            ready!(self.poll_arrive(cx))?;
+            self.receive().await?;
         }
-    }
-}
-
-impl MemberContent {
-    /// Ends the content, and leaves the rest to the next reader.
-    fn end(&mut self) {
-        if let (Some(stream), Some(ticket)) = (self.stream.take(), self.ticket.take()) {
-            ticket.pass_on(stream);
-        }
-    }
-}
-
-impl http_body::Body for MemberContent {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = &mut *self;
-        let Some(stream) = &mut this.stream else {
-            return Poll::Ready(None);
-        };
-        match ready!(stream.poll_content(cx)) {
-            Ok(piece) => {
-                if stream.cursor.content_bytes() == 0 {
-                    this.end();
-                }
-                Poll::Ready(Some(Ok(Frame::data(piece))))
-            }
-            Err(error) => {
-                (this.stream, this.ticket) = (None, None);
-                Poll::Ready(Some(Err(error.into())))
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.stream.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        let left = self
-            .stream
-            .as_ref()
-            .map_or(0, |stream| stream.cursor.content_bytes());
-        SizeHint::with_exact(left)
     }
 }
 

@@ -26,6 +26,8 @@ struct State {
 }
 
 /// The body of one request. It ends with an error once it is revoked.
+///
+/// It observes no body that it owns: the attempts of a request share one, which is locked for each poll.
 #[derive(Debug)]
 pub(super) struct RequestBody {
     state: Arc<Mutex<State>>,

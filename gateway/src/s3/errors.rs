@@ -90,11 +90,6 @@ pub fn code(kind: ErrorKind) -> &'static str {
     code_and_status(kind).0
 }
 
-/// The HTTP status of a kind.
-pub fn status(kind: ErrorKind) -> StatusCode {
-    code_and_status(kind).1
-}
-
 fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
     match kind {
         ErrorKind::InvalidPipeline => ("InvalidPipeline", StatusCode::BAD_REQUEST),
@@ -123,6 +118,7 @@ fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::ShardReplaced => ("ShardReplaced", StatusCode::CONFLICT),
         ErrorKind::NotImplemented => ("NotImplemented", StatusCode::NOT_IMPLEMENTED),
         ErrorKind::Internal => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
+        ErrorKind::InvalidIdentity => ("InvalidGatewayIdentity", StatusCode::FORBIDDEN),
         ErrorKind::OriginUnavailable => ("OriginUnavailable", StatusCode::BAD_GATEWAY),
         ErrorKind::SlowDown => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
         ErrorKind::OriginTimeout => ("OriginTimeout", StatusCode::GATEWAY_TIMEOUT),

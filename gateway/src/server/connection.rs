@@ -72,11 +72,6 @@ impl Connection {
         self.has_ambiguous_framing
     }
 
-    /// Cuts the connection at once, including an answer in flight.
-    pub fn abort(&self) {
-        self.abort.cancel();
-    }
-
     /// Cuts the connection when the answer makes no write progress for `limit`. This also frees the memory of its body. A
     /// connection carries one answer at a time.
     pub fn cut_when_stalled(&self, limit: Duration) -> StallGuard {

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::framing::Framing;
 use super::slots::{Slot, Wait};
-use crate::body::{Body, BoxError};
+use crate::body::{Body, ObservedBody, Observer};
 
 /// The requests of one connection. Its stream and its handler share it.
 #[derive(Debug)]
@@ -57,14 +55,11 @@ impl Requests {
     }
 
     /// The body of the answer to the request that began last, which ends the request when it is dropped.
-    pub(super) fn answer(self: &Arc<Self>, body: Body) -> AnswerBody {
+    pub(super) fn answer(self: &Arc<Self>, body: Body) -> ObservedBody<Body, RequestEnd> {
         // An answer that begins before the end of the request's body is not cut if the rest of that body is late.
         self.is_unanswered.store(false, Ordering::Relaxed);
         self.slot.set_wait(None);
-        AnswerBody {
-            body,
-            requests: Arc::clone(self),
-        }
+        RequestEnd(Arc::clone(self)).observe(body)
     }
 
     /// The slot of the connection.
@@ -77,36 +72,21 @@ impl Requests {
     }
 }
 
-/// The body of an answer.
+/// Ends a request when it is dropped, with the body of its answer.
 #[derive(Debug)]
-pub(super) struct AnswerBody {
-    body: Body,
-    requests: Arc<Requests>,
-}
+pub(super) struct RequestEnd(Arc<Requests>);
 
-impl http_body::Body for AnswerBody {
-    type Data = Bytes;
-    type Error = BoxError;
+impl<E> Observer<E> for RequestEnd {
+    type Error = E;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn on_error(&mut self, error: E) -> E {
+        error
     }
 }
 
-impl Drop for AnswerBody {
+impl Drop for RequestEnd {
     fn drop(&mut self) {
-        self.requests.ended.fetch_add(1, Ordering::Relaxed);
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::{Args as _, Command};
-use pushdown_gateway::config::Settings;
-use pushdown_gateway::telemetry::METRICS;
+use pushdown_gateway::testing::{METRICS, Settings};
 
 /// Compares `text` with the page in `docs/`, or writes it there.
 fn check(page: &str, text: &str) -> Result<()> {

@@ -16,6 +16,7 @@ from ._settings import (
     SourceKind,
     check_applies,
     check_names,
+    does_not_apply,
     native_members,
     not_for,
     one_of,
@@ -64,7 +65,7 @@ class Sampling(Group):
 
     - `order`: "global" shuffles all samples together, and is the default. "shards" shuffles the shards, and their samples by a buffer, so
       that few shards are read at a time; it is the only order of shards without an index.
-    - `buffer`: samples in the shuffle buffer of the order "shards". Default: 1000.
+    - `buffer`: samples in the shuffle buffer of the order "shards", the only one to which it applies. Default: 1000.
     - `tail`: how an epoch ends that does not divide evenly. "even", the default: equal counts on all ranks, fewer than `world` samples are
       dropped; "drop": full batches only; "pad": full batches, repeated samples have `valid` False; "short": each sample once, which is the
       only one of shards without an index.
@@ -119,9 +120,12 @@ class Sampling(Group):
         return f"shards {self.buffer}" if self.order == "shards" else None
 
     def with_defaults_of(self, kind: SourceKind) -> Self:
-        """With the order and the tail that a source has by default."""
+        """With the order and the tail that a source has by default. Raises `ConfigError` for a buffer that the order does not have."""
         is_unknown = kind is _SHARDS
         order = self.order or ("shards" if is_unknown else "global")
+        if order != "shards" and self.buffer != Sampling.buffer:
+            expected = f'{Sampling.buffer}, the default, or order="shards"'
+            raise does_not_apply("buffer", self.buffer, kind.value, expected)
         return replace(self, order=order, tail=self.tail or ("short" if is_unknown else "even"))
 
 

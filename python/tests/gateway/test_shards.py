@@ -218,7 +218,8 @@ def test_a_replaced_shard_is_an_error_of_its_samples(
 
 @pytest.fixture(scope="module", params=["global", "shards"])
 def ordered(request: pytest.FixtureRequest, settings: dict[str, Any]) -> dict[str, Any]:
-    return {**settings, "sampling": Sampling(tail="short", order=request.param, buffer=6)}
+    buffer = {"buffer": 6} if request.param == "shards" else {}
+    return {**settings, "sampling": Sampling(tail="short", order=request.param, **buffer)}
 
 
 @pytest.fixture(scope="module")

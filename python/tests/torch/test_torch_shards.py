@@ -66,9 +66,9 @@ def test_labels_by_folder_are_the_same(shards, shard_options):
         assert samples(by_column) == samples(by_folder)
 
 
-@pytest.mark.parametrize("order", ["global", "shards"])
-def test_a_state_resumes_in_another_world(shards, shard_options, order):
-    options = {**shard_options, "sampling": Sampling(order=order, buffer=6)}
+@pytest.mark.parametrize("sampling", [Sampling(order="global"), Sampling(order="shards", buffer=6)])
+def test_a_state_resumes_in_another_world(shards, shard_options, sampling):
+    options = {**shard_options, "sampling": sampling}
     with pt.Loader(shards, PIPELINE, **options) as loader:
         whole = samples(loader)
         loader.set_epoch(0)

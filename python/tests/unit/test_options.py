@@ -201,7 +201,7 @@ ROWS_TAIL = r'tail="pad" does not apply to {}: expected "short", "even" or "drop
         ({"sampling": Sampling(tail="even")}, "SHARDS", 'tail="even" does not apply to {}: expected "short"'),
         ({"sampling": Sampling(order="shards")}, "ROWS TABLE", 'order="shards" does not apply to {}: expected "global"'),
         ({"sampling": Sampling(order="global")}, "SHARDS", 'order="global" does not apply to {}: expected "shards"'),
-        ({"sampling": Sampling(buffer=9)}, "ROWS TABLE", "buffer=9 does not apply to {}: expected 1000, the default"),
+        ({"sampling": Sampling(buffer=9)}, "OBJECTS ROWS TABLE", "buffer=9 does not apply to {}: expected 1000, the default"),
         ({"sampling": Sampling(limit=9)}, "SHARDS", "limit=9 does not apply to {}: expected none"),
         (
             {"sampling": Sampling(include_hidden=True)},
@@ -240,6 +240,13 @@ def test_an_option_that_does_not_apply_is_refused_in_one_form(given: Any, kinds:
             Options.of(given).applied_to(kind)
 
 
+@pytest.mark.parametrize("order", [None, "global"])
+def test_a_buffer_is_refused_without_the_order_that_has_one(order: Any) -> None:
+    expected = r'^buffer=9 does not apply to objects: expected 1000, the default, or order="shards"$'
+    with pytest.raises(ConfigError, match=expected):
+        Reader(URL, "decode", sampling=Sampling(order=order, buffer=9))
+
+
 def test_what_applies_is_accepted() -> None:
     by_shards = Sampling(order="shards", tail="short")
     given = {"sampling": by_shards, "mode": "plain", "labels": Column("cls")}
@@ -247,6 +254,11 @@ def test_what_applies_is_accepted() -> None:
     assert (shards.sampling.order, shards.sampling.tail) == ("shards", "short")
     rows = Options.of({"sampling": Sampling(tail="drop"), "labels": "label"}).applied_to(SourceKind.ROWS)
     assert (rows.sampling.order, rows.sampling.tail) == ("global", "drop")
+    for kind, sampling in [
+        (SourceKind.OBJECTS, Sampling(order="shards", buffer=9)),
+        (SourceKind.SHARDS, Sampling(buffer=9)),
+    ]:
+        assert Options.of({"sampling": sampling}).applied_to(kind).sampling.buffer == 9
     assert Options.of({}).applied_to(SourceKind.SHARDS).sampling.tail == "short"
     assert Options.of({}).applied_to(SourceKind.TABLE).sampling.tail == "even"
 

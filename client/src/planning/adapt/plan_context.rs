@@ -67,6 +67,26 @@ impl PlanContext {
         }
     }
 
+    /// Why no object of at most `stored` bytes is tried at the gateway. `None` if one is.
+    pub(super) fn reason_against_trials(&self, stored: u64) -> Option<String> {
+        if self.trial_stages.iter().any(|stage| self.fits(*stage, stored)) {
+            return None;
+        }
+        let sizes = self.trial_stages.iter().filter_map(|stage| {
+            let size = self.values.get(usize::from(*stage));
+            size.and_then(|size| match size {
+                ValueSize::Known(bytes) => Some(*bytes),
+                ValueSize::Bounded | ValueSize::Table => None,
+            })
+        });
+        let smallest = sizes.min()?;
+        let factor = self.max_expand;
+        Some(format!(
+            "values are too large: expected at most {factor} times the bytes of their objects (max_expand), found {smallest} bytes \
+             for objects of at most {stored} bytes"
+        ))
+    }
+
     /// The most bytes that a value of that stage may have, if its size is not known in advance.
     pub(super) fn max_value_bytes(&self, stage: u8, stored: u64) -> Option<u64> {
         let bounded = stage > 0 && self.values.get(usize::from(stage)) == Some(&ValueSize::Bounded);

@@ -309,3 +309,27 @@ fn sizes_without_a_listing_are_learned() {
     );
     assert_eq!(pushed(), 0);
 }
+
+#[test]
+fn values_that_never_fit_are_a_reason_to_read_plainly() {
+    let reason = |pipeline: &str, sizes: &[u64], max_expand| {
+        let pipeline = Pipeline::parse(pipeline).unwrap();
+        let objects = objects(sizes);
+        let adapter = Adapter::new(&pipeline, &objects, 64, 2, max_expand).unwrap();
+        adapter.reason_to_read_plainly(&objects)
+    };
+    let known = "decode | resize(100, 100)";
+    assert_eq!(
+        reason(known, &[300, 29_999], 1.0).unwrap(),
+        "values are too large: expected at most 1 times the bytes of their objects (max_expand), found 30000 bytes for objects of \
+         at most 29999 bytes"
+    );
+    assert_eq!(reason(known, &[300, 30_000], 1.0), None, "one of them fits");
+    assert_eq!(reason(known, &[300, 29_999], 1.1), None);
+    assert_eq!(reason(known, &[], 1.0), None, "nothing is read");
+    assert_eq!(
+        reason("decode", &[300], 1.0),
+        None,
+        "the size of the value is unknown"
+    );
+}

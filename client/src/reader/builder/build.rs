@@ -93,8 +93,14 @@ impl PushdownReaderBuilder {
                         later_epochs: self.spec.epochs.get() - 1,
                     };
                     adapter.probe(&store, request).await?;
+                    if let Some(why) = adapter.reason_to_read_plainly(planned) {
+                        warn_of_plain_reading(&why);
+                    }
                 }
-                None => mode = Mode::Plain,
+                None => {
+                    warn_of_plain_reading("the gateway computes tables for readers of rows only");
+                    mode = Mode::Plain;
+                }
             }
         }
         if let Some(cache) = &mut value_cache {
@@ -148,4 +154,12 @@ impl PushdownReaderBuilder {
         };
         Ok(PushdownReader::new(session, plan))
     }
+}
+
+/// Says why nothing is pushed down, in the words of a reader that falls back later.
+fn warn_of_plain_reading(why: &str) {
+    tracing::warn!(
+        why,
+        "falling back to plain reading: the whole pipeline runs on this host"
+    );
 }

@@ -17,7 +17,7 @@ use super::{
     read::RowReader,
 };
 use crate::{
-    epoch::{Charge, Deliveries, PacedRead, ReadPlan, Units, read_units},
+    epoch::{Charge, Deliveries, PaceClass, PacedRead, ReadPlan, Units, read_units},
     error::Result,
     stats::add,
 };
@@ -51,6 +51,14 @@ impl Units for EpochRowGroups {
     fn request(&self, number: usize) -> RowGroupRequest {
         let split = self.rows.split(number);
         RowGroupRequest { number, split }
+    }
+
+    fn pace_class(&self, request: &RowGroupRequest) -> PaceClass {
+        if request.split == 0 {
+            PaceClass::Plain
+        } else {
+            PaceClass::Pushed
+        }
     }
 
     fn expected_bytes(&self, request: &RowGroupRequest) -> u64 {

@@ -191,11 +191,17 @@ impl RowReader {
                 &format!("found {} rows of a row group, expected {expected}", table.rows()),
             ));
         }
-        let taken = order.rows_of(slice, expected);
+        // A row group can have a million rows, whose shuffle takes milliseconds.
+        let (slice, shuffled) = (slice.clone(), group.clone());
+        let shuffle = move || {
+            let taken = order.rows_of(&slice, expected);
+            (shuffled.ids(&taken), taken)
+        };
+        let (ids, taken) = self.source.cpu.run(shuffle).await?;
         Ok(ArrivedRows {
             object: group.object(),
             split,
-            ids: group.ids(&taken),
+            ids,
             table,
             taken,
         })

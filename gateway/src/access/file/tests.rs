@@ -1,7 +1,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::*;
-use crate::access::{Action, BucketScope, Keys, ModelNames, Secret, Upstream};
+use crate::access::grant::BucketScope;
+use crate::access::{Action, Keys, ModelNames, Secret, Upstream};
 
 /// Reads a text with two environment variables: `SECRET` and `SHORT`.
 fn parse(text: &str, folder: &Path) -> Result<Keys, Vec<String>> {

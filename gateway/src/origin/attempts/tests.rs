@@ -11,6 +11,7 @@ use crate::origin::{IdentityRefresher, SignedPayload, Signer};
 const HOME: &str = "us-east-1";
 const ACCESS_KEY: &str = "TESTTRAINER00001";
 const EXPIRED: &str = "<Error><Code>ExpiredToken</Code></Error>";
+const UNKNOWN: &str = "<Error><Code>InvalidAccessKeyId</Code></Error>";
 
 /// A store, and what signs for it.
 struct Lab {
@@ -143,6 +144,35 @@ async fn permanent_credentials_are_never_replaced() {
     lab.next(&mut attempts);
     let result = attempts.evaluate(answer(400, EXPIRED), None).await;
     assert_eq!(error(result), ErrorKind::SlowDown);
+    assert_eq!(lab.source.fetches(), 1);
+}
+
+/// The answers decide whether clients try again: 503 while the gateway can get others, 403 if only its operator can.
+#[tokio::test(start_paused = true)]
+async fn unknown_credentials_are_replaced_if_they_can_be() {
+    let lab = Lab::start(["first", "second"].map(|name| temporary(name, None))).await;
+    let mut attempts = lab.attempts(Method::GET);
+    lab.next(&mut attempts);
+    assert!(is_retry(&attempts.evaluate(answer(403, UNKNOWN), None).await));
+    assert_eq!(lab.next(&mut attempts), signed_with("second", HOME));
+    let result = attempts.evaluate(answer(403, UNKNOWN), None).await;
+    assert_eq!(error(result), ErrorKind::InvalidIdentity, "none of both is known");
+
+    let lab = Lab::start([temporary("only", None)]).await;
+    let mut attempts = lab.attempts(Method::GET);
+    lab.next(&mut attempts);
+    let result = attempts.evaluate(answer(403, UNKNOWN), None).await;
+    assert_eq!(error(result), ErrorKind::SlowDown, "there are no others yet");
+
+    let lab = Lab::start([Credentials::new("permanent", "secret", None, None, "test")]).await;
+    let mut attempts = lab.attempts(Method::GET);
+    lab.next(&mut attempts);
+    let result = attempts.evaluate(answer(403, UNKNOWN), None).await;
+    assert_eq!(
+        error(result),
+        ErrorKind::InvalidIdentity,
+        "there will be no others"
+    );
     assert_eq!(lab.source.fetches(), 1);
 }
 

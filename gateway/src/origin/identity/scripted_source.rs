@@ -39,7 +39,12 @@ impl ScriptedSource {
 
     /// An identity with this source. Fetches nothing yet.
     pub(in crate::origin) fn identity(&self) -> StoreIdentity {
-        StoreIdentity::with_provider(SharedCredentialsProvider::new(self.clone()))
+        StoreIdentity::with_provider(SharedCredentialsProvider::new(self.clone()), false)
+    }
+
+    /// An identity with this source, which is the only one that it will ever have.
+    pub(in crate::origin) fn fixed_identity(&self) -> StoreIdentity {
+        StoreIdentity::with_provider(SharedCredentialsProvider::new(self.clone()), true)
     }
 
     /// Adds a result at the end of the script.

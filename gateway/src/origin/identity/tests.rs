@@ -32,6 +32,25 @@ async fn expired_credentials_of_the_source_are_a_failure() {
     assert!(identity.current().is_err());
 }
 
+/// Clients retry the one error, and not the other.
+#[tokio::test]
+async fn a_missing_identity_is_final_if_its_source_never_changes() {
+    for (is_fixed, kind) in [(true, ErrorKind::InvalidIdentity), (false, ErrorKind::SlowDown)] {
+        let source = ScriptedSource::new([]);
+        let identity = if is_fixed {
+            source.fixed_identity()
+        } else {
+            source.identity()
+        };
+        let error = identity.current().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::SlowDown, "the source was not asked yet");
+        assert!(matches!(identity.refresh().await, Err(FetchFailure::NoSource)));
+        let error = identity.current().unwrap_err();
+        assert_eq!(error.kind(), kind);
+        assert_eq!(error.retry_after().is_some(), kind == ErrorKind::SlowDown);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn refused_credentials_are_replaced_once_for_all_requests() {
     let names = ["first", "second", "second", "third"];

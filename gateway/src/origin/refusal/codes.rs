@@ -6,18 +6,22 @@ use crate::{
     s3::errors::ACCESS_DENIED,
 };
 
-/// Codes about a signature, and the error in its place: [`ErrorKind::Internal`] unless a later request can succeed. Credentials that
-/// have expired by the store's clock are the same to the caller as those that have expired by the gateway's.
+/// Codes about a signature, and the error in its place: [`ErrorKind::InvalidIdentity`], which clients do not retry, unless a later
+/// request can succeed. Credentials that have expired by the store's clock are the same to the caller as those that have expired by
+/// the gateway's.
 const SIGNATURE_CODES: [(&str, ErrorKind); 8] = [
-    ("SignatureDoesNotMatch", ErrorKind::Internal),
-    ("InvalidAccessKeyId", ErrorKind::Internal),
-    ("InvalidClientTokenId", ErrorKind::Internal),
-    ("InvalidToken", ErrorKind::Internal),
-    ("AuthorizationHeaderMalformed", ErrorKind::Internal),
+    ("SignatureDoesNotMatch", ErrorKind::InvalidIdentity),
+    ("InvalidAccessKeyId", ErrorKind::InvalidIdentity),
+    ("InvalidClientTokenId", ErrorKind::InvalidIdentity),
+    ("InvalidToken", ErrorKind::InvalidIdentity),
+    ("AuthorizationHeaderMalformed", ErrorKind::InvalidIdentity),
     ("ExpiredToken", ErrorKind::SlowDown),
     ("TokenRefreshRequired", ErrorKind::SlowDown),
     ("RequestTimeTooSkewed", ErrorKind::OriginUnavailable),
 ];
+
+const SIGNATURE_REFUSED: &str = "the store refused the gateway's signature: the gateway's operator has to check identity, region and clock";
+const CREDENTIALS_REFUSED: &str = "the store refused the gateway's credentials: try again later";
 
 /// The store denies a request that the gateway has allowed.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +38,13 @@ pub(super) fn replacement(code: &str, signer: Upstream) -> Option<Error> {
     let (code, kind) = SIGNATURE_CODES.iter().find(|(name, _)| *name == code)?;
     tracing::warn!(code, "the store refuses the gateway's signature");
     let message = match kind {
-        ErrorKind::Internal => "the store refused the gateway's signature",
-        _ => "the store refused the gateway's credentials: try again later",
+        ErrorKind::InvalidIdentity => SIGNATURE_REFUSED,
+        _ => CREDENTIALS_REFUSED,
     };
     Some(Error::new(*kind, message))
+}
+
+/// The error for refused credentials that others will follow.
+pub(in crate::origin) fn temporarily_refused() -> Error {
+    Error::new(ErrorKind::SlowDown, CREDENTIALS_REFUSED)
 }

@@ -5,9 +5,6 @@
 
 mod document_start;
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
 use bytes::{Bytes, BytesMut};
 use http::{Method, Response};
 use http_body::{Body as _, Frame, SizeHint};
@@ -16,22 +13,21 @@ use http_body_util::BodyExt as _;
 use super::{MAX_DOCUMENT_BYTES, codes, element, too_long, unreadable};
 use crate::{
     access::Upstream,
-    body::{Body, BoxError},
+    body::{Body, BoxError, Observer},
     error::Result,
 };
 use document_start::DocumentStart;
 
-/// The body of an answer with 200. An error document in it does not show the gateway's identity or signature. All other bodies
-/// pass unchanged, as they arrive.
+/// Observes the body of an answer with 200. An error document in it does not show the gateway's identity or signature. All other
+/// bodies pass unchanged, as they arrive.
 #[derive(Debug)]
 struct LateRefusal {
-    body: Body,
     signer: Upstream,
     phase: Phase,
     /// What has arrived and cannot be sent yet.
     held: BytesMut,
-    /// The trailers, which follow `held`.
-    trailers: Option<Frame<Bytes>>,
+    /// What follows the last frame: the trailers, or the rest of a body that has ended.
+    next: Option<Frame<Bytes>>,
 }
 
 /// What is known about the body.
@@ -41,10 +37,8 @@ enum Phase {
     BeforeRoot,
     /// It is an error, which is held until its end.
     Error,
-    /// It is something else.
+    /// It is something else, or nothing of it is held any more.
     Passing,
-    /// It has ended.
-    Ended,
 }
 
 /// Whether the store can begin to answer a request with this method before it refuses it. Reads are left alone: an object can be
@@ -58,16 +52,13 @@ pub(super) fn mask(answer: Response<Body>, signer: Upstream) -> Response<Body> {
     if answer.body().is_end_stream() {
         return answer;
     }
-    answer.map(|body| {
-        let body = LateRefusal {
-            body,
-            signer,
-            phase: Phase::BeforeRoot,
-            held: BytesMut::new(),
-            trailers: None,
-        };
-        body.boxed_unsync()
-    })
+    let refusal = LateRefusal {
+        signer,
+        phase: Phase::BeforeRoot,
+        held: BytesMut::new(),
+        next: None,
+    };
+    answer.map(|body| refusal.observe(body).boxed_unsync())
 }
 
 impl LateRefusal {
@@ -93,59 +84,54 @@ impl LateRefusal {
         Ok(sendable)
     }
 
-    /// The rest, once all bytes have arrived.
-    fn finish(&mut self, next: Phase) -> Result<Bytes> {
+    /// The rest, once all bytes have arrived. `None` if nothing is left.
+    fn finish(&mut self) -> Result<Option<Frame<Bytes>>> {
         let rest = self.held.split().freeze();
         let is_error = self.phase == Phase::Error;
-        self.phase = next;
-        if is_error {
-            mask_document(rest, self.signer)
+        self.phase = Phase::Passing;
+        let rest = if is_error {
+            mask_document(rest, self.signer)?
         } else {
-            Ok(rest)
-        }
+            rest
+        };
+        Ok(data_frame(rest))
     }
 }
 
-impl http_body::Body for LateRefusal {
-    type Data = Bytes;
+impl Observer<BoxError> for LateRefusal {
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        loop {
-            if self.phase == Phase::Ended {
-                return Poll::Ready(None);
-            }
-            if let Some(trailers) = self.trailers.take() {
-                return Poll::Ready(Some(Ok(trailers)));
-            }
-            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx)?);
-            if self.phase == Phase::Passing {
-                return Poll::Ready(frame.map(Ok));
-            }
-            let sendable = match frame.map(Frame::into_data) {
-                Some(Ok(bytes)) => self.push(&bytes)?,
-                Some(Err(trailers)) => {
-                    self.trailers = Some(trailers);
-                    self.finish(Phase::Passing)?
+    fn on_frame(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, BoxError> {
+        if self.phase == Phase::Passing {
+            return Ok(Some(frame));
+        }
+        match frame.into_data() {
+            Ok(bytes) => Ok(data_frame(self.push(&bytes)?)),
+            Err(trailers) => Ok(match self.finish()? {
+                None => Some(trailers),
+                rest => {
+                    self.next = Some(trailers);
+                    rest
                 }
-                None => self.finish(Phase::Ended)?,
-            };
-            if !sendable.is_empty() {
-                return Poll::Ready(Some(Ok(Frame::data(sendable))));
-            }
+            }),
         }
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.phase == Phase::Ended
-            || (self.held.is_empty() && self.trailers.is_none() && self.body.is_end_stream())
+    fn on_error(&mut self, error: BoxError) -> BoxError {
+        error
     }
 
-    fn size_hint(&self) -> SizeHint {
-        let (rest, held) = (self.body.size_hint(), self.held.len() as u64);
+    fn on_end(&mut self) -> Result<(), BoxError> {
+        self.next = self.finish()?;
+        Ok(())
+    }
+
+    fn next_held(&mut self) -> Option<Frame<Bytes>> {
+        self.next.take()
+    }
+
+    fn size_hint(&self, rest: SizeHint) -> SizeHint {
+        let held = self.held.len() as u64;
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(held));
         if let Some(upper) = rest.upper() {
@@ -153,6 +139,15 @@ impl http_body::Body for LateRefusal {
         }
         hint
     }
+
+    fn is_end_stream(&self, has_body_ended: bool) -> bool {
+        self.held.is_empty() && self.next.is_none() && has_body_ended
+    }
+}
+
+/// A frame with these bytes; `None` without any.
+fn data_frame(bytes: Bytes) -> Option<Frame<Bytes>> {
+    (!bytes.is_empty()).then(|| Frame::data(bytes))
 }
 
 /// An error document without what callers must not see. White space at its end keeps its length, which `Content-Length` may have

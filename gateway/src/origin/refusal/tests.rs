@@ -17,7 +17,8 @@ fn answer(status: u16, text: &str) -> Response<Body> {
 #[tokio::test]
 async fn answers_about_the_gateways_signature_are_not_forwarded() {
     for (code, kind) in [
-        ("SignatureDoesNotMatch", ErrorKind::Internal),
+        ("SignatureDoesNotMatch", ErrorKind::InvalidIdentity),
+        ("InvalidAccessKeyId", ErrorKind::InvalidIdentity),
         ("ExpiredToken", ErrorKind::SlowDown),
         ("RequestTimeTooSkewed", ErrorKind::OriginUnavailable),
     ] {
@@ -90,10 +91,12 @@ async fn an_answer_says_what_may_help() {
     let region = || Some(Remedy::Region("us-west-2".to_owned()));
     let malformed = "<Error><Code>AuthorizationHeaderMalformed</Code><Region>us-west-2</Region></Error>";
     let expired = "<Error><Code>ExpiredToken</Code></Error>";
+    let unknown = "<Error><Code>InvalidAccessKeyId</Code></Error>";
     for (status, document, expected) in [
         (400, malformed, region()),
         (400, expired, Some(Remedy::Credentials)),
         (400, "", Some(Remedy::UnconfirmedCredentials)),
+        (403, unknown, Some(Remedy::UnconfirmedCredentials)),
         (403, "", None),
         (404, "", None),
     ] {

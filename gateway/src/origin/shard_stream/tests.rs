@@ -1,4 +1,5 @@
 use futures::stream;
+use http_body::Body as _;
 use http_body_util::StreamBody;
 
 use super::*;

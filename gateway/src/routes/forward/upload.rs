@@ -1,92 +1,92 @@
-//! The body of an upload: counts its bytes, records progress, and delays the first poll for `Expect: 100-continue`.
+//! The body of an upload: its bytes are counted, its progress is recorded, and for `Expect: 100-continue` its first poll is delayed.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body, Frame};
 use prometheus_client::metrics::counter::Counter;
 
 use super::hold::{Hold, HoldOutcome};
 use crate::audit::AuditRecord;
-use crate::body::BoxError;
+use crate::body::{BoxError, ObservedBody, Observer};
 use crate::origin::Progress;
 
-/// Wraps the client's body. It is polled only as fast as the store reads (backpressure).
+/// Observes the client's body, which is polled only as fast as the store reads (backpressure).
 #[derive(Debug)]
-pub(super) struct Upload<B> {
-    body: B,
+pub(super) struct Upload {
     hold: Option<Hold>,
     progress: Arc<Progress>,
     bytes: Counter,
     audit: Option<AuditRecord>,
 }
 
-impl<B> Upload<B> {
-    pub(super) fn new(
+impl Upload {
+    /// The client's body, observed.
+    pub(super) fn new<B>(
         body: B,
         hold: Option<Hold>,
         progress: Arc<Progress>,
         bytes: Counter,
         audit: Option<AuditRecord>,
-    ) -> Self {
-        Self {
-            body,
+    ) -> ObservedBody<B, Self>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<BoxError>,
+    {
+        let upload = Self {
             hold,
             progress,
             bytes,
             audit,
-        }
+        };
+        upload.observe(body)
     }
 }
 
-impl<B> Body for Upload<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
+impl<E: Into<BoxError>> Observer<E> for Upload {
     type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Some(hold) = &mut self.hold {
-            match ready!(hold.poll(cx)) {
-                HoldOutcome::Send => self.hold = None,
-                HoldOutcome::Discard => {
-                    let refused =
-                        io::Error::new(io::ErrorKind::ConnectionAborted, "the store refused the body");
-                    return Poll::Ready(Some(Err(refused.into())));
-                }
-            }
-        }
-        let Poll::Ready(item) = Pin::new(&mut self.body).poll_frame(cx) else {
-            self.progress.on_store_read();
-            return Poll::Pending;
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        let Some(hold) = &mut self.hold else {
+            return Poll::Ready(Ok(()));
         };
+        Poll::Ready(match ready!(hold.poll(cx)) {
+            HoldOutcome::Send => {
+                self.hold = None;
+                Ok(())
+            }
+            HoldOutcome::Discard => {
+                let refused = io::Error::new(io::ErrorKind::ConnectionAborted, "the store refused the body");
+                Err(refused.into())
+            }
+        })
+    }
+
+    fn poll_pending(&mut self, _cx: &mut Context<'_>) -> Poll<BoxError> {
+        self.progress.on_store_read();
+        Poll::Pending
+    }
+
+    fn on_frame(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, BoxError> {
         self.progress.on_client_sent();
-        if let Some(data) = item
-            .as_ref()
-            .and_then(|item| item.as_ref().ok())
-            .and_then(Frame::data_ref)
-        {
+        if let Some(data) = frame.data_ref() {
             self.bytes.inc_by(data.len() as u64);
             if let Some(audit) = &self.audit {
                 audit.add_bytes_in(data.len());
             }
         }
-        Poll::Ready(item.map(|frame| frame.map_err(Into::into)))
+        Ok(Some(frame))
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+    fn on_error(&mut self, error: E) -> BoxError {
+        self.progress.on_client_sent();
+        error.into()
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn on_end(&mut self) -> Result<(), BoxError> {
+        self.progress.on_client_sent();
+        Ok(())
     }
 }

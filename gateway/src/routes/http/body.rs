@@ -1,23 +1,19 @@
 //! The body of a derived answer: frames of the value, with the guards that must live until the last frame is sent.
 
-use std::{
-    collections::VecDeque,
-    ops::Range,
-    pin::Pin,
-    task::{Context, Poll},
-};
+use std::{collections::VecDeque, ops::Range};
 
 use bytes::Bytes;
+use futures::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use http_body::{Body, Frame, SizeHint};
-use http_body_util::BodyExt as _;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::wire::Encoded;
 use pushdown_s3::conditions::{self, UnsatisfiableRange};
 
 use super::headers::{insert, respond};
 use crate::{
-    body::{self, BoxError},
-    error::{Error, ErrorKind},
+    body::{Body, BoxError},
+    error::{Error, ErrorKind, Result},
     routes::value::ValueMemory,
     server::StallGuard,
 };
@@ -25,7 +21,7 @@ use crate::{
 /// Maximum size of a frame. Small enough that the progress of a slow client is visible, and frames are not copied.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// A value that is being sent to the client. Its memory and the stall guard are dropped with it.
+/// The frames of a value that is being sent to the client. Its memory and the stall guard are dropped with it.
 #[derive(Debug)]
 pub(in crate::routes) struct ValueBody {
     parts: VecDeque<Bytes>,
@@ -44,7 +40,7 @@ impl ValueBody {
         value: Encoded,
         memory: ValueMemory,
         guard: Option<StallGuard>,
-    ) -> crate::error::Result<Response<body::Body>> {
+    ) -> Result<Response<Body>> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(value.content_type));
         for (name, value) in &value.metadata {
             insert(&mut headers, name, value);
@@ -66,40 +62,21 @@ impl ValueBody {
         };
         let sent: usize = content.iter().map(Bytes::len).sum();
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
-        let body = Self::new(content, memory, guard);
-        Ok(respond(status, headers, body.boxed_unsync()))
-    }
-
-    fn new(parts: Vec<Bytes>, memory: ValueMemory, guard: Option<StallGuard>) -> Self {
-        Self {
-            parts: parts.into(),
+        let frames = Self {
+            parts: content.into(),
             _memory: memory,
             _guard: guard,
-        }
-    }
-
-    fn remaining(&self) -> u64 {
-        self.parts.iter().map(|part| part.len() as u64).sum()
+        };
+        let body = StreamBody::new(stream::iter(frames));
+        Ok(respond(status, headers, body.boxed_unsync()))
     }
 }
 
-impl Body for ValueBody {
-    type Data = Bytes;
-    type Error = BoxError;
+impl Iterator for ValueBody {
+    type Item = Result<Frame<Bytes>, BoxError>;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Poll::Ready(next_frame(&mut self.parts).map(Ok))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.remaining() == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.remaining())
+    fn next(&mut self) -> Option<Self::Item> {
+        next_frame(&mut self.parts).map(Ok)
     }
 }
 

@@ -1,14 +1,11 @@
 //! The body of streamed rows: a task computes them, a few record batches ahead of the client.
 
-use std::{
-    collections::VecDeque,
-    pin::Pin,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
 use bytes::Bytes;
-use http_body::{Body, Frame};
+use futures::{Stream, stream};
+use http_body::Frame;
+use http_body_util::StreamBody;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -33,7 +30,6 @@ type PieceGroup = Option<Vec<Bytes>>;
 pub(super) struct RowsBody {
     parts: VecDeque<Bytes>,
     groups: mpsc::Receiver<Result<PieceGroup>>,
-    has_ended: bool,
     _task: AbortOnDropHandle<()>,
     _permits: [Permit; 2],
     _guard: Option<StallGuard>,
@@ -49,7 +45,7 @@ impl RowsBody {
         deadline: Duration,
         metrics: Metrics,
         name: &'static str,
-    ) -> Self {
+    ) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send + 'static> {
         let (sender, groups) = mpsc::channel(PREFETCHED_GROUPS);
         let task = tokio::spawn(async move {
             let mut compute_time = Duration::ZERO;
@@ -67,46 +63,34 @@ impl RowsBody {
                 }
             }
         });
-        Self {
+        let body = Self {
             parts: first.into(),
             groups,
-            has_ended: false,
             _task: AbortOnDropHandle::new(task),
             _permits: permits,
             _guard: guard,
-        }
+        };
+        StreamBody::new(stream::try_unfold(body, async |mut body| {
+            let frame = body.next().await?;
+            Ok::<_, BoxError>(frame.map(|frame| (frame, body)))
+        }))
     }
-}
 
-impl Body for RowsBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        task: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    /// The next frame; `None` after the last one. An error cuts the connection, so that the truncated answer does not look
+    /// complete.
+    async fn next(&mut self) -> Result<Option<Frame<Bytes>>> {
         loop {
             if let Some(frame) = next_frame(&mut self.parts) {
-                return Poll::Ready(Some(Ok(frame)));
+                return Ok(Some(frame));
             }
-            if self.has_ended {
-                return Poll::Ready(None);
-            }
-            match ready!(self.groups.poll_recv(task)) {
-                Some(Ok(Some(parts))) => self.parts = parts.into(),
-                Some(Ok(None)) => self.has_ended = true,
-                // Cuts the connection, so that the truncated answer does not look complete.
-                Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-                None => {
-                    let error = Error::new(ErrorKind::Internal, "the task of a scan ended early");
-                    return Poll::Ready(Some(Err(error.into())));
-                }
+            let group = self.groups.recv().await.unwrap_or_else(|| {
+                let message = "the task of a scan ended early";
+                Err(Error::new(ErrorKind::Internal, message))
+            });
+            match group? {
+                Some(parts) => self.parts = parts.into(),
+                None => return Ok(None),
             }
         }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.has_ended && self.parts.iter().all(Bytes::is_empty)
     }
 }

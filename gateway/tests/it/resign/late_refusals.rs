@@ -128,7 +128,7 @@ fn requests(client: &Client, key: &str) -> [Request; 3] {
 #[test]
 fn a_late_refusal_does_not_name_the_gateways_identity() -> Result<()> {
     let lab = Lab::start()?;
-    let signature = "the store refused the gateway's signature";
+    let signature = "the store refused the gateway's signature: the gateway's operator has to check identity, region and clock";
     let mut sent = 0;
     for (keys, code, message) in [
         (trainer(), "AccessDenied", Some("Access Denied")),

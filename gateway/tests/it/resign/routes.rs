@@ -1,7 +1,7 @@
 //! Every route needs a verified key, and the admin port a token.
 
 use anyhow::{Result, bail, ensure};
-use pushdown_gateway::routes::Route;
+use pushdown_gateway::testing::Route;
 use pushdown_testkit::{Request, ScriptedOrigin};
 
 use super::{EVERYTHING, KeysFile, accept, error_of, identity, key_block, launch, trainer};

@@ -55,7 +55,7 @@ async fn a_refusal_shows_neither_identity_nor_signature() {
         (
             "SignatureDoesNotMatch",
             Upstream::Caller,
-            "the store refused the gateway's signature",
+            "the store refused the gateway's signature: the gateway's operator has to check identity, region and clock",
         ),
         (
             "ExpiredToken",

@@ -1,8 +1,6 @@
 //! A body that is verified as it is polled.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -11,15 +9,17 @@ use http_body_util::BodyExt as _;
 
 use super::StreamError;
 use super::check::Check;
-use crate::body::BoxError;
+use crate::body::{BoxError, ObservedBody, Observer};
 use crate::s3::auth::{ChunkSeed, PayloadMode};
 
-/// Verifies a client's body, and yields what the store gets of it. It is polled only as fast as the store reads.
+/// A client's body that is verified, and what the store gets of it. It is polled only as fast as the store reads.
 ///
 /// After an error it yields nothing more. HTTP trailers of the client are dropped: no signature covers them.
+pub type VerifyingBody<B> = ObservedBody<B, Verification>;
+
+/// Verifies a body, and holds back what has not been verified.
 #[derive(Debug)]
-pub struct VerifyingBody<B> {
-    body: B,
+pub struct Verification {
     check: Check,
     /// What the check has passed and the store has not read yet.
     output: VecDeque<Bytes>,
@@ -47,18 +47,18 @@ where
         headers: &HeaderMap,
     ) -> Result<Self, StreamError> {
         let (check, left_bytes) = Check::new(mode, seed, headers, body.size_hint().exact())?;
-        Ok(Self {
-            body,
+        let verification = Verification {
             check,
             output: VecDeque::new(),
             left_bytes,
             is_finished: false,
-        })
+        };
+        Ok(verification.observe(body))
     }
 
     /// The `Content-Length` of the request to the store. `None` requires `Transfer-Encoding: chunked`.
-    pub fn content_length(&self) -> Option<u64> {
-        self.left_bytes
+    pub const fn content_length(&self) -> Option<u64> {
+        self.observer().left_bytes
     }
 
     /// Reads a body that yields nothing to its end. Nothing of it can be held back, so a body whose
@@ -76,62 +76,46 @@ where
             Some(Err(error)) => Err(error),
         }
     }
-
-    fn receive(&mut self, frame: Option<Result<Frame<Bytes>, B::Error>>) -> Result<(), StreamError> {
-        match frame {
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) if !data.is_empty() => self.check.push(data, &mut self.output),
-                _ => Ok(()),
-            },
-            Some(Err(error)) => Err(StreamError::Client(error.into())),
-            None => {
-                self.is_finished = true;
-                self.check.finish(&mut self.output)
-            }
-        }
-    }
 }
 
-impl<B> Body for VerifyingBody<B>
-where
-    B: Body<Data = Bytes> + Unpin,
-    B::Error: Into<BoxError>,
-{
-    type Data = Bytes;
+impl<E: Into<BoxError>> Observer<E> for Verification {
     type Error = StreamError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, StreamError>>> {
-        let this = &mut *self;
-        loop {
-            if let Some(data) = this.output.pop_front() {
-                if let Some(left_bytes) = &mut this.left_bytes {
-                    *left_bytes = left_bytes.saturating_sub(data.len() as u64);
-                }
-                return Poll::Ready(Some(Ok(Frame::data(data))));
-            }
-            if this.is_finished {
-                return Poll::Ready(None);
-            }
-            let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
-            if let Err(error) = this.receive(frame) {
-                this.is_finished = true;
-                // What was passed of the last piece need not leave, either.
-                this.output.clear();
-                return Poll::Ready(Some(Err(error)));
-            }
+    fn on_frame(&mut self, frame: Frame<Bytes>) -> Result<Option<Frame<Bytes>>, StreamError> {
+        // If a part of the piece is wrong, nothing of it leaves: an error ends the body.
+        if let Ok(data) = frame.into_data()
+            && !data.is_empty()
+        {
+            self.check.push(data, &mut self.output)?;
         }
+        Ok(None)
+    }
+
+    fn on_error(&mut self, error: E) -> StreamError {
+        StreamError::Client(error.into())
+    }
+
+    fn on_end(&mut self) -> Result<(), StreamError> {
+        self.check.finish(&mut self.output)?;
+        self.is_finished = true;
+        Ok(())
+    }
+
+    fn next_held(&mut self) -> Option<Frame<Bytes>> {
+        let data = self.output.pop_front()?;
+        if let Some(left_bytes) = &mut self.left_bytes {
+            *left_bytes = left_bytes.saturating_sub(data.len() as u64);
+        }
+        Some(Frame::data(data))
+    }
+
+    fn size_hint(&self, _rest: SizeHint) -> SizeHint {
+        self.left_bytes
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 
     /// Never before the body has been verified, even if nothing is left to be yielded.
-    fn is_end_stream(&self) -> bool {
+    fn is_end_stream(&self, _has_body_ended: bool) -> bool {
         self.is_finished && self.output.is_empty()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.left_bytes
-            .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }

@@ -20,6 +20,7 @@ mod resolver;
 mod shard_stream;
 mod signed_payload;
 mod signer;
+mod store_signature;
 mod tls;
 mod unsent_body;
 mod version;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::Instant;
@@ -46,6 +47,7 @@ pub use progress::{Progress, StallTimeouts};
 pub use refusal::DeniedByStore;
 pub use signed_payload::SignedPayload;
 pub use signer::{Signer, Signing};
+pub use store_signature::StoreSignature;
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::Body;
@@ -76,15 +78,19 @@ impl Origin {
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] in re-sign mode for a request that was not decided on.
-    pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
-        let (mut parts, ()) = request.into_parts();
-        let Some(signing) = parts.extensions.remove::<Signing>() else {
-            self.address_unsigned(&mut parts)?;
-            let answer = self
-                .client
-                .send_without_body(Request::from_parts(parts, ()))
-                .await?;
-            return Ok(self.forward(answer, ()));
+    pub async fn send_without_body(
+        &self,
+        mut parts: Parts,
+        signature: StoreSignature,
+    ) -> Result<Response<Body>> {
+        let signing = match signature {
+            StoreSignature::Unchanged => {
+                self.address_unsigned(&mut parts)?;
+                let request = Request::from_parts(parts, ());
+                let answer = self.client.send_without_body(request).await?;
+                return Ok(self.forward(answer, ()));
+            }
+            StoreSignature::Renewed(signing) => signing,
         };
         let mut attempts = Attempts::new(signing, parts)?;
         loop {
@@ -103,19 +109,23 @@ impl Origin {
     /// Like [`send_without_body`](Self::send_without_body).
     pub async fn send<G>(
         &self,
-        request: Request<Body>,
+        mut parts: Parts,
+        signature: StoreSignature,
+        body: Body,
         progress: &Progress,
         guard: G,
     ) -> Result<Response<Body>>
     where
         G: Unpin + Send + Sync + 'static,
     {
-        let (mut parts, body) = request.into_parts();
-        let Some(signing) = parts.extensions.remove::<Signing>() else {
-            self.address_unsigned(&mut parts)?;
-            let request = Request::from_parts(parts, body);
-            let answer = self.client.send(request, progress).await?;
-            return Ok(self.forward(answer, guard));
+        let signing = match signature {
+            StoreSignature::Unchanged => {
+                self.address_unsigned(&mut parts)?;
+                let request = Request::from_parts(parts, body);
+                let answer = self.client.send(request, progress).await?;
+                return Ok(self.forward(answer, guard));
+            }
+            StoreSignature::Renewed(signing) => signing,
         };
         let (mut attempts, body, guard) = (
             Attempts::new(signing, parts)?,
@@ -135,19 +145,6 @@ impl Origin {
                 return answer;
             }
         }
-    }
-
-    /// Sends the caller's signed GET or HEAD with `extra` unsigned headers.
-    pub async fn get(&self, caller: &Parts, extra: HeaderMap) -> Result<OriginObject> {
-        let mut request = OriginRequest::from_caller(caller)?;
-        let mut name = None;
-        for (next, value) in extra {
-            name = next.or(name);
-            if let Some(name) = &name {
-                request.add(name.clone(), value);
-            }
-        }
-        self.read(request).await
     }
 
     /// Reads an object, or a member of it as if it were one. A refusal by the store is an answer, and no error.
@@ -191,7 +188,9 @@ impl Origin {
     async fn read_object(&self, request: OriginRequest) -> Result<OriginObject> {
         // Before it is sent: the store's answer is about a later time.
         let asked_at = request.is_signed_by_gateway().then(Instant::now);
-        let (parts, body) = self.send_without_body(request.into_request()).await?.into_parts();
+        let (head, signature) = request.into_head();
+        let answer = self.send_without_body(head, signature).await?;
+        let (parts, body) = answer.into_parts();
         let content_length = parts
             .headers
             .get(header::CONTENT_LENGTH)

@@ -1,9 +1,11 @@
 //! Re-sign mode: callers sign with keys of the gateway, which verifies them, decides by their grants, and signs again for the
 //! store.
 //!
-//! [`Resign::admit`] is the only way in, and for samples of a batch that is signed as a whole [`Resign::admit_sample`]. What they
-//! return has the canonical target, the headers that the store may get, and a [`Signing`] that the origin requires to send it.
+//! Each route has one way in: [`Resign::admit_forward`], [`Resign::admit_read`], [`Resign::admit_batch`] with a [`SampleGate`] for its
+//! samples, and [`Resign::admit_to_models`]. What may be sent to the store has the canonical target, the headers that the store may
+//! get, and a [`Signing`] that the origin requires.
 
+mod admission;
 mod answers;
 mod body_check;
 mod buckets;
@@ -14,14 +16,13 @@ mod signed_batch;
 use std::{io, sync::Arc, time::SystemTime};
 
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
-use pushdown::{Pipeline, Step};
 
 use crate::{
     access::{Access, Action, Denied, Grants, Key, Keys, KeysWatcher, ModelScope, Needs, Reload, Upstream},
-    audit::AuditRecord,
+    audit::{AuditRecord, AuditedHead},
     config,
     error::{Error, ErrorKind, Result},
-    origin::{IdentityRefresher, SignedPayload, Signer, Signing, StoreIdentity},
+    origin::{IdentityRefresher, SignedPayload, Signer, Signing, StoreIdentity, StoreSignature},
     s3::{
         AddressStyle, RequestAddress,
         action::Operation,
@@ -29,10 +30,17 @@ use crate::{
         errors::ACCESS_DENIED,
     },
 };
+pub use admission::{
+    BatchAdmission, DeletionRequest, ForwardAdmission, ModelsAdmission, ReadAdmission, SampleGate, SampleSignatures,
+    SignedRequest,
+};
 pub use body_check::BodyCheck;
 pub use buckets::BucketFilter;
 pub use deletes::{DecidedDeletion, Deletion, MAX_DELETION_BYTES};
 pub use signed_batch::SignedBatch;
+
+/// The methods of S3.
+const METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE];
 
 /// Verifies, decides and signs. Clones share everything.
 #[derive(Debug, Clone)]
@@ -74,72 +82,110 @@ impl Resign {
         })))
     }
 
-    /// Verifies the head of a request, decides on it, and returns the head that the store gets.
+    /// Verifies the head of a request for the store, and decides on it.
     ///
     /// # Errors
     /// Those of verification, as AWS words them; [`ErrorKind::AccessDenied`] without a grant.
-    pub fn admit(&self, mut parts: Parts, has_pipeline: bool) -> Result<Parts> {
-        let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
-        AuditRecord::set_caller(&parts, verified.key());
-        if ![
-            Method::GET,
-            Method::HEAD,
-            Method::PUT,
-            Method::POST,
-            Method::DELETE,
-        ]
-        .contains(&parts.method)
-        {
-            let message = "invalid method: expected GET, HEAD, PUT, POST or DELETE";
-            return Err(Error::new(ErrorKind::MethodNotAllowed, message));
-        }
-        let address = verified.address();
-        let operation = Operation::new(&parts.method, address, verified.query(), &parts.headers);
-        AuditRecord::set_operation(&parts, address, &operation);
+    pub fn admit_forward(&self, head: AuditedHead) -> Result<ForwardAdmission> {
+        let (mut head, audit) = head.into_parts();
+        let (verified, operation) = self.identify(&head, &audit)?;
         let is_restricted = !verified.key().is_unrestricted();
-        if is_restricted && operation.is_delete_objects() && !has_pipeline {
-            return self.defer_deletion(parts, &verified, &operation);
+        if is_restricted && operation.is_delete_objects() {
+            // Nothing signs it for the store before its body is decided on.
+            let deletion = Deletion::new(&self.0.signer, &verified, operation.accesses())?;
+            let body_check = BodyCheck::new(&head, &verified);
+            head::rewrite(&mut head, &verified)?;
+            return Ok(ForwardAdmission::Deletion(Box::new(DeletionRequest {
+                head,
+                deletion,
+                body_check,
+                audit,
+            })));
         }
-        let accesses = accesses(&operation, &verified);
+        let signing = self.decide(&verified, &operation, &Needs::default(), &audit)?;
+        let body_check = BodyCheck::new(&head, &verified);
+        head::rewrite(&mut head, &verified)?;
+        let bucket_filter = (is_restricted && operation.is_list_buckets())
+            .then(|| BucketFilter::new(&mut head, verified.key()));
+        Ok(ForwardAdmission::Signed(Box::new(SignedRequest {
+            head,
+            signing,
+            body_check,
+            bucket_filter,
+            audit,
+        })))
+    }
+
+    /// Verifies the head of a request for the value of an object, and decides on it.
+    ///
+    /// # Errors
+    /// Those of [`admit_forward`](Self::admit_forward).
+    pub fn admit_read(&self, head: AuditedHead) -> Result<ReadAdmission> {
+        let (mut head, audit) = head.into_parts();
+        let (verified, operation) = self.identify(&head, &audit)?;
         let needs = Needs {
-            pipelines: has_pipeline,
+            pipelines: true,
             models: Vec::new(),
         };
-        let allowed = Grants::decide(verified.key(), &accesses, &needs).map_err(|denied| refuse(&denied))?;
-        AuditRecord::set_grant(&parts, &allowed);
-        let allowed = allowed.signed_with(verified.secret());
-        let payload = signed_payload(verified.payload());
-        let signing = self.0.signer.signing(allowed, verified.secret().clone(), payload);
-        let check = BodyCheck::new(&parts, &verified);
-        head::rewrite(&mut parts, &verified)?;
-        parts.extensions.insert(signing);
-        parts.extensions.insert(check);
-        parts
-            .extensions
-            .insert(ModelScope::Key(Arc::clone(verified.key())));
-        if is_restricted && operation.is_list_buckets() {
-            BucketFilter::insert(&mut parts, verified.key());
-        }
-        Ok(parts)
+        let signing = self.decide(&verified, &operation, &needs, &audit)?;
+        head::rewrite(&mut head, &verified)?;
+        Ok(ReadAdmission {
+            head,
+            signature: StoreSignature::Renewed(signing),
+        })
+    }
+
+    /// Verifies a request for models. Only those of its key exist for the caller.
+    ///
+    /// # Errors
+    /// Those of verification.
+    pub fn admit_to_models(&self, head: AuditedHead) -> Result<ModelsAdmission> {
+        let (head, audit) = head.into_parts();
+        let key = self.verify(&head)?;
+        audit.set_caller(&key);
+        Ok(ModelsAdmission {
+            head,
+            scope: ModelScope::Key(key),
+        })
     }
 
     /// Verifies the signature of a request, and decides nothing. Returns the key that signed.
     ///
     /// # Errors
     /// Those of verification.
-    pub fn verify(&self, parts: &Parts) -> Result<Arc<Key>> {
-        let verified = self.0.verifier.verify(parts, &self.0.keys, SystemTime::now())?;
+    pub fn verify(&self, head: &Parts) -> Result<Arc<Key>> {
+        let verified = self.0.verifier.verify(head, &self.0.keys, SystemTime::now())?;
         Ok(Arc::clone(verified.key()))
     }
 
-    /// Admits a request whose body says what it needs. Nothing signs it for the store before its body is decided on.
-    fn defer_deletion(&self, mut parts: Parts, verified: &Verified, operation: &Operation) -> Result<Parts> {
-        let deletion = Deletion::new(&self.0.signer, verified, operation.accesses())?;
-        let check = BodyCheck::new(&parts, verified);
-        head::rewrite(&mut parts, verified)?;
-        parts.extensions.insert(deletion);
-        parts.extensions.insert(check);
-        Ok(parts)
+    /// Verifies a request for the store, and reads its operation.
+    fn identify(&self, head: &Parts, audit: &AuditRecord) -> Result<(Verified, Operation)> {
+        let verified = self.0.verifier.verify(head, &self.0.keys, SystemTime::now())?;
+        audit.set_caller(verified.key());
+        if !METHODS.contains(&head.method) {
+            let message = "invalid method: expected GET, HEAD, PUT, POST or DELETE";
+            return Err(Error::new(ErrorKind::MethodNotAllowed, message));
+        }
+        let address = verified.address();
+        let operation = Operation::new(&head.method, address, verified.query(), &head.headers);
+        audit.set_operation(address, &operation);
+        Ok((verified, operation))
+    }
+
+    /// Decides on a verified request.
+    fn decide(
+        &self,
+        verified: &Verified,
+        operation: &Operation,
+        needs: &Needs,
+        audit: &AuditRecord,
+    ) -> Result<Signing> {
+        let accesses = accesses(operation, verified);
+        let allowed = Grants::decide(verified.key(), &accesses, needs).map_err(|denied| refuse(&denied))?;
+        audit.set_grant(&allowed);
+        let allowed = allowed.signed_with(verified.secret());
+        let payload = signed_payload(verified.payload());
+        Ok(self.0.signer.signing(allowed, verified.secret().clone(), payload))
     }
 
     /// Whether the host of a request names its bucket.
@@ -147,31 +193,6 @@ impl Resign {
         let host = headers.get(header::HOST).map_or(&b""[..], HeaderValue::as_bytes);
         let address = RequestAddress::from_decoded(host, b"/", &self.0.domains);
         address.is_some_and(|address| address.style() == AddressStyle::VirtualHost)
-    }
-
-    /// Verifies a request for models. Only those of its key exist for the caller.
-    ///
-    /// # Errors
-    /// Those of verification.
-    pub fn admit_to_models(&self, mut parts: Parts) -> Result<Parts> {
-        let key = self.verify(&parts)?;
-        AuditRecord::set_caller(&parts, &key);
-        parts.extensions.insert(ModelScope::Key(key));
-        Ok(parts)
-    }
-
-    /// Checks that the key of an admitted sample may run all models of its batch: the key may have changed since the pipeline was
-    /// parsed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::AccessDenied`] for the first model that it may not run.
-    pub fn check_models(signing: &Signing, pipeline: &Pipeline) -> Result<()> {
-        let allowed = signing.allowed().key().models();
-        let mut models = pipeline.steps().iter().flat_map(Step::models);
-        match models.find(|model| !allowed.contains(model.name())) {
-            None => Ok(()),
-            Some(model) => Err(refuse(&Denied::NoModel(model.name().to_owned()))),
-        }
     }
 
     /// The account of an access key that a caller claims.

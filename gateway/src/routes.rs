@@ -14,22 +14,22 @@ mod services;
 mod table;
 mod value;
 
-use ::http::{HeaderMap, Request, Response};
+use ::http::{HeaderMap, Response, request::Parts};
 use hyper::body::Incoming;
 use pushdown::wire::{Features, header};
 
 use self::http::insert;
 use crate::{
+    audit::{AuditedHead, Auditor},
     body::Body,
     error::Result,
-    resign::Resign,
+    resign::{BatchAdmission, ForwardAdmission, ModelsAdmission, ReadAdmission, Resign},
     s3::{self, query},
     server::Connection,
 };
 use batch::BatchRoute;
 use forward::ForwardRoute;
 use models::ModelsRoute;
-use scoped_models::model_scope;
 pub use services::Services;
 use value::ValueRoute;
 
@@ -56,8 +56,8 @@ impl Route {
     ];
 
     /// The route of a request.
-    pub fn for_request<B>(request: &Request<B>) -> Self {
-        let path = request.uri().path();
+    pub fn for_request(head: &Parts) -> Self {
+        let path = head.uri.path();
         if path == header::BATCH_PATH {
             Self::Batch
         } else if path
@@ -66,15 +66,15 @@ impl Route {
         {
             Self::Models
         } else {
-            Self::for_object(request)
+            Self::for_object(head)
         }
     }
 
     /// The route of a request that addresses an object, whatever its key is.
-    fn for_object<B>(request: &Request<B>) -> Self {
-        if request.headers().contains_key(header::PIPELINE)
-            || request
-                .uri()
+    fn for_object(head: &Parts) -> Self {
+        if head.headers.contains_key(header::PIPELINE)
+            || head
+                .uri
                 .query()
                 .is_some_and(|query| query::values(query, header::PIPELINE).next().is_some())
         {
@@ -95,6 +95,50 @@ impl Route {
     }
 }
 
+/// Who verifies callers and decides on their requests.
+#[derive(Debug, Clone)]
+pub enum Mode {
+    /// The store, by the callers' own signatures.
+    Forward,
+    /// The gateway, which audits each request.
+    Resign {
+        /// Verifies, decides and signs again.
+        resign: Resign,
+        /// Makes the records, without which nothing is admitted.
+        auditor: Auditor,
+    },
+}
+
+/// The head of a request that is still to be admitted.
+#[derive(Debug)]
+pub enum UnadmittedHead<'a> {
+    /// In forward mode.
+    Forward(Parts),
+    /// In re-sign mode, with its audit record.
+    Resign(&'a Resign, AuditedHead),
+}
+
+impl UnadmittedHead<'_> {
+    fn parts(&self) -> &Parts {
+        match self {
+            Self::Forward(head) => head,
+            Self::Resign(_, head) => head.parts(),
+        }
+    }
+
+    /// Admits a request to a route: in forward mode unchanged, in re-sign mode once it is verified.
+    fn admit<A>(
+        self,
+        unchanged: impl FnOnce(Parts) -> A,
+        verified: impl FnOnce(&Resign, AuditedHead) -> Result<A>,
+    ) -> Result<A> {
+        match self {
+            Self::Forward(head) => Ok(unchanged(head)),
+            Self::Resign(resign, head) => verified(resign, head),
+        }
+    }
+}
+
 /// The handler of each route.
 #[derive(Debug)]
 pub struct Routes {
@@ -104,27 +148,32 @@ pub struct Routes {
     models: ModelsRoute,
     /// What this gateway can do beyond version 0.1.0.
     features: Features,
-    resign: Option<Resign>,
+    mode: Mode,
 }
 
 impl Routes {
     /// Handlers that use `services`.
-    pub fn new(services: Services) -> Self {
+    pub fn new(services: Services, mode: Mode) -> Self {
         Self {
             forward: ForwardRoute::new(services.clone()),
             value: ValueRoute::new(services.clone()),
-            features: features(&services),
-            resign: services.resign.clone(),
+            features: features(&services, &mode),
+            mode,
             models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
             batch: BatchRoute::new(services),
         }
     }
 
+    /// Who verifies callers.
+    pub const fn mode(&self) -> &Mode {
+        &self.mode
+    }
+
     /// The route of a request. On a virtual host every path is a key.
-    pub fn route<B>(&self, request: &Request<B>) -> Route {
-        match &self.resign {
-            Some(resign) if resign.is_virtual_host(request.headers()) => Route::for_object(request),
-            _ => Route::for_request(request),
+    pub fn route(&self, head: &Parts) -> Route {
+        match &self.mode {
+            Mode::Resign { resign, .. } if resign.is_virtual_host(&head.headers) => Route::for_object(head),
+            Mode::Resign { .. } | Mode::Forward => Route::for_request(head),
         }
     }
 
@@ -132,21 +181,35 @@ impl Routes {
     ///
     /// # Errors
     /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
-    pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
-        s3::request::check(&request)?;
-        let connection = request.extensions().get::<Connection>();
+    pub async fn answer(
+        &self,
+        route: Route,
+        head: UnadmittedHead<'_>,
+        body: Incoming,
+    ) -> Result<Response<Body>> {
+        let parts = head.parts();
+        s3::request::check(parts)?;
+        let connection = parts.extensions.get::<Connection>();
         s3::framing::check(
-            request.headers(),
+            &parts.headers,
             connection.is_some_and(Connection::has_ambiguous_framing),
         )?;
-        let request = self.admit(route, request)?;
         let mut answer = match route {
-            Route::Forward => return self.forward.answer(request).await,
-            Route::Pipeline => self.value.answer(request).await,
-            Route::Batch => self.batch.answer(request).await,
+            Route::Forward => {
+                let admission = head.admit(ForwardAdmission::Unchanged, Resign::admit_forward)?;
+                return self.forward.answer(admission, body).await;
+            }
+            Route::Pipeline => {
+                let admission = head.admit(ReadAdmission::unchanged, Resign::admit_read)?;
+                self.value.answer(admission, body).await
+            }
+            Route::Batch => {
+                let admission = head.admit(BatchAdmission::unchanged, Resign::admit_batch)?;
+                self.batch.answer(admission, body).await
+            }
             Route::Models => {
-                let scope = model_scope(self.resign.as_ref(), request.extensions())?;
-                self.models.answer(request, scope).await
+                let admission = head.admit(ModelsAdmission::unchanged, Resign::admit_to_models)?;
+                self.models.answer(admission).await
             }
         }?;
         // An answer to a pipeline without an engine is the store's, to which nothing is added.
@@ -156,21 +219,6 @@ impl Routes {
         Ok(answer)
     }
 
-    /// In re-sign mode, verifies the caller and decides. The samples of a batch are decided on one by one.
-    fn admit<B>(&self, route: Route, request: Request<B>) -> Result<Request<B>> {
-        let Some(resign) = &self.resign else {
-            return Ok(request);
-        };
-        let (parts, body) = request.into_parts();
-        let parts = match route {
-            Route::Forward => resign.admit(parts, false)?,
-            Route::Pipeline => resign.admit(parts, true)?,
-            Route::Models => resign.admit_to_models(parts)?,
-            Route::Batch => resign.admit_batch(parts)?,
-        };
-        Ok(Request::from_parts(parts, body))
-    }
-
     /// Adds what this gateway can do beyond version 0.1.0.
     pub fn insert_features(&self, headers: &mut HeaderMap) {
         insert(headers, header::FEATURES, &self.features.to_string());
@@ -178,14 +226,14 @@ impl Routes {
 }
 
 /// What a gateway with these services can do beyond version 0.1.0.
-fn features(services: &Services) -> Features {
+fn features(services: &Services, mode: &Mode) -> Features {
     let mut features = Features::all();
     // Hints for a cache that is off would be bytes in vain.
     if !services.cache.is_on() {
         features = features.without(Features::CACHE);
     }
     // Only re-sign mode can decide on samples without signatures.
-    if services.resign.is_none() {
+    if matches!(mode, Mode::Forward) {
         features = features.without(Features::SIGNED_BATCHES);
     }
     features
@@ -198,7 +246,7 @@ mod tests {
     use super::*;
 
     fn route(builder: Builder) -> Route {
-        Route::for_request(&builder.body(()).unwrap())
+        Route::for_request(&builder.body(()).unwrap().into_parts().0)
     }
 
     fn get(uri: &str) -> Builder {

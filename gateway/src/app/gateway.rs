@@ -7,10 +7,9 @@ use hyper::body::Incoming;
 use tracing::{info, warn};
 
 use super::tracked::TrackedBody;
-use crate::audit::Auditor;
 use crate::body::{self, Body};
 use crate::error::{Error, ErrorChain, ErrorKind};
-use crate::routes::{Route, Routes};
+use crate::routes::{Mode, Route, Routes, UnadmittedHead};
 use crate::s3::errors::{self, ErrorAnswer, RequestId};
 use crate::s3::request;
 use crate::server::Handler;
@@ -22,24 +21,23 @@ pub(super) struct Gateway {
     pub(super) routes: Routes,
     pub(super) max_header_bytes: u64,
     pub(super) metrics: Metrics,
-    /// In re-sign mode.
-    pub(super) auditor: Option<Auditor>,
 }
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let route = self.routes.route(&request);
+        let (head, body) = request.into_parts();
+        let route = self.routes.route(&head);
         let in_flight = self.metrics.track_in_flight(route.name());
-        let (method, target) = (request.method().clone(), request.uri().clone());
-        let begun = match &self.auditor {
-            Some(auditor) => auditor
-                .begin(request, own_operation(route))
+        let (method, target) = (head.method.clone(), head.uri.clone());
+        let begun = match self.routes.mode() {
+            Mode::Forward => Ok((UnadmittedHead::Forward(head), None)),
+            Mode::Resign { resign, auditor } => auditor
+                .begin(head, own_operation(route))
                 .await
-                .map(|(request, audit)| (request, Some(audit))),
-            None => Ok((request, None)),
+                .map(|(head, audit)| (UnadmittedHead::Resign(resign, head), Some(audit))),
         };
         let (answer, mut audit) = match begun {
-            Ok((request, audit)) => (self.routes.answer(route, request).await, audit),
+            Ok((head, audit)) => (self.routes.answer(route, head, body).await, audit),
             Err(error) => (Err(error), None),
         };
         let error = answer.as_ref().err().cloned();

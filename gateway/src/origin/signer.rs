@@ -36,7 +36,7 @@ struct Inner {
     identity: StoreIdentity,
 }
 
-/// The decision that a request may be sent, and what signs it. It is in the extensions of the request. Clones share it.
+/// The decision that a request may be sent, and what signs it: only a [`Signer`] makes one, of what is [`Allowed`]. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Signing(Arc<Decision>);
 

@@ -6,7 +6,7 @@ use http::{HeaderMap, request::Parts};
 
 use crate::s3::auth::{ChunkSeed, PayloadMode, Verified};
 
-/// How to verify the body of an admitted request. It is in the extensions of the request.
+/// How to verify the body of an admitted request.
 #[derive(Clone)]
 pub struct BodyCheck {
     /// What the signature says about the body.

@@ -9,16 +9,16 @@ use quick_xml::{Reader, events::Event};
 use super::answers::{self, invalid};
 use crate::{access::Key, body::Body, error::Result};
 
-/// Filters the list of buckets for a key. It is in the extensions of the request.
+/// Filters the list of buckets for a key.
 #[derive(Debug, Clone)]
 pub struct BucketFilter(Arc<Key>);
 
 impl BucketFilter {
-    /// Adds a filter to an admitted request.
-    pub(super) fn insert(parts: &mut Parts, key: &Arc<Key>) {
+    /// A filter of the answer to the request with this head.
+    pub(super) fn new(head: &mut Parts, key: &Arc<Key>) -> Self {
         // The document must not be compressed.
-        parts.headers.remove(ACCEPT_ENCODING);
-        parts.extensions.insert(Self(Arc::clone(key)));
+        head.headers.remove(ACCEPT_ENCODING);
+        Self(Arc::clone(key))
     }
 
     /// Removes the buckets that the key cannot see. Refusals of the store pass unchanged.

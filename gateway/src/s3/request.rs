@@ -1,7 +1,8 @@
 //! Refuses requests that must not be forwarded, and those that cannot be parsed.
 
 use http::header::{CONNECTION, HOST, UPGRADE};
-use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Method, StatusCode, Version};
 use pushdown::wire::header;
 
 use super::sign::ClaimedHeaders;
@@ -9,9 +10,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Refuses what must not be forwarded: destinations other than the store, other protocols, and headers that the next
 /// hop could interpret differently.
-pub fn check<B>(request: &Request<B>) -> Result<()> {
-    let (target, headers) = (request.uri(), request.headers());
-    if request.method() == Method::CONNECT {
+pub fn check(head: &Parts) -> Result<()> {
+    let (target, headers) = (&head.uri, &head.headers);
+    if head.method == Method::CONNECT {
         return Err(Error::new(
             ErrorKind::MethodNotAllowed,
             "CONNECT is not served: the store is the only destination",
@@ -31,7 +32,7 @@ pub fn check<B>(request: &Request<B>) -> Result<()> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(_), None) => {}
-        (None, _) if request.version() < Version::HTTP_11 => {}
+        (None, _) if head.version < Version::HTTP_11 => {}
         (None, _) => return Err(invalid("invalid Host header: expected one, found none")),
         (Some(_), Some(_)) => return Err(invalid("invalid Host header: expected one, found several")),
     }
@@ -84,6 +85,7 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use http::Request;
     use http::request::Builder;
 
     use super::*;
@@ -93,7 +95,7 @@ mod tests {
     }
 
     fn kind(builder: Builder) -> Option<ErrorKind> {
-        check(&builder.body(()).unwrap()).err().map(|error| error.kind())
+        check(&builder.body(()).unwrap().into_parts().0).err().map(|error| error.kind())
     }
 
     #[test]

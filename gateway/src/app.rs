@@ -144,7 +144,7 @@ impl App {
         Ok(Self {
             config,
             gateway: Arc::new(Gateway {
-                routes: Routes::new(services, mode),
+                routes: Routes::new(&services, mode),
                 max_header_bytes: limits.max_header_bytes,
                 metrics,
             }),

@@ -31,7 +31,7 @@ use crate::{
     },
 };
 pub use admission::{
-    BatchAdmission, DeletionRequest, ForwardAdmission, ModelsAdmission, ReadAdmission, SampleGate, SampleSignatures,
+    BatchAdmission, DeletionRequest, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission, SampleGate, SampleSignatures,
     SignedRequest,
 };
 pub use body_check::BodyCheck;

@@ -1,4 +1,6 @@
 //! The routes: what a request asks for, and a handler for each.
+//!
+//! A route is a file with its handler and one row of the table in this file.
 
 mod batch;
 mod batch_table;
@@ -9,89 +11,210 @@ mod models;
 mod prepared;
 mod request;
 mod request_body;
+mod row;
 mod scoped_models;
 mod services;
 mod table;
 mod value;
+mod version;
 
-use ::http::{HeaderMap, Response, request::Parts};
+use ::http::{HeaderMap, Method, Response, request::Parts};
 use hyper::body::Incoming;
 use pushdown::wire::{Features, header};
 
 use self::http::insert;
 use crate::{
     audit::{AuditedHead, Auditor},
-    body::Body,
+    body::{self, Body},
     error::Result,
-    resign::{BatchAdmission, ForwardAdmission, ModelsAdmission, ReadAdmission, Resign},
-    s3::{self, query},
+    resign::{BatchAdmission, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission, Resign},
+    s3,
     server::Connection,
 };
 use batch::BatchRoute;
 use forward::ForwardRoute;
 use models::ModelsRoute;
+use row::{Methods, Place};
 pub use services::Services;
 use value::ValueRoute;
+use version::VersionRoute;
 
-/// What a request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Route {
-    /// Plain S3: forwarded unchanged.
-    Forward,
-    /// A pipeline on one object, in a header or in the query.
-    Pipeline,
+/// Methods that change nothing.
+const READS: &[Method] = &[Method::GET, Method::HEAD];
+
+/// Defines [`Route`] and [`Routes`] from the rows of the table. A row has
+///
+/// - the variant of [`Route`], and in brackets the name in metrics and logs,
+/// - `handler`: the type that answers, and how it is made of [`Services`] and [`Features`],
+/// - `place` and `methods`: which requests it gets,
+/// - `forward`: what a request is admitted as in forward mode, made of its head,
+/// - `resign`: the method of [`Resign`] that admits a request in re-sign mode, as the same type,
+/// - `own_operation`: the name in the audit log of an operation that S3 does not have.
+macro_rules! routes {
+    ($(
+        $(#[doc = $sentence:literal])+
+        $route:ident($name:ident) {
+            handler: $handler:ident = $new:expr,
+            place: $place:expr,
+            methods: $methods:expr,
+            forward: $unchanged:expr,
+            resign: $verified:expr,
+            own_operation: $own_operation:expr,
+        }
+    )+) => {
+        /// What a request asks for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Route {
+            $($(#[doc = $sentence])+ $route,)+
+        }
+
+        impl Route {
+            const ALL: [Self; Self::NAMES.len()] = [$(Self::$route),+];
+
+            /// The names of all routes.
+            pub const NAMES: [&'static str; [$(stringify!($name)),+].len()] = [$(stringify!($name)),+];
+
+            /// The name in metrics and logs.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$route => stringify!($name),)+
+                }
+            }
+
+            /// The name in the audit log of an operation that S3 does not have.
+            pub const fn own_operation(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$route => $own_operation,)+
+                }
+            }
+
+            const fn place(self) -> Place {
+                match self {
+                    $(Self::$route => $place,)+
+                }
+            }
+
+            const fn methods(self) -> Methods {
+                match self {
+                    $(Self::$route => $methods,)+
+                }
+            }
+        }
+
+        /// The handler of each route.
+        #[derive(Debug)]
+        struct Handlers {
+            $($name: $handler,)+
+        }
+
+        impl Handlers {
+            fn new(services: &Services, features: &Features) -> Self {
+                Self {
+                    $($name: {
+                        let new: fn(&Services, &Features) -> $handler = $new;
+                        new(services, features)
+                    },)+
+                }
+            }
+        }
+
+        impl Routes {
+            /// Answers a request by its route.
+            ///
+            /// # Errors
+            /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
+            pub async fn answer(
+                &self,
+                route: Route,
+                head: UnadmittedHead<'_>,
+                body: Incoming,
+            ) -> Result<Response<Body>> {
+                let parts = head.parts();
+                let (method, connection) = (parts.method.clone(), parts.extensions.get::<Connection>());
+                s3::request::check(parts, connection.is_some_and(Connection::has_ambiguous_framing))?;
+                let mut answer = match route {
+                    $(Route::$route => {
+                        let admission = match head {
+                            UnadmittedHead::Forward(head) => $unchanged(head),
+                            UnadmittedHead::Resign(resign, head) => $verified(resign, head)?,
+                        };
+                        route.methods().check(&method)?;
+                        self.handlers.$name.answer(admission, body).await?
+                    })+
+                };
+                let is_own = route.own_operation().is_some();
+                // An answer to a pipeline without an engine is the store's, to which nothing is added.
+                if is_own || route == Route::Pipeline && answer.headers().contains_key(header::ENGINE) {
+                    self.insert_features(answer.headers_mut());
+                }
+                Ok(if is_own && method == Method::HEAD {
+                    answer.map(|_| body::empty())
+                } else {
+                    answer
+                })
+            }
+        }
+    };
+}
+
+routes! {
+    /// What this gateway is: for every caller, at any time.
+    Version(version) {
+        handler: VersionRoute = |_, features| VersionRoute::new(features),
+        place: Place::Path(header::VERSION_PATH),
+        methods: Methods::Only(READS, "invalid method for the version: expected GET or HEAD"),
+        forward: PublicAdmission::new,
+        resign: PublicAdmission::audited,
+        own_operation: Some("pushdown:Version"),
+    }
     /// A pipeline on many objects.
-    Batch,
+    Batch(batch) {
+        handler: BatchRoute = |services, _| BatchRoute::new(services.clone()),
+        place: Place::Path(header::BATCH_PATH),
+        methods: Methods::Only(&[Method::POST], "invalid method for a batch: expected POST"),
+        forward: BatchAdmission::unchanged,
+        resign: Resign::admit_batch,
+        own_operation: Some("pushdown:Batch"),
+    }
     /// The models that pipelines can use.
-    Models,
+    Models(models) {
+        handler: ModelsRoute = |services, _| ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
+        place: Place::Below(header::MODELS_PATH),
+        methods: Methods::Only(
+            READS,
+            "invalid method for models: expected GET or HEAD; to add a model, put it into the gateway's folder",
+        ),
+        forward: ModelsAdmission::unchanged,
+        resign: Resign::admit_to_models,
+        own_operation: Some("pushdown:Models"),
+    }
+    /// A pipeline on one object, in a header or in the query.
+    Pipeline(pipeline) {
+        handler: ValueRoute = |services, _| ValueRoute::new(services.clone()),
+        place: Place::Pipeline,
+        methods: Methods::Any,
+        forward: ReadAdmission::unchanged,
+        resign: Resign::admit_read,
+        own_operation: None,
+    }
+    /// Plain S3: forwarded unchanged.
+    Forward(forward) {
+        handler: ForwardRoute = |services, _| ForwardRoute::new(services.clone()),
+        place: Place::Anything,
+        methods: Methods::Any,
+        forward: ForwardAdmission::Unchanged,
+        resign: Resign::admit_forward,
+        own_operation: None,
+    }
 }
 
 impl Route {
-    /// The names of all routes.
-    pub const NAMES: [&'static str; 4] = [
-        Self::Forward.name(),
-        Self::Pipeline.name(),
-        Self::Batch.name(),
-        Self::Models.name(),
-    ];
-
-    /// The route of a request.
-    pub fn for_request(head: &Parts) -> Self {
-        let path = head.uri.path();
-        if path == header::BATCH_PATH {
-            Self::Batch
-        } else if path
-            .strip_prefix(header::MODELS_PATH)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        {
-            Self::Models
-        } else {
-            Self::for_object(head)
-        }
-    }
-
-    /// The route of a request that addresses an object, whatever its key is.
-    fn for_object(head: &Parts) -> Self {
-        if head.headers.contains_key(header::PIPELINE)
-            || head
-                .uri
-                .query()
-                .is_some_and(|query| query::values(query, header::PIPELINE).next().is_some())
-        {
-            Self::Pipeline
-        } else {
-            Self::Forward
-        }
-    }
-
-    /// The name in metrics and logs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Pipeline => "pipeline",
-            Self::Batch => "batch",
-            Self::Models => "models",
-        }
+    /// The route of a request: the first one whose row fits.
+    fn for_request(head: &Parts, is_virtual_host: bool) -> Self {
+        let mut routes = Self::ALL.into_iter();
+        routes
+            .find(|route| route.place().contains(head, is_virtual_host))
+            .unwrap_or(Self::Forward)
     }
 }
 
@@ -125,27 +248,12 @@ impl UnadmittedHead<'_> {
             Self::Resign(_, head) => head.parts(),
         }
     }
-
-    /// Admits a request to a route: in forward mode unchanged, in re-sign mode once it is verified.
-    fn admit<A>(
-        self,
-        unchanged: impl FnOnce(Parts) -> A,
-        verified: impl FnOnce(&Resign, AuditedHead) -> Result<A>,
-    ) -> Result<A> {
-        match self {
-            Self::Forward(head) => Ok(unchanged(head)),
-            Self::Resign(resign, head) => verified(resign, head),
-        }
-    }
 }
 
-/// The handler of each route.
+/// Answers requests by their routes.
 #[derive(Debug)]
 pub struct Routes {
-    forward: ForwardRoute,
-    value: ValueRoute,
-    batch: BatchRoute,
-    models: ModelsRoute,
+    handlers: Handlers,
     /// What this gateway can do beyond version 0.1.0.
     features: Features,
     mode: Mode,
@@ -153,14 +261,12 @@ pub struct Routes {
 
 impl Routes {
     /// Handlers that use `services`.
-    pub fn new(services: Services, mode: Mode) -> Self {
+    pub fn new(services: &Services, mode: Mode) -> Self {
+        let features = features(services, &mode);
         Self {
-            forward: ForwardRoute::new(services.clone()),
-            value: ValueRoute::new(services.clone()),
-            features: features(&services, &mode),
+            handlers: Handlers::new(services, &features),
+            features,
             mode,
-            models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
-            batch: BatchRoute::new(services),
         }
     }
 
@@ -171,52 +277,11 @@ impl Routes {
 
     /// The route of a request. On a virtual host every path is a key.
     pub fn route(&self, head: &Parts) -> Route {
-        match &self.mode {
-            Mode::Resign { resign, .. } if resign.is_virtual_host(&head.headers) => Route::for_object(head),
-            Mode::Resign { .. } | Mode::Forward => Route::for_request(head),
-        }
-    }
-
-    /// Answers a request by its route.
-    ///
-    /// # Errors
-    /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
-    pub async fn answer(
-        &self,
-        route: Route,
-        head: UnadmittedHead<'_>,
-        body: Incoming,
-    ) -> Result<Response<Body>> {
-        let parts = head.parts();
-        s3::request::check(parts)?;
-        let connection = parts.extensions.get::<Connection>();
-        s3::framing::check(
-            &parts.headers,
-            connection.is_some_and(Connection::has_ambiguous_framing),
-        )?;
-        let mut answer = match route {
-            Route::Forward => {
-                let admission = head.admit(ForwardAdmission::Unchanged, Resign::admit_forward)?;
-                return self.forward.answer(admission, body).await;
-            }
-            Route::Pipeline => {
-                let admission = head.admit(ReadAdmission::unchanged, Resign::admit_read)?;
-                self.value.answer(admission, body).await
-            }
-            Route::Batch => {
-                let admission = head.admit(BatchAdmission::unchanged, Resign::admit_batch)?;
-                self.batch.answer(admission, body).await
-            }
-            Route::Models => {
-                let admission = head.admit(ModelsAdmission::unchanged, Resign::admit_to_models)?;
-                self.models.answer(admission).await
-            }
-        }?;
-        // An answer to a pipeline without an engine is the store's, to which nothing is added.
-        if route != Route::Pipeline || answer.headers().contains_key(header::ENGINE) {
-            self.insert_features(answer.headers_mut());
-        }
-        Ok(answer)
+        let is_virtual_host = match &self.mode {
+            Mode::Forward => false,
+            Mode::Resign { resign, .. } => resign.is_virtual_host(&head.headers),
+        };
+        Route::for_request(head, is_virtual_host)
     }
 
     /// Adds what this gateway can do beyond version 0.1.0.
@@ -246,7 +311,7 @@ mod tests {
     use super::*;
 
     fn route(builder: Builder) -> Route {
-        Route::for_request(&builder.body(()).unwrap().into_parts().0)
+        Route::for_request(&builder.body(()).unwrap().into_parts().0, false)
     }
 
     fn get(uri: &str) -> Builder {
@@ -268,5 +333,24 @@ mod tests {
         assert_eq!(route(get("/_pushdown/v1/batches")), Route::Forward);
         assert_eq!(route(get("/_pushdown/v1/models/0a")), Route::Models);
         assert_eq!(route(get("/_pushdown/v1/modelss")), Route::Forward);
+        assert_eq!(route(get("/_pushdown/v1/version")), Route::Version);
+        assert_eq!(route(get("/_pushdown/v1/version/")), Route::Forward);
+        // The gateway's own paths come first.
+        let probe = get("/_pushdown/v1/version?x-pushdown-pipeline=decode");
+        assert_eq!(route(probe), Route::Version);
+    }
+
+    #[test]
+    fn every_path_of_a_virtual_host_is_a_key() {
+        let route = |uri: &str| {
+            let head = get(uri).body(()).unwrap().into_parts().0;
+            Route::for_request(&head, true)
+        };
+        for path in ["version", "batch", "models", "models/0a"] {
+            let uri = format!("/_pushdown/v1/{path}");
+            assert_eq!(route(&uri), Route::Forward, "{uri}");
+            let pipeline = format!("{uri}?x-pushdown-pipeline=decode");
+            assert_eq!(route(&pipeline), Route::Pipeline, "{pipeline}");
+        }
     }
 }

@@ -32,7 +32,7 @@ impl Handler for Gateway {
         let begun = match self.routes.mode() {
             Mode::Forward => Ok((UnadmittedHead::Forward(head), None)),
             Mode::Resign { resign, auditor } => auditor
-                .begin(head, own_operation(route))
+                .begin(head, route.own_operation())
                 .await
                 .map(|(head, audit)| (UnadmittedHead::Resign(resign, head), Some(audit))),
         };
@@ -70,15 +70,6 @@ impl Handler for Gateway {
             "too many connections: a request is in flight on each connection that the client may have; try again later",
         );
         errors::closing_answer(&error, RequestId::random())
-    }
-}
-
-/// The name in the audit log of an operation that S3 does not have.
-const fn own_operation(route: Route) -> Option<&'static str> {
-    match route {
-        Route::Forward | Route::Pipeline => None,
-        Route::Batch => Some("pushdown:Batch"),
-        Route::Models => Some("pushdown:Models"),
     }
 }
 

@@ -8,7 +8,8 @@ use http::request::Parts;
 use super::{BodyCheck, BucketFilter, Deletion, Resign, SignedBatch};
 use crate::{
     access::ModelScope,
-    audit::AuditRecord,
+    audit::{AuditRecord, AuditedHead},
+    error::Result,
     origin::{Signing, StoreSignature},
 };
 
@@ -87,6 +88,10 @@ pub struct SampleGate {
     pub(super) audit: AuditRecord,
 }
 
+/// A request that every caller may make, with a key or without one. Its answer tells nobody more than others.
+#[derive(Debug, Clone, Copy)]
+pub struct PublicAdmission(());
+
 /// How the models route may answer a request.
 #[derive(Debug)]
 pub struct ModelsAdmission {
@@ -94,6 +99,21 @@ pub struct ModelsAdmission {
     pub head: Parts,
     /// The models that exist for the caller.
     pub scope: ModelScope,
+}
+
+impl PublicAdmission {
+    /// In forward mode.
+    pub fn new(_head: Parts) -> Self {
+        Self(())
+    }
+
+    /// In re-sign mode, for a request with a record.
+    ///
+    /// # Errors
+    /// None: nobody is verified.
+    pub fn audited(_resign: &Resign, _head: AuditedHead) -> Result<Self> {
+        Ok(Self(()))
+    }
 }
 
 impl ReadAdmission {

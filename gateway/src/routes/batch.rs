@@ -13,7 +13,7 @@ mod tenant_batches;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use pushdown::{
     Pipeline, available_engine,
     wire::{self, BatchRequest, BatchWriter, ValueType},
@@ -74,12 +74,6 @@ impl BatchRoute {
             head: parts,
             signatures,
         } = admission;
-        if parts.method != Method::POST {
-            return Err(Error::new(
-                ErrorKind::MethodNotAllowed,
-                "invalid method for a batch: expected POST",
-            ));
-        }
         let host = parts.headers.get(header::HOST).cloned().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidRequest,
@@ -160,7 +154,9 @@ fn tenant(request: &BatchRequest, signatures: &SampleSignatures) -> Result<Tenan
         SampleSignatures::ForStore => claimed()?.access_key().map(str::to_owned),
         SampleSignatures::ForGateway(gate) => {
             let claimed = claimed()?;
-            claimed.access_key().and_then(|key| gate.resign().claimed_tenant(key))
+            claimed
+                .access_key()
+                .and_then(|key| gate.resign().claimed_tenant(key))
         }
         SampleSignatures::OfBatch(_, signed) => Some(signed.tenant().to_owned()),
     };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use http::{HeaderValue, Method, Response, header};
+use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::wire::header::MODELS_PATH;
@@ -35,29 +35,17 @@ impl ModelsRoute {
     /// the models in its scope exist.
     ///
     /// # Errors
-    /// [`ErrorKind::MethodNotAllowed`] for other methods than GET and HEAD; [`ErrorKind::NotFound`] for an unknown digest;
+    /// [`ErrorKind::NotFound`] for an unknown digest;
     /// [`ErrorKind::NotImplemented`] if weights are not served; and those of
     /// [`wait_until_ready`](ModelRegistry::wait_until_ready).
-    pub(super) async fn answer(&self, admission: ModelsAdmission) -> Result<Response<Body>> {
+    pub(super) async fn answer<B>(&self, admission: ModelsAdmission, _body: B) -> Result<Response<Body>> {
         let ModelsAdmission { head, scope } = admission;
-        let (method, target) = (&head.method, &head.uri);
-        if method != Method::GET && method != Method::HEAD {
-            return Err(Error::new(
-                ErrorKind::MethodNotAllowed,
-                "invalid method for models: expected GET or HEAD; to add a model, put it into the gateway's folder",
-            ));
-        }
         self.models.wait_until_ready(self.max_wait).await?;
-        let rest = target.path().strip_prefix(MODELS_PATH).unwrap_or_default();
-        let response = match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
-            None => self.list(&scope)?,
-            Some(digest) => self.weights(digest, scope).await?,
-        };
-        Ok(if method == Method::HEAD {
-            response.map(|_| body::empty())
-        } else {
-            response
-        })
+        let rest = head.uri.path().strip_prefix(MODELS_PATH).unwrap_or_default();
+        match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
+            None => self.list(&scope),
+            Some(digest) => self.weights(digest, scope).await,
+        }
     }
 
     fn list(&self, scope: &ModelScope) -> Result<Response<Body>> {
@@ -141,12 +129,12 @@ mod tests {
             let (head, ()) = Request::get(path).body(()).unwrap().into_parts();
             ModelsAdmission::unchanged(head)
         };
-        let list = route.answer(get(MODELS_PATH)).await.unwrap();
+        let list = route.answer(get(MODELS_PATH), ()).await.unwrap();
         assert_eq!(list.status(), StatusCode::OK);
         let list = list.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(list, r#"{"models":[]}"#);
         let digest = get(&format!("{MODELS_PATH}/0a"));
-        let weights = route.answer(digest).await;
+        let weights = route.answer(digest, ()).await;
         assert_eq!(weights.unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

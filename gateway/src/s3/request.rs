@@ -5,12 +5,13 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method, StatusCode, Version};
 use pushdown::wire::header;
 
+use super::framing;
 use super::sign::ClaimedHeaders;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Refuses what must not be forwarded: destinations other than the store, other protocols, and headers that the next
-/// hop could interpret differently.
-pub fn check(head: &Parts) -> Result<()> {
+/// hop could interpret differently. `has_ambiguous_framing` is what the connection saw: the headers have at most one length.
+pub fn check(head: &Parts, has_ambiguous_framing: bool) -> Result<()> {
     let (target, headers) = (&head.uri, &head.headers);
     if head.method == Method::CONNECT {
         return Err(Error::new(
@@ -44,7 +45,7 @@ pub fn check(head: &Parts) -> Result<()> {
             )));
         }
     }
-    Ok(())
+    framing::check(headers, has_ambiguous_framing)
 }
 
 /// The error for a request head that hyper rejected with `status`.
@@ -95,7 +96,9 @@ mod tests {
     }
 
     fn kind(builder: Builder) -> Option<ErrorKind> {
-        check(&builder.body(()).unwrap().into_parts().0).err().map(|error| error.kind())
+        check(&builder.body(()).unwrap().into_parts().0, false)
+            .err()
+            .map(|error| error.kind())
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub use request::RequestAudit;
 use self::log::{AuditLog, Slot};
 use crate::config::{self, Limits};
 use crate::error::Result;
+use crate::s3::RequestAddress;
 use crate::telemetry::Metrics;
 
 /// Audits the requests of a gateway. Clones share the log.
@@ -35,8 +36,6 @@ pub struct Auditor(Arc<Inner>);
 struct Inner {
     /// Without it, decisions are only counted.
     log: Option<AuditLog>,
-    /// The domains of virtual hosts.
-    domains: Vec<String>,
     metrics: Metrics,
 }
 
@@ -51,29 +50,26 @@ impl Auditor {
             .as_ref()
             .map(|audit| AuditLog::start(audit, limits, metrics.clone()))
             .transpose()?;
-        Ok(Self(Arc::new(Inner {
-            log,
-            domains: config.domains.clone(),
-            metrics,
-        })))
+        Ok(Self(Arc::new(Inner { log, metrics })))
     }
 
-    /// Starts the audit of a request. `own_operation` names an operation that S3 does not have.
+    /// Starts the audit of a request to `address`. `own_operation` names an operation that S3 does not have.
     ///
     /// # Errors
     /// [`ErrorKind::SlowDown`](crate::error::ErrorKind::SlowDown) while the log cannot be written and no line may be dropped.
     pub async fn begin(
         &self,
         head: Parts,
+        address: Option<RequestAddress>,
         own_operation: Option<&'static str>,
     ) -> Result<(AuditedHead, RequestAudit)> {
         let slot = match &self.0.log {
             Some(log) => Some(log.reserve().await?),
             None => None,
         };
-        let record = AuditRecord::new(&head, own_operation, &self.0.domains, slot.is_some());
+        let record = AuditRecord::new(&head, address.as_ref(), own_operation, slot.is_some());
         let audit = RequestAudit::new(self.clone(), record.clone(), slot);
-        Ok((AuditedHead::new(head, record), audit))
+        Ok((AuditedHead::new(head, address, record), audit))
     }
 
     /// Waits until the lines of all requests that have ended are in the file, but no longer than 5 s.

@@ -44,7 +44,7 @@ pub use member::ShardMember;
 pub use object::{OriginObject, OriginRequest};
 pub use object_id::ObjectId;
 pub use progress::{Progress, StallTimeouts};
-pub use refusal::DeniedByStore;
+pub use refusal::{DeniedByStore, can_be_late};
 pub use signed_payload::SignedPayload;
 pub use signer::{Signer, Signing};
 pub use store_signature::StoreSignature;
@@ -56,6 +56,7 @@ use crate::telemetry::Metrics;
 use attempts::{AttemptResult, Attempts};
 use download::Download;
 use endpoint::Endpoint;
+use refusal::CheckedAnswer;
 use unsent_body::UnsentBody;
 
 /// Timeout of a readiness probe.
@@ -92,12 +93,16 @@ impl Origin {
             }
             StoreSignature::Renewed(signing) => signing,
         };
-        let mut attempts = Attempts::new(signing, parts)?;
+        let mut attempts = Attempts::new(signing, parts);
         loop {
             let request = Request::from_parts(attempts.next(&self.endpoint)?, ());
             let answer = self.client.send_without_body(request).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
-            if let AttemptResult::Final(answer) = attempts.evaluate(self.forward(answer, ()), None).await {
+            let upstream = attempts.signing().upstream();
+            let CheckedAnswer { answer, remedy } =
+                refusal::check(self.forward(answer, ()), upstream, attempts.method()).await;
+            let Some(remedy) = remedy else { return answer };
+            if let AttemptResult::Final(answer) = attempts.apply(remedy, answer, None).await {
                 return answer;
             }
         }
@@ -128,7 +133,7 @@ impl Origin {
             StoreSignature::Renewed(signing) => signing,
         };
         let (mut attempts, body, guard) = (
-            Attempts::new(signing, parts)?,
+            Attempts::new(signing, parts),
             UnsentBody::new(body),
             Arc::new(guard),
         );
@@ -141,7 +146,10 @@ impl Origin {
             let answer = self.client.send(request, progress).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
             let answer = self.forward(answer, Arc::clone(&guard));
-            if let AttemptResult::Final(answer) = attempts.evaluate(answer, Some(&body)).await {
+            let upstream = attempts.signing().upstream();
+            let CheckedAnswer { answer, remedy } = refusal::check(answer, upstream, attempts.method()).await;
+            let Some(remedy) = remedy else { return answer };
+            if let AttemptResult::Final(answer) = attempts.apply(remedy, answer, Some(&body)).await {
                 return answer;
             }
         }

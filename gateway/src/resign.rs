@@ -15,32 +15,40 @@ mod signed_batch;
 
 use std::{io, sync::Arc, time::SystemTime};
 
-use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
+use http::{Method, request::Parts};
 
 use crate::{
     access::{Access, Action, Denied, Grants, Key, Keys, KeysWatcher, ModelScope, Needs, Reload, Upstream},
-    audit::{AuditRecord, AuditedHead},
+    audit::AuditedHead,
     config,
     error::{Error, ErrorKind, Result},
-    origin::{IdentityRefresher, SignedPayload, Signer, Signing, StoreIdentity, StoreSignature},
+    origin::{IdentityRefresher, SignedPayload, Signer, StoreIdentity, StoreSignature, can_be_late},
     s3::{
-        AddressStyle, RequestAddress,
+        RequestAddress,
         action::Operation,
         auth::{PayloadMode, Verified, Verifier},
         errors::ACCESS_DENIED,
     },
 };
 pub use admission::{
-    BatchAdmission, DeletionRequest, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission, SampleGate, SampleSignatures,
-    SignedRequest,
+    BatchAdmission, DeletionRequest, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission,
+    SampleGate, SampleSignatures, SignedRequest,
 };
 pub use body_check::BodyCheck;
 pub use buckets::BucketFilter;
 pub use deletes::{DecidedDeletion, Deletion, MAX_DELETION_BYTES};
 pub use signed_batch::SignedBatch;
 
+use head::Purpose;
+
 /// The methods of S3.
-const METHODS: [Method; 5] = [Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE];
+const METHODS: [Method; 5] = [
+    Method::GET,
+    Method::HEAD,
+    Method::PUT,
+    Method::POST,
+    Method::DELETE,
+];
 
 /// Verifies, decides and signs. Clones share everything.
 #[derive(Debug, Clone)]
@@ -49,7 +57,6 @@ pub struct Resign(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     verifier: Verifier,
-    domains: Vec<String>,
     keys: Keys,
     signer: Signer,
     _watcher: KeysWatcher,
@@ -74,7 +81,6 @@ impl Resign {
                 config.domains.clone(),
                 config.public_hosts.clone(),
             ),
-            domains: config.domains.clone(),
             keys,
             signer,
             _watcher: watcher,
@@ -87,31 +93,55 @@ impl Resign {
     /// # Errors
     /// Those of verification, as AWS words them; [`ErrorKind::AccessDenied`] without a grant.
     pub fn admit_forward(&self, head: AuditedHead) -> Result<ForwardAdmission> {
-        let (mut head, audit) = head.into_parts();
-        let (verified, operation) = self.identify(&head, &audit)?;
+        let (mut head, address, audit) = head.into_parts();
+        let Inner {
+            verifier,
+            keys,
+            signer,
+            ..
+        } = &*self.0;
+        let verified = verifier.verify(&head, address, keys, SystemTime::now())?;
+        audit.set_caller(verified.key());
+        if !METHODS.contains(&head.method) {
+            return Err(method_not_allowed());
+        }
+        let operation = Operation::new(&head.method, verified.address(), verified.query(), &head.headers);
+        audit.set_operation(verified.address(), &operation);
         let is_restricted = !verified.key().is_unrestricted();
+        let is_filtered = is_restricted && operation.is_list_buckets();
+        let reads_answer = is_filtered || can_be_late(&head.method);
+        let purpose = Purpose::Forward { reads_answer };
+        let body_check = |headers| BodyCheck {
+            mode: verified.payload(),
+            seed: verified.chunk_seed().cloned(),
+            headers,
+        };
         if is_restricted && operation.is_delete_objects() {
             // Nothing signs it for the store before its body is decided on.
-            let deletion = Deletion::new(&self.0.signer, &verified, operation.accesses())?;
-            let body_check = BodyCheck::new(&head, &verified);
-            head::rewrite(&mut head, &verified)?;
+            let deletion = Deletion::new(signer, &verified, operation.accesses())?;
+            let headers = head::rewrite(&mut head, &verified, purpose)?;
             return Ok(ForwardAdmission::Deletion(Box::new(DeletionRequest {
+                body_check: body_check(headers),
                 head,
                 deletion,
-                body_check,
                 audit,
             })));
         }
-        let signing = self.decide(&verified, &operation, &Needs::default(), &audit)?;
-        let body_check = BodyCheck::new(&head, &verified);
-        head::rewrite(&mut head, &verified)?;
-        let bucket_filter = (is_restricted && operation.is_list_buckets())
-            .then(|| BucketFilter::new(&mut head, verified.key()));
+        let accesses = if operation.is_delete_objects() {
+            whole_bucket(&operation, &verified)
+        } else {
+            operation.accesses().to_vec()
+        };
+        let allowed = Grants::decide(verified.caller(), &accesses, &Needs::default())
+            .map_err(|denied| refuse(&denied))?;
+        audit.set_grant(&allowed);
+        let signing = signer.signing(allowed, verified.address(), signed_payload(verified.payload()));
+        let headers = head::rewrite(&mut head, &verified, purpose)?;
         Ok(ForwardAdmission::Signed(Box::new(SignedRequest {
+            body_check: body_check(headers),
             head,
             signing,
-            body_check,
-            bucket_filter,
+            bucket_filter: is_filtered.then(|| BucketFilter::new(verified.key())),
             audit,
         })))
     }
@@ -121,14 +151,34 @@ impl Resign {
     /// # Errors
     /// Those of [`admit_forward`](Self::admit_forward).
     pub fn admit_read(&self, head: AuditedHead) -> Result<ReadAdmission> {
-        let (mut head, audit) = head.into_parts();
-        let (verified, operation) = self.identify(&head, &audit)?;
+        let (mut head, address, audit) = head.into_parts();
+        let Inner {
+            verifier,
+            keys,
+            signer,
+            ..
+        } = &*self.0;
+        let verified = verifier.verify(&head, address, keys, SystemTime::now())?;
+        audit.set_caller(verified.key());
+        if !METHODS.contains(&head.method) {
+            return Err(method_not_allowed());
+        }
+        let operation = Operation::new(&head.method, verified.address(), verified.query(), &head.headers);
+        audit.set_operation(verified.address(), &operation);
         let needs = Needs {
             pipelines: true,
             models: Vec::new(),
         };
-        let signing = self.decide(&verified, &operation, &needs, &audit)?;
-        head::rewrite(&mut head, &verified)?;
+        let accesses = if operation.is_delete_objects() {
+            whole_bucket(&operation, &verified)
+        } else {
+            operation.accesses().to_vec()
+        };
+        let allowed =
+            Grants::decide(verified.caller(), &accesses, &needs).map_err(|denied| refuse(&denied))?;
+        audit.set_grant(&allowed);
+        let signing = signer.signing(allowed, verified.address(), signed_payload(verified.payload()));
+        head::rewrite(&mut head, &verified, Purpose::Read)?;
         Ok(ReadAdmission {
             head,
             signature: StoreSignature::Renewed(signing),
@@ -140,8 +190,8 @@ impl Resign {
     /// # Errors
     /// Those of verification.
     pub fn admit_to_models(&self, head: AuditedHead) -> Result<ModelsAdmission> {
-        let (head, audit) = head.into_parts();
-        let key = self.verify(&head)?;
+        let (head, address, audit) = head.into_parts();
+        let key = self.verify(&head, address)?;
         audit.set_caller(&key);
         Ok(ModelsAdmission {
             head,
@@ -153,46 +203,15 @@ impl Resign {
     ///
     /// # Errors
     /// Those of verification.
-    pub fn verify(&self, head: &Parts) -> Result<Arc<Key>> {
-        let verified = self.0.verifier.verify(head, &self.0.keys, SystemTime::now())?;
+    pub fn verify(&self, head: &Parts, address: Option<RequestAddress>) -> Result<Arc<Key>> {
+        let Inner { verifier, keys, .. } = &*self.0;
+        let verified = verifier.verify(head, address, keys, SystemTime::now())?;
         Ok(Arc::clone(verified.key()))
     }
 
-    /// Verifies a request for the store, and reads its operation.
-    fn identify(&self, head: &Parts, audit: &AuditRecord) -> Result<(Verified, Operation)> {
-        let verified = self.0.verifier.verify(head, &self.0.keys, SystemTime::now())?;
-        audit.set_caller(verified.key());
-        if !METHODS.contains(&head.method) {
-            let message = "invalid method: expected GET, HEAD, PUT, POST or DELETE";
-            return Err(Error::new(ErrorKind::MethodNotAllowed, message));
-        }
-        let address = verified.address();
-        let operation = Operation::new(&head.method, address, verified.query(), &head.headers);
-        audit.set_operation(address, &operation);
-        Ok((verified, operation))
-    }
-
-    /// Decides on a verified request.
-    fn decide(
-        &self,
-        verified: &Verified,
-        operation: &Operation,
-        needs: &Needs,
-        audit: &AuditRecord,
-    ) -> Result<Signing> {
-        let accesses = accesses(operation, verified);
-        let allowed = Grants::decide(verified.key(), &accesses, needs).map_err(|denied| refuse(&denied))?;
-        audit.set_grant(&allowed);
-        let allowed = allowed.signed_with(verified.secret());
-        let payload = signed_payload(verified.payload());
-        Ok(self.0.signer.signing(allowed, verified.secret().clone(), payload))
-    }
-
-    /// Whether the host of a request names its bucket.
-    pub fn is_virtual_host(&self, headers: &HeaderMap) -> bool {
-        let host = headers.get(header::HOST).map_or(&b""[..], HeaderValue::as_bytes);
-        let address = RequestAddress::from_decoded(host, b"/", &self.0.domains);
-        address.is_some_and(|address| address.style() == AddressStyle::VirtualHost)
+    /// What a request addresses by the host that it was sent to. `None` for a malformed path.
+    pub fn address(&self, head: &Parts) -> Option<RequestAddress> {
+        self.0.verifier.address(head)
     }
 
     /// The account of an access key that a caller claims.
@@ -201,15 +220,13 @@ impl Resign {
     }
 }
 
-/// What a request needs.
-fn accesses(operation: &Operation, verified: &Verified) -> Vec<Access> {
-    let mut accesses = operation.accesses().to_vec();
-    if operation.is_delete_objects() {
-        // The objects are not decided on one by one, so all of the bucket must be granted.
-        let everything = |action| Access::prefix(action, verified.address().bucket(), b"");
-        accesses.extend([Action::Delete, Action::Versions].map(everything));
-    }
+/// What it needs to delete any objects of a bucket: they are not decided on one by one.
+fn whole_bucket(operation: &Operation, verified: &Verified) -> Vec<Access> {
+    let everything = |action| Access::prefix(action, verified.address().bucket(), b"");
+    let accesses = operation.accesses().iter().cloned();
     accesses
+        .chain([Action::Delete, Action::Versions].map(everything))
+        .collect()
 }
 
 /// What the signature for the store says about a body that was verified in this way.
@@ -234,6 +251,11 @@ fn refuse(denied: &Denied) -> Error {
         Denied::NoAccess | Denied::NoGrant(_) | Denied::NoPipelines | Denied::NoModel(_) => access_denied(),
     };
     error.with_source(denied.clone())
+}
+
+fn method_not_allowed() -> Error {
+    let message = "invalid method: expected GET, HEAD, PUT, POST or DELETE";
+    Error::new(ErrorKind::MethodNotAllowed, message)
 }
 
 fn access_denied() -> Error {

@@ -28,7 +28,7 @@ use crate::{
     body::{self, Body},
     error::Result,
     resign::{BatchAdmission, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission, Resign},
-    s3,
+    s3::{self, AddressStyle, RequestAddress},
     server::Connection,
 };
 use batch::BatchRoute;
@@ -41,6 +41,8 @@ use version::VersionRoute;
 
 /// Methods that change nothing.
 const READS: &[Method] = &[Method::GET, Method::HEAD];
+/// The method of a request with a body of the gateway's own.
+const POST: &[Method] = &[Method::POST];
 
 /// Defines [`Route`] and [`Routes`] from the rows of the table. A row has
 ///
@@ -171,7 +173,7 @@ routes! {
     Batch(batch) {
         handler: BatchRoute = |services, _| BatchRoute::new(services.clone()),
         place: Place::Path(header::BATCH_PATH),
-        methods: Methods::Only(&[Method::POST], "invalid method for a batch: expected POST"),
+        methods: Methods::Only(POST, "invalid method for a batch: expected POST"),
         forward: BatchAdmission::unchanged,
         resign: Resign::admit_batch,
         own_operation: Some("pushdown:Batch"),
@@ -275,13 +277,15 @@ impl Routes {
         &self.mode
     }
 
-    /// The route of a request. On a virtual host every path is a key.
-    pub fn route(&self, head: &Parts) -> Route {
-        let is_virtual_host = match &self.mode {
-            Mode::Forward => false,
-            Mode::Resign { resign, .. } => resign.is_virtual_host(&head.headers),
+    /// The route of a request, and in re-sign mode what it addresses. On a virtual host every path is a key.
+    pub fn route(&self, head: &Parts) -> (Route, Option<RequestAddress>) {
+        let address = match &self.mode {
+            Mode::Forward => None,
+            Mode::Resign { resign, .. } => resign.address(head),
         };
-        Route::for_request(head, is_virtual_host)
+        let style = address.as_ref().map(RequestAddress::style);
+        let route = Route::for_request(head, style == Some(AddressStyle::VirtualHost));
+        (route, address)
     }
 
     /// Adds what this gateway can do beyond version 0.1.0.

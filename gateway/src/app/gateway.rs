@@ -26,13 +26,13 @@ pub(super) struct Gateway {
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
-        let route = self.routes.route(&head);
+        let (route, address) = self.routes.route(&head);
         let in_flight = self.metrics.track_in_flight(route.name());
         let (method, target) = (head.method.clone(), head.uri.clone());
         let begun = match self.routes.mode() {
             Mode::Forward => Ok((UnadmittedHead::Forward(head), None)),
             Mode::Resign { resign, auditor } => auditor
-                .begin(head, route.own_operation())
+                .begin(head, address, route.own_operation())
                 .await
                 .map(|(head, audit)| (UnadmittedHead::Resign(resign, head), Some(audit))),
         };

@@ -3,18 +3,24 @@
 use http::request::Parts;
 
 use super::AuditRecord;
+use crate::s3::RequestAddress;
 
 /// The head of a request, with its audit record. In re-sign mode only such requests are admitted, and only the audit makes them: no
 /// request is answered without a record.
 #[derive(Debug)]
 pub struct AuditedHead {
     parts: Parts,
+    address: Option<RequestAddress>,
     record: AuditRecord,
 }
 
 impl AuditedHead {
-    pub(super) const fn new(parts: Parts, record: AuditRecord) -> Self {
-        Self { parts, record }
+    pub(super) const fn new(parts: Parts, address: Option<RequestAddress>, record: AuditRecord) -> Self {
+        Self {
+            parts,
+            address,
+            record,
+        }
     }
 
     /// The head.
@@ -22,8 +28,8 @@ impl AuditedHead {
         &self.parts
     }
 
-    /// The head and the record.
-    pub fn into_parts(self) -> (Parts, AuditRecord) {
-        (self.parts, self.record)
+    /// The head, what it addresses by the host that it was sent to (`None` for a malformed path), and the record.
+    pub fn into_parts(self) -> (Parts, Option<RequestAddress>, AuditRecord) {
+        (self.parts, self.address, self.record)
     }
 }

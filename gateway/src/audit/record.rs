@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
 use http::request::Parts;
-use http::{HeaderValue, header};
 use parking_lot::Mutex;
 
 use super::line::{Line, ObjectCounts, format_time, name};
@@ -53,25 +52,19 @@ struct Facts {
 impl AuditRecord {
     pub(super) fn new(
         head: &Parts,
+        address: Option<&RequestAddress>,
         own_operation: Option<&'static str>,
-        domains: &[String],
         has_log: bool,
     ) -> Self {
-        let host = head.headers.get(header::HOST);
-        let address = RequestAddress::new(
-            host.map_or(&b""[..], HeaderValue::as_bytes),
-            head.uri.path(),
-            domains,
-        );
         let address = address.filter(|_| own_operation.is_none());
         let peer = head.extensions.get::<Connection>().map(Connection::peer);
-        Self::start(peer, own_operation, has_log, Facts::of_address(address.as_ref()))
+        Self::start(peer, own_operation, has_log, Facts::of_address(address))
     }
 
     /// The record of a request to S3, without a log.
     #[cfg(test)]
     pub fn for_test(head: &Parts) -> Self {
-        Self::new(head, None, &[], false)
+        Self::new(head, None, None, false)
     }
 
     fn start(

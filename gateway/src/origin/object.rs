@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{ObjectId, ShardMember, Signing, StoreSignature, headers::strip_framing};
 use crate::access::Upstream;
 use crate::body::Body;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::s3::sign::Signature;
 
 /// Headers that apply to the derived answer, and not to the stored object.
@@ -64,7 +64,8 @@ pub struct OriginObject {
 impl OriginRequest {
     /// The caller's GET or HEAD, with the same target byte for byte. Signed headers are forwarded, `x-pushdown-*` too.
     /// Unsigned headers are not forwarded if they are the gateway's or apply to the derived answer. Headers that describe a
-    /// body or the connection are never forwarded, signed or not.
+    /// body or the connection are never forwarded, signed or not. If the gateway signs, its own parameters are dropped, too: a store
+    /// need not know them.
     ///
     /// # Errors
     /// Those of [`Signature::from_parts`].
@@ -77,9 +78,13 @@ impl OriginRequest {
             }
         }
         strip_framing(&mut headers);
+        let target = match &signature {
+            StoreSignature::Unchanged => caller.uri.clone(),
+            StoreSignature::Renewed(_) => without_own_parameters(&caller.uri)?,
+        };
         Ok(Self {
             method: caller.method.clone(),
-            target: caller.uri.clone(),
+            target,
             headers,
             signature,
             member: None,
@@ -188,6 +193,22 @@ impl OriginRequest {
 
 fn is_for_gateway(name: &HeaderName) -> bool {
     name.as_str().starts_with(PREFIX) || DERIVED_ANSWER_HEADERS.contains(name)
+}
+
+fn without_own_parameters(target: &Uri) -> Result<Uri> {
+    let is_own = |pair: &str| pair.to_ascii_lowercase().starts_with(PREFIX);
+    let Some(query) = target.query().filter(|query| query.split('&').any(is_own)) else {
+        return Ok(target.clone());
+    };
+    let kept: Vec<&str> = query.split('&').filter(|pair| !is_own(pair)).collect();
+    let target = if kept.is_empty() {
+        target.path().to_owned()
+    } else {
+        format!("{}?{}", target.path(), kept.join("&"))
+    };
+    target
+        .parse()
+        .map_err(|error| Error::new(ErrorKind::Internal, "invalid target").with_source(error))
 }
 
 impl OriginObject {

@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub use codes::DeniedByStore;
-pub(super) use late::can_be_late;
+pub use late::can_be_late;
 
 /// Header with the region of a bucket.
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");

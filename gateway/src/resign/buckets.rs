@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Response, header::ACCEPT_ENCODING, request::Parts};
+use http::Response;
 use pushdown_s3::xml::{UnknownEntity, text_of};
 use quick_xml::{Reader, events::Event};
 
@@ -14,10 +14,8 @@ use crate::{access::Key, body::Body, error::Result};
 pub struct BucketFilter(Arc<Key>);
 
 impl BucketFilter {
-    /// A filter of the answer to the request with this head.
-    pub(super) fn new(head: &mut Parts, key: &Arc<Key>) -> Self {
-        // The document must not be compressed.
-        head.headers.remove(ACCEPT_ENCODING);
+    /// A filter of the answer to a request of this key.
+    pub(super) fn new(key: &Arc<Key>) -> Self {
         Self(Arc::clone(key))
     }
 

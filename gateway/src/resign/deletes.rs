@@ -5,20 +5,19 @@ mod content;
 mod list;
 mod result;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE, request::Parts};
 use sha2::{Digest as _, Sha256};
 
 use super::{answers, refuse};
 use crate::{
-    access::{Access, Denied, Grants, Key, Needs, Secret, Upstream},
+    access::{Access, Caller, Denied, Grants, Needs, Upstream},
     audit::AuditRecord,
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     origin::{SignedPayload, Signer, Signing},
     s3::{
+        RequestAddress,
         action::delete_accesses,
         auth::{PayloadMode, Verified},
         errors::{REQUEST_ID, RequestId},
@@ -33,9 +32,8 @@ pub const MAX_DELETION_BYTES: u64 = 2 << 20;
 #[derive(Debug)]
 pub struct Deletion {
     signer: Signer,
-    key: Arc<Key>,
-    secret: Secret,
-    bucket: Bytes,
+    caller: Caller,
+    address: RequestAddress,
     /// What the request needs whatever it deletes.
     accesses: Vec<Access>,
 }
@@ -62,20 +60,19 @@ pub struct AllowedDeletion {
 impl Deletion {
     /// The account of the key that signed.
     pub fn tenant(&self) -> &str {
-        self.key.tenant()
+        self.caller.key().tenant()
     }
 
     /// Decides on the head of a request. `accesses` are what it needs besides those of each object.
     pub(super) fn new(signer: &Signer, verified: &Verified, accesses: &[Access]) -> Result<Self> {
-        let key = verified.key();
+        let caller = verified.caller();
         if !accesses.is_empty() {
-            Grants::decide(key, accesses, &Needs::default()).map_err(|denied| refuse(&denied))?;
+            Grants::decide(&caller, accesses, &Needs::default()).map_err(|denied| refuse(&denied))?;
         }
         Ok(Self {
             signer: signer.clone(),
-            key: Arc::clone(key),
-            secret: verified.secret().clone(),
-            bucket: Bytes::copy_from_slice(verified.address().bucket()),
+            caller,
+            address: verified.address().clone(),
             accesses: accesses.to_vec(),
         })
     }
@@ -96,14 +93,14 @@ impl Deletion {
         let content = content::verified_content(mode, body, &head.headers)?;
         let document = std::str::from_utf8(&content).map_err(|_| malformed())?;
         let list = DeleteList::parse(document).map_err(|_| malformed())?;
-        let needs = Needs::default();
+        let (needs, bucket) = (Needs::default(), self.address.bucket());
         let mut accesses = self.accesses.clone();
         let (mut allowed, mut denied) = (Vec::new(), Vec::new());
         for object in list.objects {
-            let needed = delete_accesses(&self.bucket, object.key.as_bytes(), object.version_id.is_some());
-            let decision = Grants::decide(&self.key, &needed, &needs);
+            let needed = delete_accesses(bucket, object.key.as_bytes(), object.version_id.is_some());
+            let decision = Grants::decide(&self.caller, &needed, &needs);
             let reason = decision.as_ref().err();
-            audit.add_object(&self.bucket, object.key.as_bytes(), reason);
+            audit.add_object(bucket, object.key.as_bytes(), reason);
             match decision {
                 Ok(_) => {
                     accesses.extend(needed);
@@ -116,7 +113,7 @@ impl Deletion {
         if !denied.is_empty() {
             tracing::info!(objects = denied.len(), "denied in a list of objects to delete");
         }
-        let upstream = self.key.upstream();
+        let upstream = self.caller.key().upstream();
         if allowed.is_empty() {
             return Ok(DecidedDeletion {
                 allowed: None,
@@ -129,11 +126,10 @@ impl Deletion {
             objects: allowed,
         };
         let body = Bytes::from(list.to_xml());
-        let decision = Grants::decide(&self.key, &accesses, &needs).map_err(|denied| refuse(&denied))?;
+        let decision = Grants::decide(&self.caller, &accesses, &needs).map_err(|denied| refuse(&denied))?;
         audit.set_grant(&decision);
-        let decision = decision.signed_with(&self.secret);
         let payload = SignedPayload::Hash(Sha256::digest(&body).into());
-        let signing = self.signer.signing(decision, self.secret.clone(), payload);
+        let signing = self.signer.signing(decision, &self.address, payload);
         content::replace_headers(&mut head.headers, &body);
         Ok(DecidedDeletion {
             allowed: Some(AllowedDeletion { body, signing }),

@@ -7,15 +7,14 @@ use pushdown::{Pipeline, Step};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    BatchAdmission, ReadAdmission, Resign, SampleGate, SampleSignatures, access_denied, refuse,
+    BatchAdmission, Inner, ReadAdmission, Resign, SampleGate, SampleSignatures, access_denied, refuse,
 };
 use crate::{
-    access::{Grants, Key, Needs, Secret},
+    access::{Caller, Grants, Key, Needs},
     audit::AuditedHead,
     error::{Error, ErrorKind, Result},
     origin::{SignedPayload, StoreSignature},
     s3::{
-        RequestAddress,
         action::Operation,
         auth::{AuthError, PayloadMode, stream::StreamError},
         query::Query,
@@ -26,9 +25,7 @@ use crate::{
 /// The verified signature of a batch request.
 #[derive(Debug, Clone)]
 pub struct SignedBatch {
-    key: Arc<Key>,
-    /// The one that signed.
-    secret: Secret,
+    caller: Caller,
     /// SHA-256 of the body. `None` if the connection protects it instead.
     body_hash: Option<[u8; 32]>,
 }
@@ -39,12 +36,13 @@ impl Resign {
     /// # Errors
     /// Those of verification; [`ErrorKind::InvalidRequest`] if nothing protects the body.
     pub fn admit_batch(&self, head: AuditedHead) -> Result<BatchAdmission> {
-        let (head, audit) = head.into_parts();
+        let (head, address, audit) = head.into_parts();
         let gate = SampleGate {
             resign: self.clone(),
             audit,
         };
-        let verified = self.0.verifier.verify(&head, &self.0.keys, SystemTime::now());
+        let Inner { verifier, keys, .. } = &*self.0;
+        let verified = verifier.verify(&head, address, keys, SystemTime::now());
         let verified = match verified {
             Err(AuthError::Anonymous | AuthError::UnknownScheme) => {
                 let signatures = SampleSignatures::ForGateway(gate);
@@ -72,8 +70,7 @@ impl Resign {
             }
         };
         let signed = SignedBatch {
-            key: Arc::clone(verified.key()),
-            secret: verified.secret().clone(),
+            caller: verified.caller(),
             body_hash,
         };
         let signatures = SampleSignatures::OfBatch(gate, signed);
@@ -87,10 +84,9 @@ impl Resign {
         head: AuditedHead,
         pipeline: &Pipeline,
     ) -> Result<ReadAdmission> {
-        let (mut head, audit) = head.into_parts();
-        audit.set_caller(&batch.key);
-        // A batch has no virtual host, and neither have its samples.
-        let address = RequestAddress::new(b"", head.uri.path(), &[]).ok_or(AuthError::InvalidUri)?;
+        let (mut head, address, audit) = head.into_parts();
+        audit.set_caller(batch.key());
+        let address = address.ok_or(AuthError::InvalidUri)?;
         let query = Query::parse(head.uri.query().unwrap_or_default())?;
         let no_headers = HeaderMap::new();
         let operation = Operation::new(&head.method, &address, &query, &no_headers);
@@ -100,10 +96,8 @@ impl Resign {
             pipelines: true,
             models: models.map(|model| model.name().to_owned()).collect(),
         };
-        let allowed = Grants::decide(&batch.key, operation.accesses(), &needs);
-        let allowed = allowed
-            .map_err(|denied| refuse(&denied))?
-            .signed_with(&batch.secret);
+        let allowed =
+            Grants::decide(&batch.caller, operation.accesses(), &needs).map_err(|denied| refuse(&denied))?;
         // The key may have been withdrawn since the batch arrived.
         if !allowed.is_still_valid(&self.0.keys) {
             return Err(access_denied());
@@ -117,8 +111,7 @@ impl Resign {
             .parse()
             .map_err(|error| invalid("invalid path of a sample").with_source(error))?;
         head.headers = no_headers;
-        let signer = &self.0.signer;
-        let signing = signer.signing(allowed, batch.secret.clone(), SignedPayload::Empty);
+        let signing = self.0.signer.signing(allowed, &address, SignedPayload::Empty);
         Ok(ReadAdmission {
             head,
             signature: StoreSignature::Renewed(signing),
@@ -163,12 +156,12 @@ impl SampleGate {
 impl SignedBatch {
     /// The key that signed.
     pub const fn key(&self) -> &Arc<Key> {
-        &self.key
+        self.caller.key()
     }
 
     /// The account of the key that signed.
     pub fn tenant(&self) -> &str {
-        self.key.tenant()
+        self.caller.key().tenant()
     }
 
     /// Checks that a body, as it was sent, is the one that was signed. Nothing of it may be used before.

@@ -26,7 +26,7 @@ use crate::audit::AuditRecord;
 use crate::body::{Body, BoxError};
 use crate::error::Result;
 use crate::origin::{Progress, StoreSignature, strip_request};
-use crate::resign::{BodyCheck, ForwardAdmission, SignedRequest};
+use crate::resign::{ForwardAdmission, SignedRequest};
 use crate::s3::auth::stream::VerifyingBody;
 use hold::Hold;
 use upload::Upload;
@@ -45,11 +45,7 @@ impl ForwardRoute {
     }
 
     /// Forwards one request and streams both bodies.
-    pub(super) async fn answer(
-        &self,
-        admission: ForwardAdmission,
-        body: Incoming,
-    ) -> Result<Response<Body>> {
+    pub(super) async fn answer(&self, admission: ForwardAdmission, body: Incoming) -> Result<Response<Body>> {
         match admission {
             ForwardAdmission::Unchanged(mut head) => {
                 strip_request(&mut head.headers, head.uri.query());
@@ -62,15 +58,33 @@ impl ForwardRoute {
             }
             ForwardAdmission::Signed(request) => {
                 let SignedRequest {
-                    head,
+                    mut head,
                     signing,
-                    body_check,
+                    body_check: check,
                     bucket_filter,
                     audit,
                 } = *request;
                 let write = self.services.cache.begin_write(&head);
                 let signature = StoreSignature::Renewed(signing);
-                let answer = self.send_verified(head, signature, body, body_check, audit).await?;
+                // It is verified while it flows, and its end leaves only after all of it was verified.
+                let body = VerifyingBody::new(body, check.mode, check.seed, &check.headers)?;
+                let answer = match body.content_length() {
+                    Some(0) => {
+                        body.verify_empty().await?;
+                        if head.method == Method::PUT || head.method == Method::POST {
+                            head.headers.insert(CONTENT_LENGTH, 0.into());
+                        }
+                        self.services.origin.send_without_body(head, signature).await?
+                    }
+                    Some(length) => {
+                        head.headers.insert(CONTENT_LENGTH, length.into());
+                        self.send(head, signature, body, Some(audit)).await?
+                    }
+                    None => {
+                        head.headers.remove(CONTENT_LENGTH);
+                        self.send(head, signature, body, Some(audit)).await?
+                    }
+                };
                 let answer = match write {
                     Some(write) => WriteAnswer::watch(answer, write),
                     None => answer,
@@ -83,34 +97,6 @@ impl ForwardRoute {
             // Boxed: rare, and larger than the others.
             ForwardAdmission::Deletion(request) => Box::pin(self.delete(*request, body)).await,
         }
-    }
-
-    /// Sends a body that is verified while it flows. Its end leaves only after all of it was verified.
-    async fn send_verified(
-        &self,
-        mut head: Parts,
-        signature: StoreSignature,
-        body: Incoming,
-        check: BodyCheck,
-        audit: AuditRecord,
-    ) -> Result<Response<Body>> {
-        let body = VerifyingBody::new(body, check.mode, check.seed, &check.headers)?;
-        match body.content_length() {
-            Some(0) => {
-                body.verify_empty().await?;
-                if head.method == Method::PUT || head.method == Method::POST {
-                    head.headers.insert(CONTENT_LENGTH, 0.into());
-                }
-                return self.services.origin.send_without_body(head, signature).await;
-            }
-            Some(length) => {
-                head.headers.insert(CONTENT_LENGTH, length.into());
-            }
-            None => {
-                head.headers.remove(CONTENT_LENGTH);
-            }
-        }
-        self.send(head, signature, body, Some(audit)).await
     }
 
     /// Sends a body while it arrives. Its bytes are counted in `audit`, in re-sign mode.
@@ -134,7 +120,9 @@ impl ForwardRoute {
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         if !expects {
             let upload = Upload::new(body, None, Arc::clone(&progress), received, audit);
-            return origin.send(head, signature, upload.boxed_unsync(), &progress, ()).await;
+            return origin
+                .send(head, signature, upload.boxed_unsync(), &progress, ())
+                .await;
         }
         let (hold, release) = Hold::new();
         let upload = Upload::new(body, Some(hold), Arc::clone(&progress), received, audit);

@@ -1,7 +1,7 @@
 //! Decisions on the objects that the body of a request lists: the samples of a batch, and objects to delete.
 
+use http::StatusCode;
 use http::request::Parts;
-use http::{HeaderValue, StatusCode, header};
 
 use super::{AuditRecord, Facts};
 use crate::access::Denied;
@@ -18,16 +18,11 @@ impl AuditRecord {
     /// # Errors
     /// Those of `admit`.
     pub fn admit_sample<T>(&self, head: Parts, admit: impl FnOnce(AuditedHead) -> Result<T>) -> Result<T> {
-        let host = head.headers.get(header::HOST);
         // A batch has no virtual host, and neither have its samples.
-        let address = RequestAddress::new(
-            host.map_or(&b""[..], HeaderValue::as_bytes),
-            head.uri.path(),
-            &[],
-        );
+        let address = RequestAddress::new(b"", head.uri.path(), &[]);
         let facts = Facts::of_address(address.as_ref());
         let sample = Self::start(self.0.peer, None, self.0.has_log, facts);
-        let admitted = admit(AuditedHead::new(head, sample.clone()));
+        let admitted = admit(AuditedHead::new(head, address, sample.clone()));
         let outcome = admitted.as_ref().err().map(Outcome::from_error);
         self.add_sample(&sample, outcome.as_ref());
         admitted
@@ -98,7 +93,7 @@ mod tests {
     const ACCESS_KEY: &str = "TESTTRAINER00001";
 
     fn batch() -> AuditRecord {
-        AuditRecord::new(&head("/_pushdown/v1/batch"), Some("pushdown:Batch"), &[], true)
+        AuditRecord::new(&head("/_pushdown/v1/batch"), None, Some("pushdown:Batch"), true)
     }
 
     fn head(target: &str) -> Parts {
@@ -109,7 +104,7 @@ mod tests {
     /// Verifies a sample, and denies it if its key begins with `private`.
     fn admit(head: AuditedHead) -> Result<Parts> {
         let keys = Keys::for_test(&[(ACCESS_KEY, "one-secret-of-a-test")]);
-        let (parts, record) = head.into_parts();
+        let (parts, _, record) = head.into_parts();
         record.set_caller(&keys.get(ACCESS_KEY).unwrap());
         if parts.uri.path().contains("private") {
             let denied = Denied::NoGrant(Action::Read);
@@ -171,7 +166,7 @@ mod tests {
 
     #[test]
     fn objects_to_delete_are_decided_one_by_one() {
-        let record = AuditRecord::new(&head("/photos?delete"), None, &[], true);
+        let record = AuditRecord::new(&head("/photos?delete"), None, None, true);
         record.add_object(b"photos", b"a", None);
         let denied = Denied::NoGrant(Action::Delete);
         record.add_object(b"photos", b"b", Some(&denied));

@@ -25,9 +25,8 @@ fn deletion(bucket: &str) -> Deletion {
     let key = keys.get(ACCESS_KEY).unwrap();
     Deletion {
         signer: Signer::new(keys, "us-east-1", StoreIdentity::from_environment()),
-        secret: key.secrets()[0].clone(),
-        key,
-        bucket: Bytes::copy_from_slice(bucket.as_bytes()),
+        caller: Caller::new(key, 0),
+        address: RequestAddress::new(b"gateway", &format!("/{bucket}"), &[]).unwrap(),
         accesses: Vec::new(),
     }
 }
@@ -133,7 +132,10 @@ fn what_is_no_list_is_refused() {
     let refused = |bucket: &str, body: &[u8], parts: &mut Parts| {
         let audit = AuditRecord::for_test(parts);
         // Without a decision there is no signature.
-        deletion(bucket).decide(MODE, body, parts, &audit).unwrap_err().kind()
+        deletion(bucket)
+            .decide(MODE, body, parts, &audit)
+            .unwrap_err()
+            .kind()
     };
     let mut parts = head();
     // The checksum of the head is that of `abc`.

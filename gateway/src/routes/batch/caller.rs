@@ -41,8 +41,12 @@ pub(super) fn verify(resign: &Resign, host: Option<&HeaderValue>, json: &[u8]) -
             .target(signed.presign.as_deref())
             .parse()
             .map_err(|_| AuthError::InvalidUri)?;
-        *request.headers_mut() = host.map(|host| (header::HOST, host.clone())).into_iter().collect();
-        match resign.verify(&request.into_parts().0) {
+        *request.headers_mut() = host
+            .map(|host| (header::HOST, host.clone()))
+            .into_iter()
+            .collect();
+        let head = request.into_parts().0;
+        match resign.verify(&head, resign.address(&head)) {
             Ok(key) => return Ok(key),
             Err(error) => first_error = first_error.or(Some(error)),
         }

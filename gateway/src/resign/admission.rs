@@ -15,6 +15,7 @@ use crate::{
 
 /// How the forward route may answer a request.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "plain forwarding allocates nothing")]
 pub enum ForwardAdmission {
     /// In forward mode: as the caller sent it. The store verifies the signature, and decides.
     Unchanged(Parts),

@@ -51,7 +51,8 @@ pub(crate) fn check(input: &[u8]) -> bool {
         return false;
     };
     let (verifier, keys) = &*GATEWAY;
-    let result = verifier.verify(&parts, keys, SystemTime::UNIX_EPOCH + NOW);
+    let address = verifier.address(&parts);
+    let result = verifier.verify(&parts, address, keys, SystemTime::UNIX_EPOCH + NOW);
     let text = String::from_utf8_lossy(&text);
     let reading = || match Reading::parse(&parts) {
         Some(reading) => reading,

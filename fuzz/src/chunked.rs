@@ -142,6 +142,8 @@ fn sign_head() -> Option<(Keys, String, ChunkSeed)> {
     let (parts, ()) = request.body(()).ok()?.into_parts();
     let verifier = Verifier::new(vec!["us-east-1".to_owned()], Vec::new(), Vec::new());
     let known = testing::Keys::for_test(&[(ACCESS_KEY, SECRET_KEY)]);
-    let verified = verifier.verify(&parts, &known, time).ok()?;
+    let verified = verifier
+        .verify(&parts, verifier.address(&parts), &known, time)
+        .ok()?;
     Some((keys, signature?.to_owned(), verified.chunk_seed()?.clone()))
 }

@@ -60,13 +60,18 @@ fn requests(criterion: &mut Criterion) {
     let (verifier, keys) = verifier();
     let signer = Signer::new(keys.clone(), REGION, StoreIdentity::from_environment());
     let (request, host) = (signed_get(), HeaderValue::from_static("store.example:9000"));
-    let verify = || verifier.verify(&request, &keys, SystemTime::now()).unwrap();
+    let verify = || {
+        let address = verifier.address(&request);
+        verifier
+            .verify(&request, address, &keys, SystemTime::now())
+            .unwrap()
+    };
     let resign = || {
         let verified = verify();
         let address = verified.address();
         let operation = Operation::new(&request.method, address, verified.query(), &request.headers);
-        let allowed = Grants::decide(verified.key(), operation.accesses(), &Needs::default()).unwrap();
-        let signing = signer.signing(allowed, verified.secret().clone(), SignedPayload::Empty);
+        let allowed = Grants::decide(verified.caller(), operation.accesses(), &Needs::default()).unwrap();
+        let signing = signer.signing(allowed, address, SignedPayload::Empty);
         let mut parts = Request::get("http://store.example:9000/photos/train/n01440764/photo_00000042.jpeg")
             .body(())
             .unwrap()
@@ -117,7 +122,11 @@ impl Upload {
         let body = ChunkedBody::unsigned(&chunks, Vec::new());
         let body = keys.sign_chunks(body, signature).unwrap().encode();
         let (verifier, known) = verifier();
-        let verified = verifier.verify(&parts(&head), &known, SystemTime::now()).unwrap();
+        let head = parts(&head);
+        let address = verifier.address(&head);
+        let verified = verifier
+            .verify(&head, address, &known, SystemTime::now())
+            .unwrap();
         let mut headers = HeaderMap::new();
         headers.insert("x-amz-decoded-content-length", HeaderValue::from(data.len()));
         Self {

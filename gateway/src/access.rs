@@ -5,6 +5,7 @@
 //! changes.
 
 mod action;
+mod caller;
 mod file;
 mod grant;
 mod grants;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 pub use action::{Access, Action, Target};
+pub use caller::Caller;
 pub use file::KeyFaults;
 pub use grant::Grant;
 pub use grants::{Allowed, Denied, Grants, Needs};

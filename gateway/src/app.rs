@@ -23,7 +23,7 @@ use crate::embedded::EmbeddedStore;
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin};
 use crate::resign::Resign;
-use crate::routes::{Route, Routes, Services};
+use crate::routes::{Mode, Route, Routes, Services};
 use crate::server::{self, Server};
 use crate::telemetry::Metrics;
 use gateway::Gateway;
@@ -124,15 +124,13 @@ impl App {
         };
         let cache = cache.build(metrics.clone()).await;
         let cache = cache.context("cannot open the folder of the result cache")?;
-        let resign = match &config.resign {
-            Some(resign) => Some(Resign::build(resign).await?),
-            None => None,
+        let mode = match &config.resign {
+            Some(resign) => Mode::Resign {
+                resign: Resign::build(resign).await?,
+                auditor: Auditor::start(resign, &limits, metrics.clone())?,
+            },
+            None => Mode::Forward,
         };
-        let auditor = config
-            .resign
-            .as_ref()
-            .map(|resign| Auditor::start(resign, &limits, metrics.clone()))
-            .transpose()?;
         let model_loading = tokio::spawn(models.clone().load(config.threads));
         let services = Services::new(
             origin.clone(),
@@ -143,14 +141,12 @@ impl App {
             limits,
             metrics.clone(),
         );
-        let services = services.with_resign(resign);
         Ok(Self {
             config,
             gateway: Arc::new(Gateway {
-                routes: Routes::new(services),
+                routes: Routes::new(&services, mode),
                 max_header_bytes: limits.max_header_bytes,
                 metrics,
-                auditor,
             }),
             origin,
             models,
@@ -178,7 +174,7 @@ impl App {
             registry: self.registry,
             drain: drain.clone(),
         };
-        let auditor = self.gateway.auditor.clone();
+        let mode = self.gateway.routes.mode().clone();
         let pages = tokio::spawn(self.admin.serve(sources));
         let server = tokio::spawn(self.server.serve(self.gateway, drain.clone()));
         let store = self.embedded.as_ref().map(EmbeddedStore::address);
@@ -201,7 +197,7 @@ impl App {
             cut => warn!(cut, "drain timeout expired: connections were cut"),
         }
         self.cache.close().await;
-        if let Some(auditor) = auditor {
+        if let Mode::Resign { auditor, .. } = mode {
             auditor.flush().await;
         }
         pages.abort();

@@ -1,11 +1,11 @@
 //! The audit of re-sign mode: who asked for what, what was decided, and what came of it.
 //!
-//! [`Auditor::begin`] starts the audit of a request. It puts an [`AuditRecord`] into the extensions of the request, where
-//! verification and decision are recorded, and returns a [`RequestAudit`], which goes with the answer: when that one ends, it
-//! writes a line of JSON. Lines contain no secret, token or signature, because nothing is taken from headers and queries but an
+//! [`Auditor::begin`] starts the audit of a request. It returns an [`AuditedHead`], whose [`AuditRecord`] gets verification and
+//! decision, and a [`RequestAudit`], which goes with the answer: when that one ends, it writes a line of JSON. Lines contain no secret, token or signature, because nothing is taken from headers and queries but an
 //! access key.
 
 mod file;
+mod head;
 mod line;
 mod log;
 mod record;
@@ -16,14 +16,16 @@ mod writer;
 use std::io;
 use std::sync::Arc;
 
-use http::Request;
+use http::request::Parts;
 
+pub use head::AuditedHead;
 pub use record::AuditRecord;
 pub use request::RequestAudit;
 
 use self::log::{AuditLog, Slot};
 use crate::config::{self, Limits};
 use crate::error::Result;
+use crate::s3::RequestAddress;
 use crate::telemetry::Metrics;
 
 /// Audits the requests of a gateway. Clones share the log.
@@ -34,8 +36,6 @@ pub struct Auditor(Arc<Inner>);
 struct Inner {
     /// Without it, decisions are only counted.
     log: Option<AuditLog>,
-    /// The domains of virtual hosts.
-    domains: Vec<String>,
     metrics: Metrics,
 }
 
@@ -50,29 +50,26 @@ impl Auditor {
             .as_ref()
             .map(|audit| AuditLog::start(audit, limits, metrics.clone()))
             .transpose()?;
-        Ok(Self(Arc::new(Inner {
-            log,
-            domains: config.domains.clone(),
-            metrics,
-        })))
+        Ok(Self(Arc::new(Inner { log, metrics })))
     }
 
-    /// Starts the audit of a request. `own_operation` names an operation that S3 does not have.
+    /// Starts the audit of a request to `address`. `own_operation` names an operation that S3 does not have.
     ///
     /// # Errors
     /// [`ErrorKind::SlowDown`](crate::error::ErrorKind::SlowDown) while the log cannot be written and no line may be dropped.
-    pub async fn begin<B>(
+    pub async fn begin(
         &self,
-        mut request: Request<B>,
+        head: Parts,
+        address: Option<RequestAddress>,
         own_operation: Option<&'static str>,
-    ) -> Result<(Request<B>, RequestAudit)> {
+    ) -> Result<(AuditedHead, RequestAudit)> {
         let slot = match &self.0.log {
             Some(log) => Some(log.reserve().await?),
             None => None,
         };
-        let record = AuditRecord::new(&request, own_operation, &self.0.domains, slot.is_some());
-        request.extensions_mut().insert(record.clone());
-        Ok((request, RequestAudit::new(self.clone(), record, slot)))
+        let record = AuditRecord::new(&head, address.as_ref(), own_operation, slot.is_some());
+        let audit = RequestAudit::new(self.clone(), record.clone(), slot);
+        Ok((AuditedHead::new(head, address, record), audit))
     }
 
     /// Waits until the lines of all requests that have ended are in the file, but no longer than 5 s.

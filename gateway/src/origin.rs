@@ -20,6 +20,7 @@ mod resolver;
 mod shard_stream;
 mod signed_payload;
 mod signer;
+mod store_signature;
 mod tls;
 mod unsent_body;
 mod version;
@@ -43,9 +44,10 @@ pub use member::ShardMember;
 pub use object::{OriginObject, OriginRequest};
 pub use object_id::ObjectId;
 pub use progress::{Progress, StallTimeouts};
-pub use refusal::DeniedByStore;
+pub use refusal::{DeniedByStore, can_be_late};
 pub use signed_payload::SignedPayload;
 pub use signer::{Signer, Signing};
+pub use store_signature::StoreSignature;
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::{Body, Observer as _};
@@ -54,6 +56,7 @@ use crate::telemetry::Metrics;
 use attempts::{AttemptResult, Attempts};
 use download::Download;
 use endpoint::Endpoint;
+use refusal::CheckedAnswer;
 use unsent_body::UnsentBody;
 
 /// Timeout of a readiness probe.
@@ -76,22 +79,30 @@ impl Origin {
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] in re-sign mode for a request that was not decided on.
-    pub async fn send_without_body(&self, request: Request<()>) -> Result<Response<Body>> {
-        let (mut parts, ()) = request.into_parts();
-        let Some(signing) = parts.extensions.remove::<Signing>() else {
-            self.address_unsigned(&mut parts)?;
-            let answer = self
-                .client
-                .send_without_body(Request::from_parts(parts, ()))
-                .await?;
-            return Ok(self.forward(answer, ()));
+    pub async fn send_without_body(
+        &self,
+        mut parts: Parts,
+        signature: StoreSignature,
+    ) -> Result<Response<Body>> {
+        let signing = match signature {
+            StoreSignature::Unchanged => {
+                self.address_unsigned(&mut parts)?;
+                let request = Request::from_parts(parts, ());
+                let answer = self.client.send_without_body(request).await?;
+                return Ok(self.forward(answer, ()));
+            }
+            StoreSignature::Renewed(signing) => signing,
         };
-        let mut attempts = Attempts::new(signing, parts)?;
+        let mut attempts = Attempts::new(signing, parts);
         loop {
             let request = Request::from_parts(attempts.next(&self.endpoint)?, ());
             let answer = self.client.send_without_body(request).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
-            if let AttemptResult::Final(answer) = attempts.evaluate(self.forward(answer, ()), None).await {
+            let upstream = attempts.signing().upstream();
+            let CheckedAnswer { answer, remedy } =
+                refusal::check(self.forward(answer, ()), upstream, attempts.method()).await;
+            let Some(remedy) = remedy else { return answer };
+            if let AttemptResult::Final(answer) = attempts.apply(remedy, answer, None).await {
                 return answer;
             }
         }
@@ -103,22 +114,26 @@ impl Origin {
     /// Like [`send_without_body`](Self::send_without_body).
     pub async fn send<G>(
         &self,
-        request: Request<Body>,
+        mut parts: Parts,
+        signature: StoreSignature,
+        body: Body,
         progress: &Progress,
         guard: G,
     ) -> Result<Response<Body>>
     where
         G: Unpin + Send + Sync + 'static,
     {
-        let (mut parts, body) = request.into_parts();
-        let Some(signing) = parts.extensions.remove::<Signing>() else {
-            self.address_unsigned(&mut parts)?;
-            let request = Request::from_parts(parts, body);
-            let answer = self.client.send(request, progress).await?;
-            return Ok(self.forward(answer, guard));
+        let signing = match signature {
+            StoreSignature::Unchanged => {
+                self.address_unsigned(&mut parts)?;
+                let request = Request::from_parts(parts, body);
+                let answer = self.client.send(request, progress).await?;
+                return Ok(self.forward(answer, guard));
+            }
+            StoreSignature::Renewed(signing) => signing,
         };
         let (mut attempts, body, guard) = (
-            Attempts::new(signing, parts)?,
+            Attempts::new(signing, parts),
             UnsentBody::new(body),
             Arc::new(guard),
         );
@@ -131,7 +146,10 @@ impl Origin {
             let answer = self.client.send(request, progress).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
             let answer = self.forward(answer, Arc::clone(&guard));
-            if let AttemptResult::Final(answer) = attempts.evaluate(answer, Some(&body)).await {
+            let upstream = attempts.signing().upstream();
+            let CheckedAnswer { answer, remedy } = refusal::check(answer, upstream, attempts.method()).await;
+            let Some(remedy) = remedy else { return answer };
+            if let AttemptResult::Final(answer) = attempts.apply(remedy, answer, Some(&body)).await {
                 return answer;
             }
         }
@@ -178,7 +196,9 @@ impl Origin {
     async fn read_object(&self, request: OriginRequest) -> Result<OriginObject> {
         // Before it is sent: the store's answer is about a later time.
         let asked_at = request.is_signed_by_gateway().then(Instant::now);
-        let (parts, body) = self.send_without_body(request.into_request()).await?.into_parts();
+        let (head, signature) = request.into_head();
+        let answer = self.send_without_body(head, signature).await?;
+        let (parts, body) = answer.into_parts();
         let content_length = parts
             .headers
             .get(header::CONTENT_LENGTH)

@@ -1,9 +1,11 @@
 //! Re-sign mode: callers sign with keys of the gateway, which verifies them, decides by their grants, and signs again for the
 //! store.
 //!
-//! [`Resign::admit`] is the only way in, and for samples of a batch that is signed as a whole [`Resign::admit_sample`]. What they
-//! return has the canonical target, the headers that the store may get, and a [`Signing`] that the origin requires to send it.
+//! Each route has one way in: [`Resign::admit_forward`], [`Resign::admit_read`], [`Resign::admit_batch`] with a [`SampleGate`] for its
+//! samples, and [`Resign::admit_to_models`]. What may be sent to the store has the canonical target, the headers that the store may
+//! get, and a [`Signing`] that the origin requires.
 
+mod admission;
 mod answers;
 mod body_check;
 mod buckets;
@@ -13,26 +15,40 @@ mod signed_batch;
 
 use std::{io, sync::Arc, time::SystemTime};
 
-use http::{HeaderMap, HeaderValue, Method, header, request::Parts};
-use pushdown::{Pipeline, Step};
+use http::{Method, request::Parts};
 
 use crate::{
     access::{Access, Action, Denied, Grants, Key, Keys, KeysWatcher, ModelScope, Needs, Reload, Upstream},
-    audit::AuditRecord,
+    audit::AuditedHead,
     config,
     error::{Error, ErrorKind, Result},
-    origin::{IdentityRefresher, SignedPayload, Signer, Signing, StoreIdentity},
+    origin::{IdentityRefresher, SignedPayload, Signer, StoreIdentity, StoreSignature, can_be_late},
     s3::{
-        AddressStyle, RequestAddress,
+        RequestAddress,
         action::Operation,
         auth::{PayloadMode, Verified, Verifier},
         errors::ACCESS_DENIED,
     },
 };
+pub use admission::{
+    BatchAdmission, DeletionRequest, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission,
+    SampleGate, SampleSignatures, SignedRequest,
+};
 pub use body_check::BodyCheck;
 pub use buckets::BucketFilter;
 pub use deletes::{Deletion, MAX_DELETION_BYTES};
 pub use signed_batch::SignedBatch;
+
+use head::Purpose;
+
+/// The methods of S3.
+const METHODS: [Method; 5] = [
+    Method::GET,
+    Method::HEAD,
+    Method::PUT,
+    Method::POST,
+    Method::DELETE,
+];
 
 /// Verifies, decides and signs. Clones share everything.
 #[derive(Debug, Clone)]
@@ -41,7 +57,6 @@ pub struct Resign(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     verifier: Verifier,
-    domains: Vec<String>,
     keys: Keys,
     signer: Signer,
     _watcher: KeysWatcher,
@@ -66,7 +81,6 @@ impl Resign {
                 config.domains.clone(),
                 config.public_hosts.clone(),
             ),
-            domains: config.domains.clone(),
             keys,
             signer,
             _watcher: watcher,
@@ -74,104 +88,130 @@ impl Resign {
         })))
     }
 
-    /// Verifies the head of a request, decides on it, and returns the head that the store gets.
+    /// Verifies the head of a request for the store, and decides on it.
     ///
     /// # Errors
     /// Those of verification, as AWS words them; [`ErrorKind::AccessDenied`] without a grant.
-    pub fn admit(&self, mut parts: Parts, has_pipeline: bool) -> Result<Parts> {
-        let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now())?;
-        AuditRecord::set_caller(&parts, verified.key());
-        if ![
-            Method::GET,
-            Method::HEAD,
-            Method::PUT,
-            Method::POST,
-            Method::DELETE,
-        ]
-        .contains(&parts.method)
-        {
-            let message = "invalid method: expected GET, HEAD, PUT, POST or DELETE";
-            return Err(Error::new(ErrorKind::MethodNotAllowed, message));
+    pub fn admit_forward(&self, head: AuditedHead) -> Result<ForwardAdmission> {
+        let (mut head, address, audit) = head.into_parts();
+        let Inner {
+            verifier,
+            keys,
+            signer,
+            ..
+        } = &*self.0;
+        let verified = verifier.verify(&head, address, keys, SystemTime::now())?;
+        audit.set_caller(verified.key());
+        if !METHODS.contains(&head.method) {
+            return Err(method_not_allowed());
         }
-        let address = verified.address();
-        let operation = Operation::new(&parts.method, address, verified.query(), &parts.headers);
-        AuditRecord::set_operation(&parts, address, &operation);
+        let operation = Operation::new(&head.method, verified.address(), verified.query(), &head.headers);
+        audit.set_operation(verified.address(), &operation);
         let is_restricted = !verified.key().is_unrestricted();
-        if is_restricted && operation.is_delete_objects() && !has_pipeline {
-            return self.defer_deletion(parts, &verified, &operation);
-        }
-        let accesses = accesses(&operation, &verified);
-        let needs = Needs {
-            pipelines: has_pipeline,
-            models: Vec::new(),
+        let is_filtered = is_restricted && operation.is_list_buckets();
+        let reads_answer = is_filtered || can_be_late(&head.method);
+        let purpose = Purpose::Forward { reads_answer };
+        let body_check = |headers| BodyCheck {
+            mode: verified.payload(),
+            seed: verified.chunk_seed().cloned(),
+            headers,
         };
-        let allowed = Grants::decide(verified.key(), &accesses, &needs).map_err(|denied| refuse(&denied))?;
-        AuditRecord::set_grant(&parts, &allowed);
-        let allowed = allowed.signed_with(verified.secret());
-        let payload = signed_payload(verified.payload());
-        let signing = self.0.signer.signing(allowed, verified.secret().clone(), payload);
-        let check = BodyCheck::new(&parts, &verified);
-        head::rewrite(&mut parts, &verified)?;
-        parts.extensions.insert(signing);
-        parts.extensions.insert(check);
-        parts
-            .extensions
-            .insert(ModelScope::Key(Arc::clone(verified.key())));
-        if is_restricted && operation.is_list_buckets() {
-            BucketFilter::insert(&mut parts, verified.key());
+        if is_restricted && operation.is_delete_objects() {
+            // Nothing signs it for the store before its body is decided on.
+            let deletion = Deletion::new(signer, &verified, operation.accesses())?;
+            let headers = head::rewrite(&mut head, &verified, purpose)?;
+            return Ok(ForwardAdmission::Deletion(Box::new(DeletionRequest {
+                body_check: body_check(headers),
+                head,
+                deletion,
+                audit,
+            })));
         }
-        Ok(parts)
+        let accesses = if operation.is_delete_objects() {
+            whole_bucket(&operation, &verified)
+        } else {
+            operation.accesses().to_vec()
+        };
+        let allowed = Grants::decide(verified.caller(), &accesses, &Needs::default())
+            .map_err(|denied| refuse(&denied))?;
+        audit.set_grant(&allowed);
+        let signing = signer.signing(allowed, verified.address(), signed_payload(verified.payload()));
+        let headers = head::rewrite(&mut head, &verified, purpose)?;
+        Ok(ForwardAdmission::Signed(Box::new(SignedRequest {
+            body_check: body_check(headers),
+            head,
+            signing,
+            bucket_filter: is_filtered.then(|| BucketFilter::new(verified.key())),
+            audit,
+        })))
     }
 
-    /// Verifies the signature of a request, and decides nothing. Returns the key that signed.
+    /// Verifies the head of a request for the value of an object, and decides on it.
     ///
     /// # Errors
-    /// Those of verification.
-    pub fn verify(&self, parts: &Parts) -> Result<Arc<Key>> {
-        let verified = self.0.verifier.verify(parts, &self.0.keys, SystemTime::now())?;
-        Ok(Arc::clone(verified.key()))
-    }
-
-    /// Admits a request whose body says what it needs. Nothing signs it for the store before its body is decided on.
-    fn defer_deletion(&self, mut parts: Parts, verified: &Verified, operation: &Operation) -> Result<Parts> {
-        let deletion = Deletion::new(&self.0.signer, verified, operation.accesses())?;
-        let check = BodyCheck::new(&parts, verified);
-        head::rewrite(&mut parts, verified)?;
-        parts.extensions.insert(deletion);
-        parts.extensions.insert(check);
-        Ok(parts)
-    }
-
-    /// Whether the host of a request names its bucket.
-    pub fn is_virtual_host(&self, headers: &HeaderMap) -> bool {
-        let host = headers.get(header::HOST).map_or(&b""[..], HeaderValue::as_bytes);
-        let address = RequestAddress::from_decoded(host, b"/", &self.0.domains);
-        address.is_some_and(|address| address.style() == AddressStyle::VirtualHost)
+    /// Those of [`admit_forward`](Self::admit_forward).
+    pub fn admit_read(&self, head: AuditedHead) -> Result<ReadAdmission> {
+        let (mut head, address, audit) = head.into_parts();
+        let Inner {
+            verifier,
+            keys,
+            signer,
+            ..
+        } = &*self.0;
+        let verified = verifier.verify(&head, address, keys, SystemTime::now())?;
+        audit.set_caller(verified.key());
+        if !METHODS.contains(&head.method) {
+            return Err(method_not_allowed());
+        }
+        let operation = Operation::new(&head.method, verified.address(), verified.query(), &head.headers);
+        audit.set_operation(verified.address(), &operation);
+        let needs = Needs {
+            pipelines: true,
+            models: Vec::new(),
+        };
+        let accesses = if operation.is_delete_objects() {
+            whole_bucket(&operation, &verified)
+        } else {
+            operation.accesses().to_vec()
+        };
+        let allowed =
+            Grants::decide(verified.caller(), &accesses, &needs).map_err(|denied| refuse(&denied))?;
+        audit.set_grant(&allowed);
+        let signing = signer.signing(allowed, verified.address(), signed_payload(verified.payload()));
+        head::rewrite(&mut head, &verified, Purpose::Read)?;
+        Ok(ReadAdmission {
+            head,
+            signature: StoreSignature::Renewed(signing),
+        })
     }
 
     /// Verifies a request for models. Only those of its key exist for the caller.
     ///
     /// # Errors
     /// Those of verification.
-    pub fn admit_to_models(&self, mut parts: Parts) -> Result<Parts> {
-        let key = self.verify(&parts)?;
-        AuditRecord::set_caller(&parts, &key);
-        parts.extensions.insert(ModelScope::Key(key));
-        Ok(parts)
+    pub fn admit_to_models(&self, head: AuditedHead) -> Result<ModelsAdmission> {
+        let (head, address, audit) = head.into_parts();
+        let key = self.verify(&head, address)?;
+        audit.set_caller(&key);
+        Ok(ModelsAdmission {
+            head,
+            scope: ModelScope::Key(key),
+        })
     }
 
-    /// Checks that the key of an admitted sample may run all models of its batch: the key may have changed since the pipeline was
-    /// parsed.
+    /// Verifies the signature of a request, and decides nothing. Returns the key that signed.
     ///
     /// # Errors
-    /// [`ErrorKind::AccessDenied`] for the first model that it may not run.
-    pub fn check_models(signing: &Signing, pipeline: &Pipeline) -> Result<()> {
-        let allowed = signing.allowed().key().models();
-        let mut models = pipeline.steps().iter().flat_map(Step::models);
-        match models.find(|model| !allowed.contains(model.name())) {
-            None => Ok(()),
-            Some(model) => Err(refuse(&Denied::NoModel(model.name().to_owned()))),
-        }
+    /// Those of verification.
+    pub fn verify(&self, head: &Parts, address: Option<RequestAddress>) -> Result<Arc<Key>> {
+        let Inner { verifier, keys, .. } = &*self.0;
+        let verified = verifier.verify(head, address, keys, SystemTime::now())?;
+        Ok(Arc::clone(verified.key()))
+    }
+
+    /// What a request addresses by the host that it was sent to. `None` for a malformed path.
+    pub fn address(&self, head: &Parts) -> Option<RequestAddress> {
+        self.0.verifier.address(head)
     }
 
     /// The account of an access key that a caller claims.
@@ -180,15 +220,13 @@ impl Resign {
     }
 }
 
-/// What a request needs.
-fn accesses(operation: &Operation, verified: &Verified) -> Vec<Access> {
-    let mut accesses = operation.accesses().to_vec();
-    if operation.is_delete_objects() {
-        // The objects are not decided on one by one, so all of the bucket must be granted.
-        let everything = |action| Access::prefix(action, verified.address().bucket(), b"");
-        accesses.extend([Action::Delete, Action::Versions].map(everything));
-    }
+/// What it needs to delete any objects of a bucket: they are not decided on one by one.
+fn whole_bucket(operation: &Operation, verified: &Verified) -> Vec<Access> {
+    let everything = |action| Access::prefix(action, verified.address().bucket(), b"");
+    let accesses = operation.accesses().iter().cloned();
     accesses
+        .chain([Action::Delete, Action::Versions].map(everything))
+        .collect()
 }
 
 /// What the signature for the store says about a body that was verified in this way.
@@ -213,6 +251,11 @@ fn refuse(denied: &Denied) -> Error {
         Denied::NoAccess | Denied::NoGrant(_) | Denied::NoPipelines | Denied::NoModel(_) => access_denied(),
     };
     error.with_source(denied.clone())
+}
+
+fn method_not_allowed() -> Error {
+    let message = "invalid method: expected GET, HEAD, PUT, POST or DELETE";
+    Error::new(ErrorKind::MethodNotAllowed, message)
 }
 
 fn access_denied() -> Error {

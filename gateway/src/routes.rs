@@ -1,4 +1,6 @@
 //! The routes: what a request asks for, and a handler for each.
+//!
+//! A route is a file with its handler and one row of the table in this file.
 
 mod batch;
 mod batch_table;
@@ -9,166 +11,281 @@ mod models;
 mod prepared;
 mod request;
 mod request_body;
+mod row;
 mod scoped_models;
 mod services;
 mod table;
 mod value;
+mod version;
 
-use ::http::{HeaderMap, Request, Response};
+use ::http::{HeaderMap, Method, Response, request::Parts};
 use hyper::body::Incoming;
 use pushdown::wire::{Features, header};
 
 use self::http::insert;
 use crate::{
-    body::Body,
+    audit::{AuditedHead, Auditor},
+    body::{self, Body},
     error::Result,
-    resign::Resign,
-    s3::{self, query},
+    resign::{BatchAdmission, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission, Resign},
+    s3::{self, AddressStyle, RequestAddress},
     server::Connection,
 };
 use batch::BatchRoute;
 use forward::ForwardRoute;
 use models::ModelsRoute;
-use scoped_models::model_scope;
+use row::{Methods, Place};
 pub use services::Services;
 use value::ValueRoute;
+use version::VersionRoute;
 
-/// What a request asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Route {
-    /// Plain S3: forwarded unchanged.
-    Forward,
-    /// A pipeline on one object, in a header or in the query.
-    Pipeline,
+/// Methods that change nothing.
+const READS: &[Method] = &[Method::GET, Method::HEAD];
+/// The method of a request with a body of the gateway's own.
+const POST: &[Method] = &[Method::POST];
+
+/// Defines [`Route`] and [`Routes`] from the rows of the table. A row has
+///
+/// - the variant of [`Route`], and in brackets the name in metrics and logs,
+/// - `handler`: the type that answers, and how it is made of [`Services`] and [`Features`],
+/// - `place` and `methods`: which requests it gets,
+/// - `forward`: what a request is admitted as in forward mode, made of its head,
+/// - `resign`: the method of [`Resign`] that admits a request in re-sign mode, as the same type,
+/// - `own_operation`: the name in the audit log of an operation that S3 does not have.
+macro_rules! routes {
+    ($(
+        $(#[doc = $sentence:literal])+
+        $route:ident($name:ident) {
+            handler: $handler:ident = $new:expr,
+            place: $place:expr,
+            methods: $methods:expr,
+            forward: $unchanged:expr,
+            resign: $verified:expr,
+            own_operation: $own_operation:expr,
+        }
+    )+) => {
+        /// What a request asks for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Route {
+            $($(#[doc = $sentence])+ $route,)+
+        }
+
+        impl Route {
+            const ALL: [Self; Self::NAMES.len()] = [$(Self::$route),+];
+
+            /// The names of all routes.
+            pub const NAMES: [&'static str; [$(stringify!($name)),+].len()] = [$(stringify!($name)),+];
+
+            /// The name in metrics and logs.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$route => stringify!($name),)+
+                }
+            }
+
+            /// The name in the audit log of an operation that S3 does not have.
+            pub const fn own_operation(self) -> Option<&'static str> {
+                match self {
+                    $(Self::$route => $own_operation,)+
+                }
+            }
+
+            const fn place(self) -> Place {
+                match self {
+                    $(Self::$route => $place,)+
+                }
+            }
+
+            const fn methods(self) -> Methods {
+                match self {
+                    $(Self::$route => $methods,)+
+                }
+            }
+        }
+
+        /// The handler of each route.
+        #[derive(Debug)]
+        struct Handlers {
+            $($name: $handler,)+
+        }
+
+        impl Handlers {
+            fn new(services: &Services, features: &Features) -> Self {
+                Self {
+                    $($name: {
+                        let new: fn(&Services, &Features) -> $handler = $new;
+                        new(services, features)
+                    },)+
+                }
+            }
+        }
+
+        impl Routes {
+            /// Answers a request by its route.
+            ///
+            /// # Errors
+            /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
+            pub async fn answer(
+                &self,
+                route: Route,
+                head: UnadmittedHead<'_>,
+                body: Incoming,
+            ) -> Result<Response<Body>> {
+                let parts = head.parts();
+                let (method, connection) = (parts.method.clone(), parts.extensions.get::<Connection>());
+                s3::request::check(parts, connection.is_some_and(Connection::has_ambiguous_framing))?;
+                let mut answer = match route {
+                    $(Route::$route => {
+                        let admission = match head {
+                            UnadmittedHead::Forward(head) => $unchanged(head),
+                            UnadmittedHead::Resign(resign, head) => $verified(resign, head)?,
+                        };
+                        route.methods().check(&method)?;
+                        self.handlers.$name.answer(admission, body).await?
+                    })+
+                };
+                let is_own = route.own_operation().is_some();
+                // An answer to a pipeline without an engine is the store's, to which nothing is added.
+                if is_own || route == Route::Pipeline && answer.headers().contains_key(header::ENGINE) {
+                    self.insert_features(answer.headers_mut());
+                }
+                Ok(if is_own && method == Method::HEAD {
+                    answer.map(|_| body::empty())
+                } else {
+                    answer
+                })
+            }
+        }
+    };
+}
+
+routes! {
+    /// What this gateway is: for every caller, at any time.
+    Version(version) {
+        handler: VersionRoute = |_, features| VersionRoute::new(features),
+        place: Place::Path(header::VERSION_PATH),
+        methods: Methods::Only(READS, "invalid method for the version: expected GET or HEAD"),
+        forward: PublicAdmission::new,
+        resign: PublicAdmission::audited,
+        own_operation: Some("pushdown:Version"),
+    }
     /// A pipeline on many objects.
-    Batch,
+    Batch(batch) {
+        handler: BatchRoute = |services, _| BatchRoute::new(services.clone()),
+        place: Place::Path(header::BATCH_PATH),
+        methods: Methods::Only(POST, "invalid method for a batch: expected POST"),
+        forward: BatchAdmission::unchanged,
+        resign: Resign::admit_batch,
+        own_operation: Some("pushdown:Batch"),
+    }
     /// The models that pipelines can use.
-    Models,
+    Models(models) {
+        handler: ModelsRoute = |services, _| ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
+        place: Place::Below(header::MODELS_PATH),
+        methods: Methods::Only(
+            READS,
+            "invalid method for models: expected GET or HEAD; to add a model, put it into the gateway's folder",
+        ),
+        forward: ModelsAdmission::unchanged,
+        resign: Resign::admit_to_models,
+        own_operation: Some("pushdown:Models"),
+    }
+    /// A pipeline on one object, in a header or in the query.
+    Pipeline(pipeline) {
+        handler: ValueRoute = |services, _| ValueRoute::new(services.clone()),
+        place: Place::Pipeline,
+        methods: Methods::Any,
+        forward: ReadAdmission::unchanged,
+        resign: Resign::admit_read,
+        own_operation: None,
+    }
+    /// Plain S3: forwarded unchanged.
+    Forward(forward) {
+        handler: ForwardRoute = |services, _| ForwardRoute::new(services.clone()),
+        place: Place::Anything,
+        methods: Methods::Any,
+        forward: ForwardAdmission::Unchanged,
+        resign: Resign::admit_forward,
+        own_operation: None,
+    }
 }
 
 impl Route {
-    /// The names of all routes.
-    pub const NAMES: [&'static str; 4] = [
-        Self::Forward.name(),
-        Self::Pipeline.name(),
-        Self::Batch.name(),
-        Self::Models.name(),
-    ];
-
-    /// The route of a request.
-    pub fn for_request<B>(request: &Request<B>) -> Self {
-        let path = request.uri().path();
-        if path == header::BATCH_PATH {
-            Self::Batch
-        } else if path
-            .strip_prefix(header::MODELS_PATH)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        {
-            Self::Models
-        } else {
-            Self::for_object(request)
-        }
+    /// The route of a request: the first one whose row fits.
+    fn for_request(head: &Parts, is_virtual_host: bool) -> Self {
+        let mut routes = Self::ALL.into_iter();
+        routes
+            .find(|route| route.place().contains(head, is_virtual_host))
+            .unwrap_or(Self::Forward)
     }
+}
 
-    /// The route of a request that addresses an object, whatever its key is.
-    fn for_object<B>(request: &Request<B>) -> Self {
-        if request.headers().contains_key(header::PIPELINE)
-            || request
-                .uri()
-                .query()
-                .is_some_and(|query| query::values(query, header::PIPELINE).next().is_some())
-        {
-            Self::Pipeline
-        } else {
-            Self::Forward
-        }
-    }
+/// Who verifies callers and decides on their requests.
+#[derive(Debug, Clone)]
+pub enum Mode {
+    /// The store, by the callers' own signatures.
+    Forward,
+    /// The gateway, which audits each request.
+    Resign {
+        /// Verifies, decides and signs again.
+        resign: Resign,
+        /// Makes the records, without which nothing is admitted.
+        auditor: Auditor,
+    },
+}
 
-    /// The name in metrics and logs.
-    pub const fn name(self) -> &'static str {
+/// The head of a request that is still to be admitted.
+#[derive(Debug)]
+pub enum UnadmittedHead<'a> {
+    /// In forward mode.
+    Forward(Parts),
+    /// In re-sign mode, with its audit record.
+    Resign(&'a Resign, AuditedHead),
+}
+
+impl UnadmittedHead<'_> {
+    fn parts(&self) -> &Parts {
         match self {
-            Self::Forward => "forward",
-            Self::Pipeline => "pipeline",
-            Self::Batch => "batch",
-            Self::Models => "models",
+            Self::Forward(head) => head,
+            Self::Resign(_, head) => head.parts(),
         }
     }
 }
 
-/// The handler of each route.
+/// Answers requests by their routes.
 #[derive(Debug)]
 pub struct Routes {
-    forward: ForwardRoute,
-    value: ValueRoute,
-    batch: BatchRoute,
-    models: ModelsRoute,
+    handlers: Handlers,
     /// What this gateway can do beyond version 0.1.0.
     features: Features,
-    resign: Option<Resign>,
+    mode: Mode,
 }
 
 impl Routes {
     /// Handlers that use `services`.
-    pub fn new(services: Services) -> Self {
+    pub fn new(services: &Services, mode: Mode) -> Self {
+        let features = features(services, &mode);
         Self {
-            forward: ForwardRoute::new(services.clone()),
-            value: ValueRoute::new(services.clone()),
-            features: features(&services),
-            resign: services.resign.clone(),
-            models: ModelsRoute::new(services.models.clone(), services.limits.queue_wait),
-            batch: BatchRoute::new(services),
+            handlers: Handlers::new(services, &features),
+            features,
+            mode,
         }
     }
 
-    /// The route of a request. On a virtual host every path is a key.
-    pub fn route<B>(&self, request: &Request<B>) -> Route {
-        match &self.resign {
-            Some(resign) if resign.is_virtual_host(request.headers()) => Route::for_object(request),
-            _ => Route::for_request(request),
-        }
+    /// Who verifies callers.
+    pub const fn mode(&self) -> &Mode {
+        &self.mode
     }
 
-    /// Answers a request by its route.
-    ///
-    /// # Errors
-    /// Any kind of [`ErrorKind`](crate::error::ErrorKind). A refusal by the store is an answer, and no error.
-    pub async fn answer(&self, route: Route, request: Request<Incoming>) -> Result<Response<Body>> {
-        s3::request::check(&request)?;
-        let connection = request.extensions().get::<Connection>();
-        s3::framing::check(
-            request.headers(),
-            connection.is_some_and(Connection::has_ambiguous_framing),
-        )?;
-        let request = self.admit(route, request)?;
-        let mut answer = match route {
-            Route::Forward => return self.forward.answer(request).await,
-            Route::Pipeline => self.value.answer(request).await,
-            Route::Batch => self.batch.answer(request).await,
-            Route::Models => {
-                let scope = model_scope(self.resign.as_ref(), request.extensions())?;
-                self.models.answer(request, scope).await
-            }
-        }?;
-        // An answer to a pipeline without an engine is the store's, to which nothing is added.
-        if route != Route::Pipeline || answer.headers().contains_key(header::ENGINE) {
-            self.insert_features(answer.headers_mut());
-        }
-        Ok(answer)
-    }
-
-    /// In re-sign mode, verifies the caller and decides. The samples of a batch are decided on one by one.
-    fn admit<B>(&self, route: Route, request: Request<B>) -> Result<Request<B>> {
-        let Some(resign) = &self.resign else {
-            return Ok(request);
+    /// The route of a request, and in re-sign mode what it addresses. On a virtual host every path is a key.
+    pub fn route(&self, head: &Parts) -> (Route, Option<RequestAddress>) {
+        let address = match &self.mode {
+            Mode::Forward => None,
+            Mode::Resign { resign, .. } => resign.address(head),
         };
-        let (parts, body) = request.into_parts();
-        let parts = match route {
-            Route::Forward => resign.admit(parts, false)?,
-            Route::Pipeline => resign.admit(parts, true)?,
-            Route::Models => resign.admit_to_models(parts)?,
-            Route::Batch => resign.admit_batch(parts)?,
-        };
-        Ok(Request::from_parts(parts, body))
+        let style = address.as_ref().map(RequestAddress::style);
+        let route = Route::for_request(head, style == Some(AddressStyle::VirtualHost));
+        (route, address)
     }
 
     /// Adds what this gateway can do beyond version 0.1.0.
@@ -178,14 +295,14 @@ impl Routes {
 }
 
 /// What a gateway with these services can do beyond version 0.1.0.
-fn features(services: &Services) -> Features {
+fn features(services: &Services, mode: &Mode) -> Features {
     let mut features = Features::all();
     // Hints for a cache that is off would be bytes in vain.
     if !services.cache.is_on() {
         features = features.without(Features::CACHE);
     }
     // Only re-sign mode can decide on samples without signatures.
-    if services.resign.is_none() {
+    if matches!(mode, Mode::Forward) {
         features = features.without(Features::SIGNED_BATCHES);
     }
     features
@@ -198,7 +315,7 @@ mod tests {
     use super::*;
 
     fn route(builder: Builder) -> Route {
-        Route::for_request(&builder.body(()).unwrap())
+        Route::for_request(&builder.body(()).unwrap().into_parts().0, false)
     }
 
     fn get(uri: &str) -> Builder {
@@ -220,5 +337,24 @@ mod tests {
         assert_eq!(route(get("/_pushdown/v1/batches")), Route::Forward);
         assert_eq!(route(get("/_pushdown/v1/models/0a")), Route::Models);
         assert_eq!(route(get("/_pushdown/v1/modelss")), Route::Forward);
+        assert_eq!(route(get("/_pushdown/v1/version")), Route::Version);
+        assert_eq!(route(get("/_pushdown/v1/version/")), Route::Forward);
+        // The gateway's own paths come first.
+        let probe = get("/_pushdown/v1/version?x-pushdown-pipeline=decode");
+        assert_eq!(route(probe), Route::Version);
+    }
+
+    #[test]
+    fn every_path_of_a_virtual_host_is_a_key() {
+        let route = |uri: &str| {
+            let head = get(uri).body(()).unwrap().into_parts().0;
+            Route::for_request(&head, true)
+        };
+        for path in ["version", "batch", "models", "models/0a"] {
+            let uri = format!("/_pushdown/v1/{path}");
+            assert_eq!(route(&uri), Route::Forward, "{uri}");
+            let pipeline = format!("{uri}?x-pushdown-pipeline=decode");
+            assert_eq!(route(&pipeline), Route::Pipeline, "{pipeline}");
+        }
     }
 }

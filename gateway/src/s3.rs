@@ -3,7 +3,7 @@
 pub mod action;
 pub mod auth;
 pub mod errors;
-pub mod framing;
+mod framing;
 pub mod query;
 pub mod request;
 pub mod sign;

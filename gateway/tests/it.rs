@@ -13,6 +13,7 @@
 //! - `embedded_conditions`, `embedded_store`: conditions of requests to the embedded store, its listings and its keys
 //! - `cli`: help, configuration errors, unknown keys
 //! - `admin`: health, metrics, status
+//! - `version`: the version of the gateway, for every caller and at any time
 //! - `reference`: the generated pages of settings and metrics
 
 mod it {
@@ -31,6 +32,7 @@ mod it {
     mod smuggling;
     mod targets;
     mod uploads;
+    mod version;
 
     use std::path::Path;
 

@@ -7,8 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::action::{Access, Action, Target};
+use super::caller::Caller;
 use super::grant::Grant;
-use super::key::{Key, Secret};
+use super::key::Key;
 use super::{Keys, names};
 
 /// The grants of a key. They only allow: what no grant covers is denied.
@@ -27,12 +28,10 @@ pub struct Needs {
 /// A request that a key may make. Only [`Grants::decide`] makes one.
 #[derive(Debug, Clone)]
 pub struct Allowed {
-    key: Arc<Key>,
+    caller: Caller,
     accesses: Arc<[Access]>,
     needs: Needs,
     grant: Option<usize>,
-    /// Which secret of the key signed the request, if it is known.
-    secret_index: Option<usize>,
 }
 
 /// Why a request is denied. This is for the audit log and never for the caller, who would learn from it which buckets and
@@ -58,19 +57,19 @@ impl Grants {
         Self(grants)
     }
 
-    /// Decides whether `key` may make a request that needs all of `accesses` and `needs`.
+    /// Decides whether `caller` may make a request that needs all of `accesses` and `needs`.
     ///
     /// # Errors
     /// The first reason against it. Names that are unsafe to decide on come first, before any grant is asked, unless the store
     /// alone decides ([`Key::is_unrestricted`]).
-    pub fn decide(key: &Arc<Key>, accesses: &[Access], needs: &Needs) -> Result<Allowed, Denied> {
-        let grant = evaluate(key, accesses, needs)?;
+    pub fn decide(caller: impl Into<Caller>, accesses: &[Access], needs: &Needs) -> Result<Allowed, Denied> {
+        let caller = caller.into();
+        let grant = evaluate(caller.key(), accesses, needs)?;
         Ok(Allowed {
-            key: Arc::clone(key),
+            caller,
             accesses: accesses.into(),
             needs: needs.clone(),
             grant,
-            secret_index: None,
         })
     }
 
@@ -151,7 +150,12 @@ fn check_names(access: &Access) -> Result<(), Denied> {
 impl Allowed {
     /// The key that makes the request.
     pub const fn key(&self) -> &Arc<Key> {
-        &self.key
+        self.caller.key()
+    }
+
+    /// Who makes the request.
+    pub const fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// The accesses that are allowed.
@@ -161,7 +165,7 @@ impl Allowed {
 
     /// The generation of the keys file that changed the key last before the decision.
     pub fn generation(&self) -> u64 {
-        self.key.generation()
+        self.key().generation()
     }
 
     /// The number of the grant that covers the first access, counted from 1, for the audit log. `None` without an access, or if
@@ -170,38 +174,24 @@ impl Allowed {
         self.grant
     }
 
-    /// Binds the request to the secret that signed it. Without it, the request is valid while any secret of its key is left.
-    #[must_use]
-    pub fn signed_with(mut self, secret: &Secret) -> Self {
-        self.secret_index = self.key.secrets().iter().position(|other| other == secret);
-        self
-    }
-
     /// Whether the request is allowed by the keys in use now: to be asked before each read of the store.
     ///
     /// It costs a look-up while the key stays the same. After a change, the decision is made again. A request is not valid
-    /// any more if its key or its secret was removed, or if someone else signs for the key at the store.
+    /// any more if its key or its secret was removed, or if someone else signs for the key at the store. If it is not known which secret
+    /// signed, any one that is left will do.
     pub fn is_still_valid(&self, keys: &Keys) -> bool {
-        let Some(current) = keys.get(self.key.access_key()) else {
+        let key = self.key();
+        let Some(current) = keys.get(key.access_key()) else {
             return false;
         };
-        if Arc::ptr_eq(&current, &self.key) {
+        if Arc::ptr_eq(&current, key) {
             return true;
         }
         let left = current.secrets();
-        self.secrets().iter().any(|secret| left.contains(secret))
-            && current.upstream() == self.key.upstream()
-            && current.models() == self.key.models()
+        self.caller.secrets().iter().any(|secret| left.contains(secret))
+            && current.upstream() == key.upstream()
+            && current.models() == key.models()
             && evaluate(&current, &self.accesses, &self.needs).is_ok()
-    }
-
-    /// The secrets that may have signed the request.
-    fn secrets(&self) -> &[Secret] {
-        let secrets = self.key.secrets();
-        match self.secret_index {
-            Some(index) => secrets.get(index..=index).unwrap_or_default(),
-            None => secrets,
-        }
     }
 }
 

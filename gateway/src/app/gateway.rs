@@ -7,10 +7,9 @@ use hyper::body::Incoming;
 use tracing::{info, warn};
 
 use super::tracked::AnswerTracker;
-use crate::audit::Auditor;
 use crate::body::{self, Body};
 use crate::error::{Error, ErrorChain, ErrorKind};
-use crate::routes::{Route, Routes};
+use crate::routes::{Mode, Route, Routes, UnadmittedHead};
 use crate::s3::errors::{self, ErrorAnswer, RequestId};
 use crate::s3::request;
 use crate::server::Handler;
@@ -22,24 +21,23 @@ pub(super) struct Gateway {
     pub(super) routes: Routes,
     pub(super) max_header_bytes: u64,
     pub(super) metrics: Metrics,
-    /// In re-sign mode.
-    pub(super) auditor: Option<Auditor>,
 }
 
 impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
-        let route = self.routes.route(&request);
+        let (head, body) = request.into_parts();
+        let (route, address) = self.routes.route(&head);
         let in_flight = self.metrics.track_in_flight(route.name());
-        let (method, target) = (request.method().clone(), request.uri().clone());
-        let begun = match &self.auditor {
-            Some(auditor) => auditor
-                .begin(request, own_operation(route))
+        let (method, target) = (head.method.clone(), head.uri.clone());
+        let begun = match self.routes.mode() {
+            Mode::Forward => Ok((UnadmittedHead::Forward(head), None)),
+            Mode::Resign { resign, auditor } => auditor
+                .begin(head, address, route.own_operation())
                 .await
-                .map(|(request, audit)| (request, Some(audit))),
-            None => Ok((request, None)),
+                .map(|(head, audit)| (UnadmittedHead::Resign(resign, head), Some(audit))),
         };
         let (answer, mut audit) = match begun {
-            Ok((request, audit)) => (self.routes.answer(route, request).await, audit),
+            Ok((head, audit)) => (self.routes.answer(route, head, body).await, audit),
             Err(error) => (Err(error), None),
         };
         let error = answer.as_ref().err().cloned();
@@ -72,15 +70,6 @@ impl Handler for Gateway {
             "too many connections: a request is in flight on each connection that the client may have; try again later",
         );
         errors::closing_answer(&error, RequestId::random())
-    }
-}
-
-/// The name in the audit log of an operation that S3 does not have.
-const fn own_operation(route: Route) -> Option<&'static str> {
-    match route {
-        Route::Forward | Route::Pipeline => None,
-        Route::Batch => Some("pushdown:Batch"),
-        Route::Models => Some("pushdown:Models"),
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
 
 use http::request::Parts;
-use http::{HeaderValue, Request, header};
 use parking_lot::Mutex;
 
 use super::line::{Line, ObjectCounts, format_time, name};
@@ -19,7 +18,7 @@ use crate::s3::RequestAddress;
 use crate::s3::action::Operation;
 use crate::server::Connection;
 
-/// The record of a request, in its extensions. Clones share it.
+/// The record of a request. Clones share it.
 #[derive(Debug, Clone)]
 pub struct AuditRecord(Arc<Inner>);
 
@@ -51,21 +50,21 @@ struct Facts {
 }
 
 impl AuditRecord {
-    pub(super) fn new<B>(
-        request: &Request<B>,
+    pub(super) fn new(
+        head: &Parts,
+        address: Option<&RequestAddress>,
         own_operation: Option<&'static str>,
-        domains: &[String],
         has_log: bool,
     ) -> Self {
-        let host = request.headers().get(header::HOST);
-        let address = RequestAddress::new(
-            host.map_or(&b""[..], HeaderValue::as_bytes),
-            request.uri().path(),
-            domains,
-        );
         let address = address.filter(|_| own_operation.is_none());
-        let peer = request.extensions().get::<Connection>().map(Connection::peer);
-        Self::start(peer, own_operation, has_log, Facts::of_address(address.as_ref()))
+        let peer = head.extensions.get::<Connection>().map(Connection::peer);
+        Self::start(peer, own_operation, has_log, Facts::of_address(address))
+    }
+
+    /// The record of a request to S3, without a log.
+    #[cfg(test)]
+    pub fn for_test(head: &Parts) -> Self {
+        Self::new(head, None, None, false)
     }
 
     fn start(
@@ -86,21 +85,16 @@ impl AuditRecord {
     }
 
     /// Records the key of a request whose signature is valid.
-    pub fn set_caller(parts: &Parts, key: &Arc<Key>) {
-        if let Some(Self(record)) = parts.extensions.get::<Self>() {
-            record.facts.lock().caller = Some(Arc::clone(key));
-        }
+    pub fn set_caller(&self, key: &Arc<Key>) {
+        self.0.facts.lock().caller = Some(Arc::clone(key));
     }
 
     /// Records the S3 operation of a verified request, and what it addresses.
-    pub fn set_operation(parts: &Parts, address: &RequestAddress, operation: &Operation) {
-        let Some(Self(record)) = parts.extensions.get::<Self>() else {
-            return;
-        };
-        if record.own_operation.is_some() {
+    pub fn set_operation(&self, address: &RequestAddress, operation: &Operation) {
+        if self.0.own_operation.is_some() {
             return;
         }
-        let mut facts = record.facts.lock();
+        let mut facts = self.0.facts.lock();
         facts.set_address(address);
         facts.operation = operation.name();
         facts.action = match operation.accesses().first() {
@@ -111,10 +105,8 @@ impl AuditRecord {
     }
 
     /// Records the grant of an allowed request.
-    pub fn set_grant(parts: &Parts, allowed: &Allowed) {
-        if let Some(Self(record)) = parts.extensions.get::<Self>() {
-            record.facts.lock().grant = allowed.grant();
-        }
+    pub fn set_grant(&self, allowed: &Allowed) {
+        self.0.facts.lock().grant = allowed.grant();
     }
 
     /// Counts bytes of the request's body.

@@ -6,13 +6,11 @@ use std::sync::Arc;
 
 use aws_credential_types::Credentials;
 use aws_smithy_runtime_api::client::identity::Identity;
-use http::Response;
-use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
+use http::{Method, Response};
 
-use super::endpoint::{Endpoint, bucket_in};
-use super::refusal::{self, CheckedAnswer, Remedy};
-use super::signer::drop_own_parameters;
+use super::endpoint::Endpoint;
+use super::refusal::{self, Remedy};
 use super::unsent_body::UnsentBody;
 use super::{Signing, StoreIdentity};
 use crate::body::Body;
@@ -24,7 +22,6 @@ pub(super) struct Attempts {
     signing: Signing,
     /// The head, unsigned, with a canonical path-style target.
     head: Parts,
-    bucket: Option<String>,
     /// `None` before the first attempt.
     last: Option<LastAttempt>,
     can_learn_region: bool,
@@ -49,21 +46,24 @@ pub(super) enum AttemptResult {
 
 impl Attempts {
     /// The attempts for a request that may be sent.
-    pub(super) fn new(signing: Signing, mut head: Parts) -> Result<Self> {
-        drop_own_parameters(&mut head)?;
-        if refusal::can_be_late(&head.method) {
-            // A compressed refusal could not be masked.
-            head.headers.remove(ACCEPT_ENCODING);
-        }
-        let bucket = bucket_in(head.uri.path()).map(str::to_owned);
-        Ok(Self {
+    pub(super) const fn new(signing: Signing, head: Parts) -> Self {
+        Self {
             signing,
             head,
-            bucket,
             last: None,
             can_learn_region: true,
             can_replace_credentials: true,
-        })
+        }
+    }
+
+    /// What signs the attempts.
+    pub(super) const fn signing(&self) -> &Signing {
+        &self.signing
+    }
+
+    /// The method of the request.
+    pub(super) const fn method(&self) -> &Method {
+        &self.head.method
     }
 
     /// Addresses and signs the next attempt.
@@ -72,27 +72,27 @@ impl Attempts {
     /// Those of [`Signing::sign`] and [`Signing::identity`].
     pub(super) fn next(&mut self, endpoint: &Endpoint) -> Result<Parts> {
         let identity = self.signing.identity()?;
-        let region = self.signing.regions().region(self.bucket.as_deref());
+        let bucket = self.signing.bucket();
+        let region = self.signing.regions().region(bucket);
         // The pool consumes what it sends, and any first answer can ask for a second attempt.
         let mut head = self.head.clone();
-        let host = endpoint.address_signed(&mut head, &region)?;
+        let host = endpoint.address_signed(&mut head, bucket, &region)?;
         self.signing.sign(&mut head, host, &region, &identity)?;
         self.last = Some(LastAttempt { region, identity });
         Ok(head)
     }
 
-    /// Decides on the answer to the last attempt. Answers about the gateway's own signature are not for the caller.
+    /// Decides whether `remedy` may help after the last attempt got `answer`, which is about the gateway's own signature.
     ///
     /// It can wait for other credentials. Meanwhile the connection of the last attempt cannot take `body`, which the next one
     /// needs.
-    pub(super) async fn evaluate(
+    pub(super) async fn apply(
         &mut self,
-        answer: Response<Body>,
+        remedy: Remedy,
+        answer: Result<Response<Body>>,
         body: Option<&UnsentBody>,
     ) -> AttemptResult {
-        let checked = refusal::check(answer, self.signing.upstream(), &self.head.method).await;
-        let CheckedAnswer { answer, remedy } = checked;
-        let (Some(remedy), Some(last)) = (remedy, self.last.take()) else {
+        let Some(last) = self.last.take() else {
             return AttemptResult::Final(answer);
         };
         let has_changed = match remedy {
@@ -131,8 +131,8 @@ impl Attempts {
     /// Forgets the region of the last attempt if the store could not be reached: its host may not exist.
     pub(super) fn forget_region(&self, error: &Error) {
         if let Some(bucket) = self
-            .bucket
-            .as_ref()
+            .signing
+            .bucket()
             .filter(|_| error.kind() == ErrorKind::OriginUnavailable)
         {
             self.signing.regions().forget(bucket);
@@ -140,7 +140,7 @@ impl Attempts {
     }
 
     fn learn(&mut self, region: &str) -> bool {
-        let Some(bucket) = self.bucket.as_deref() else {
+        let Some(bucket) = self.signing.bucket() else {
             return false;
         };
         self.can_learn_region = false;

@@ -62,15 +62,20 @@ impl Endpoint {
         self.set_uri(parts, self.authority.clone(), target)
     }
 
-    /// Addresses a request with a canonical path-style target to the store's host for its bucket in `region`. Returns the Host
-    /// header.
+    /// Addresses a request with a canonical path-style target, which begins with `bucket`, to the store's host for it in `region`.
+    /// Returns the Host header.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] for a bucket or region that makes no host.
-    pub(super) fn address_signed(&self, parts: &mut Parts, region: &str) -> Result<HeaderValue> {
+    pub(super) fn address_signed(
+        &self,
+        parts: &mut Parts,
+        bucket: Option<&str>,
+        region: &str,
+    ) -> Result<HeaderValue> {
         let target = target(parts);
         let regional = self.regional(region)?;
-        let (host, target) = match bucket_in(target.path()) {
+        let (host, target) = match bucket {
             Some(bucket) if self.style == AddressStyle::VirtualHost && is_label(bucket) => {
                 (format!("{bucket}.{regional}"), without_bucket(&target, bucket)?)
             }
@@ -114,13 +119,6 @@ impl Endpoint {
         parts.version = Version::HTTP_11;
         Ok(())
     }
-}
-
-/// The bucket of a canonical path-style target. `None` for the list of buckets.
-pub(super) fn bucket_in(path: &str) -> Option<&str> {
-    let path = path.strip_prefix('/')?;
-    let bucket = path.split_once('/').map_or(path, |(bucket, _)| bucket);
-    (!bucket.is_empty()).then_some(bucket)
 }
 
 /// Whether a text is one label of a host name, in lower case.

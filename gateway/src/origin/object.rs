@@ -11,10 +11,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use pushdown::wire::header::PREFIX;
 use tokio::time::Instant;
 
-use super::{ObjectId, ShardMember, Signing, headers::strip_framing};
+use super::{ObjectId, ShardMember, Signing, StoreSignature, headers::strip_framing};
 use crate::access::Upstream;
 use crate::body::Body;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::s3::sign::Signature;
 
 /// Headers that apply to the derived answer, and not to the stored object.
@@ -40,8 +40,7 @@ pub struct OriginRequest {
     pub(super) method: Method,
     pub(super) target: Uri,
     pub(super) headers: HeaderMap,
-    /// What signs it, in re-sign mode.
-    signing: Option<Signing>,
+    signature: StoreSignature,
     /// The part of the object to read, if it is a shard.
     pub(super) member: Option<ShardMember>,
 }
@@ -65,36 +64,40 @@ pub struct OriginObject {
 impl OriginRequest {
     /// The caller's GET or HEAD, with the same target byte for byte. Signed headers are forwarded, `x-pushdown-*` too.
     /// Unsigned headers are not forwarded if they are the gateway's or apply to the derived answer. Headers that describe a
-    /// body or the connection are never forwarded, signed or not.
+    /// body or the connection are never forwarded, signed or not. If the gateway signs, its own parameters are dropped, too: a store
+    /// need not know them.
     ///
     /// # Errors
     /// Those of [`Signature::from_parts`].
-    pub fn from_caller(caller: &Parts) -> Result<Self> {
-        let signature = Signature::from_parts(caller)?;
+    pub fn from_caller(caller: &Parts, signature: StoreSignature) -> Result<Self> {
+        let claimed = Signature::from_parts(caller)?;
         let mut headers = HeaderMap::with_capacity(caller.headers.len());
         for (name, value) in &caller.headers {
-            if signature.has_signed(name) || !is_for_gateway(name) {
+            if claimed.has_signed(name) || !is_for_gateway(name) {
                 headers.append(name, value.clone());
             }
         }
         strip_framing(&mut headers);
+        let target = match &signature {
+            StoreSignature::Unchanged => caller.uri.clone(),
+            StoreSignature::Renewed(_) => without_own_parameters(&caller.uri)?,
+        };
         Ok(Self {
             method: caller.method.clone(),
-            target: caller.uri.clone(),
+            target,
             headers,
-            signing: caller.extensions.get().cloned(),
+            signature,
             member: None,
         })
     }
 
-    /// The GET of a sample, which is presigned or part of a signed batch. Its only header is the host.
+    /// The GET of a sample that is presigned for the store. Its only header is the host.
     pub fn for_sample(host: HeaderValue, target: PathAndQuery) -> Self {
-        let headers = HeaderMap::from_iter([(HOST, host)]);
         Self {
             method: Method::GET,
             target: Uri::from(target),
-            headers,
-            signing: None,
+            headers: HeaderMap::from_iter([(HOST, host)]),
+            signature: StoreSignature::Unchanged,
             member: None,
         }
     }
@@ -103,12 +106,12 @@ impl OriginRequest {
     /// it is.
     #[must_use]
     pub fn into_get(self) -> Self {
-        match &self.signing {
-            Some(_) => Self {
+        match &self.signature {
+            StoreSignature::Renewed(_) => Self {
                 method: Method::GET,
                 ..self
             },
-            None => self,
+            StoreSignature::Unchanged => self,
         }
     }
 
@@ -134,13 +137,12 @@ impl OriginRequest {
 
     /// What signs it, in re-sign mode.
     pub const fn signing(&self) -> Option<&Signing> {
-        self.signing.as_ref()
+        self.signature.signing()
     }
 
     /// Whether the gateway's own identity signs it.
     pub(super) fn is_signed_by_gateway(&self) -> bool {
-        self.signing
-            .as_ref()
+        self.signing()
             .is_some_and(|signing| signing.upstream() == Upstream::Gateway)
     }
 
@@ -179,25 +181,34 @@ impl OriginRequest {
         request
     }
 
-    /// Its head.
-    pub fn into_parts(self) -> Parts {
-        self.into_request().into_parts().0
-    }
-
-    pub(super) fn into_request(self) -> Request<()> {
-        let mut request = Request::new(());
-        *request.method_mut() = self.method;
-        *request.uri_mut() = self.target;
-        *request.headers_mut() = self.headers;
-        if let Some(signing) = self.signing {
-            request.extensions_mut().insert(signing);
-        }
-        request
+    /// Its head, and the signature with which it goes to the store.
+    pub(super) fn into_head(self) -> (Parts, StoreSignature) {
+        let (mut head, ()) = Request::new(()).into_parts();
+        head.method = self.method;
+        head.uri = self.target;
+        head.headers = self.headers;
+        (head, self.signature)
     }
 }
 
 fn is_for_gateway(name: &HeaderName) -> bool {
     name.as_str().starts_with(PREFIX) || DERIVED_ANSWER_HEADERS.contains(name)
+}
+
+fn without_own_parameters(target: &Uri) -> Result<Uri> {
+    let is_own = |pair: &str| pair.to_ascii_lowercase().starts_with(PREFIX);
+    let Some(query) = target.query().filter(|query| query.split('&').any(is_own)) else {
+        return Ok(target.clone());
+    };
+    let kept: Vec<&str> = query.split('&').filter(|pair| !is_own(pair)).collect();
+    let target = if kept.is_empty() {
+        target.path().to_owned()
+    } else {
+        format!("{}?{}", target.path(), kept.join("&"))
+    };
+    target
+        .parse()
+        .map_err(|error| Error::new(ErrorKind::Internal, "invalid target").with_source(error))
 }
 
 impl OriginObject {

@@ -14,8 +14,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
 };
 
-pub use codes::DeniedByStore;
-pub(super) use {codes::temporarily_refused, late::can_be_late};
+pub(super) use codes::temporarily_refused;
+pub use {codes::DeniedByStore, late::can_be_late};
 
 /// Header with the region of a bucket.
 const BUCKET_REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");

@@ -11,14 +11,13 @@ use aws_sigv4::{
     sign::v4::SigningParams,
 };
 use aws_smithy_runtime_api::client::identity::Identity;
-use http::{HeaderMap, HeaderName, HeaderValue, Uri, header, request::Parts};
-use pushdown::wire::header::PREFIX;
+use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 
 use super::{Authorization, Confirmation, SignedPayload, StoreIdentity, regions::Regions};
 use crate::{
     access::{Allowed, Keys, Secret, Upstream},
     error::{Error, ErrorKind, Result},
-    s3::errors::ACCESS_DENIED,
+    s3::{RequestAddress, errors::ACCESS_DENIED},
 };
 
 const CONTENT_SHA256: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -36,7 +35,7 @@ struct Inner {
     identity: StoreIdentity,
 }
 
-/// The decision that a request may be sent, and what signs it. It is in the extensions of the request. Clones share it.
+/// The decision that a request may be sent, and what signs it: only a [`Signer`] makes one, of what is [`Allowed`]. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Signing(Arc<Decision>);
 
@@ -44,8 +43,9 @@ pub struct Signing(Arc<Decision>);
 struct Decision {
     signer: Signer,
     allowed: Allowed,
-    secret: Secret,
     payload: SignedPayload,
+    /// The bucket in the target, if it has one.
+    bucket: Option<String>,
 }
 
 impl Signer {
@@ -58,13 +58,13 @@ impl Signer {
         }))
     }
 
-    /// What signs a request that a key may make. `secret` is the one that the caller signed with.
-    pub fn signing(&self, allowed: Allowed, secret: Secret, payload: SignedPayload) -> Signing {
+    /// What signs a request to `address` that its caller may make.
+    pub fn signing(&self, allowed: Allowed, address: &RequestAddress, payload: SignedPayload) -> Signing {
         Signing(Arc::new(Decision {
             signer: self.clone(),
             allowed,
-            secret,
             payload,
+            bucket: address.canonical_bucket(),
         }))
     }
 }
@@ -83,6 +83,11 @@ impl Signing {
     /// Who signs at the store.
     pub fn upstream(&self) -> Upstream {
         self.0.allowed.key().upstream()
+    }
+
+    /// The bucket in the target, if it has one.
+    pub(super) fn bucket(&self) -> Option<&str> {
+        self.0.bucket.as_deref()
     }
 
     /// The regions of the store's buckets.
@@ -147,10 +152,12 @@ impl Signing {
     /// # Errors
     /// [`ErrorKind::SlowDown`] without valid credentials of the gateway.
     pub fn identity(&self) -> Result<Identity> {
-        let key = self.0.allowed.key();
+        let caller = self.0.allowed.caller();
+        let key = caller.key();
         match key.upstream() {
             Upstream::Caller => {
-                let secret = String::from_utf8_lossy(self.0.secret.as_bytes());
+                let secret = caller.secret().map(Secret::as_bytes).unwrap_or_default();
+                let secret = String::from_utf8_lossy(secret);
                 Ok(Credentials::new(key.access_key(), secret, None, None, "keys file").into())
             }
             Upstream::Gateway => self.0.signer.0.identity.current(),
@@ -185,34 +192,6 @@ fn signed_headers(headers: &HeaderMap) -> Result<Vec<(&str, &str)>> {
             Ok((name.as_str(), text))
         })
         .collect()
-}
-
-/// Drops the parameters and the headers for the gateway: a store need not know them.
-pub(super) fn drop_own_parameters(parts: &mut Parts) -> Result<()> {
-    let own = parts
-        .headers
-        .keys()
-        .filter(|name| name.as_str().starts_with(PREFIX));
-    for name in own.cloned().collect::<Vec<HeaderName>>() {
-        parts.headers.remove(name);
-    }
-    let is_own = |pair: &str| pair.to_ascii_lowercase().starts_with(PREFIX);
-    let Some(query) = parts.uri.query().filter(|query| query.split('&').any(is_own)) else {
-        return Ok(());
-    };
-    let kept: Vec<&str> = query.split('&').filter(|pair| !is_own(pair)).collect();
-    let target = if kept.is_empty() {
-        parts.uri.path().to_owned()
-    } else {
-        format!("{}?{}", parts.uri.path(), kept.join("&"))
-    };
-    let mut uri = parts.uri.clone().into_parts();
-    let target = target
-        .parse()
-        .map_err(|error| internal("invalid target").with_source(error))?;
-    uri.path_and_query = Some(target);
-    parts.uri = Uri::from_parts(uri).map_err(|error| internal("invalid target").with_source(error))?;
-    Ok(())
 }
 
 fn text_value(text: &str) -> Result<HeaderValue> {

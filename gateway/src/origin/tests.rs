@@ -24,8 +24,12 @@ async fn re_sign_mode_sends_nothing_that_was_not_decided_on() {
         let target = "/b/k".parse().unwrap();
         let read = OriginRequest::for_sample(HeaderValue::from_static("gateway"), target);
         assert_eq!(origin.read(read).await.unwrap_err().kind(), kind);
-        let upload = Request::put("/b/k").body(crate::body::empty()).unwrap();
-        let sent = origin.send(upload, &Progress::default(), ()).await;
+        let (head, body) = Request::put("/b/k")
+            .body(crate::body::empty())
+            .unwrap()
+            .into_parts();
+        let unsigned = StoreSignature::Unchanged;
+        let sent = origin.send(head, unsigned, body, &Progress::default(), ()).await;
         assert_eq!(sent.unwrap_err().kind(), kind);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use http::{HeaderMap, request::Parts};
+use http::HeaderMap;
 
-use crate::s3::auth::{ChunkSeed, PayloadMode, Verified};
+use crate::s3::auth::{ChunkSeed, PayloadMode};
 
-/// How to verify the body of an admitted request. It is in the extensions of the request.
+/// How to verify the body of an admitted request.
 #[derive(Clone)]
 pub struct BodyCheck {
     /// What the signature says about the body.
@@ -23,15 +23,5 @@ impl fmt::Debug for BodyCheck {
         f.debug_struct("BodyCheck")
             .field("mode", &self.mode)
             .finish_non_exhaustive()
-    }
-}
-
-impl BodyCheck {
-    pub(super) fn new(parts: &Parts, verified: &Verified) -> Self {
-        Self {
-            mode: verified.payload(),
-            seed: verified.chunk_seed().cloned(),
-            headers: parts.headers.clone(),
-        }
     }
 }

@@ -2,23 +2,21 @@
 
 use std::sync::Arc;
 
-use http::{Response, header::ACCEPT_ENCODING, request::Parts};
+use http::Response;
 use pushdown_s3::xml::{UnknownEntity, text_of};
 use quick_xml::{Reader, events::Event};
 
 use super::answers::{self, invalid};
 use crate::{access::Key, body::Body, error::Result};
 
-/// Filters the list of buckets for a key. It is in the extensions of the request.
+/// Filters the list of buckets for a key.
 #[derive(Debug, Clone)]
 pub struct BucketFilter(Arc<Key>);
 
 impl BucketFilter {
-    /// Adds a filter to an admitted request.
-    pub(super) fn insert(parts: &mut Parts, key: &Arc<Key>) {
-        // The document must not be compressed.
-        parts.headers.remove(ACCEPT_ENCODING);
-        parts.extensions.insert(Self(Arc::clone(key)));
+    /// A filter of the answer to a request of this key.
+    pub(super) fn new(key: &Arc<Key>) -> Self {
+        Self(Arc::clone(key))
     }
 
     /// Removes the buckets that the key cannot see. Refusals of the store pass unchanged.

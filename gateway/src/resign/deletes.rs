@@ -5,20 +5,19 @@ mod content;
 mod list;
 mod result;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header::CONTENT_TYPE, request::Parts};
 use sha2::{Digest as _, Sha256};
 
 use super::{answers, refuse};
 use crate::{
-    access::{Access, Denied, Grants, Key, Needs, Secret, Upstream},
+    access::{Access, Caller, Denied, Grants, Needs, Upstream},
     audit::AuditRecord,
     body::{self, Body},
     error::{Error, ErrorKind, Result},
-    origin::{SignedPayload, Signer},
+    origin::{SignedPayload, Signer, Signing},
     s3::{
+        RequestAddress,
         action::delete_accesses,
         auth::{PayloadMode, Verified},
         errors::{REQUEST_ID, RequestId},
@@ -29,14 +28,12 @@ use list::{DeleteList, ListedObject};
 /// The largest body of `DeleteObjects` in bytes, with its framing.
 pub const MAX_DELETION_BYTES: u64 = 2 << 20;
 
-/// A `DeleteObjects` request whose head was verified, and whose objects are to be decided on. It is in the extensions of the
-/// request, in the place of a signature for the store.
-#[derive(Debug, Clone)]
+/// Decides on the objects of a `DeleteObjects` request whose head was verified. It is in the place of a signature for the store.
+#[derive(Debug)]
 pub struct Deletion {
     signer: Signer,
-    key: Arc<Key>,
-    secret: Secret,
-    bucket: Bytes,
+    caller: Caller,
+    address: RequestAddress,
     /// What the request needs whatever it deletes.
     accesses: Vec<Access>,
 }
@@ -44,51 +41,66 @@ pub struct Deletion {
 /// A [`Deletion`] that was decided on.
 #[derive(Debug)]
 pub struct DecidedDeletion {
-    body: Option<Bytes>,
+    /// What the store gets. `None` if all objects are denied: then the store gets nothing.
+    allowed: Option<AllowedDeletion>,
     denied: Vec<ListedObject>,
     /// Who signs at the store.
     upstream: Upstream,
 }
 
+/// The objects that may be deleted.
+#[derive(Debug, Clone)]
+pub struct AllowedDeletion {
+    /// The body that the store gets.
+    pub body: Bytes,
+    /// What signs the request for the store.
+    pub signing: Signing,
+}
+
 impl Deletion {
     /// The account of the key that signed.
     pub fn tenant(&self) -> &str {
-        self.key.tenant()
+        self.caller.key().tenant()
     }
 
     /// Decides on the head of a request. `accesses` are what it needs besides those of each object.
     pub(super) fn new(signer: &Signer, verified: &Verified, accesses: &[Access]) -> Result<Self> {
-        let key = verified.key();
+        let caller = verified.caller();
         if !accesses.is_empty() {
-            Grants::decide(key, accesses, &Needs::default()).map_err(|denied| refuse(&denied))?;
+            Grants::decide(&caller, accesses, &Needs::default()).map_err(|denied| refuse(&denied))?;
         }
         Ok(Self {
             signer: signer.clone(),
-            key: Arc::clone(key),
-            secret: verified.secret().clone(),
-            bucket: Bytes::copy_from_slice(verified.address().bucket()),
+            caller,
+            address: verified.address().clone(),
             accesses: accesses.to_vec(),
         })
     }
 
-    /// Decides on each object of a body that was verified as `mode` says. If the key may delete any, `parts` become the head of
-    /// the request to the store.
+    /// Decides on each object of a body that was verified as `mode` says, and records it. If the key may delete any, `head` becomes
+    /// that of the request to the store.
     ///
     /// # Errors
     /// [`ErrorKind::MalformedXml`] for a body that is no list of 1 to 1,000 objects; [`ErrorKind::BadDigest`] and
     /// [`ErrorKind::InvalidRequest`] for a wrong or missing checksum.
-    pub fn decide(&self, mode: PayloadMode, body: &[u8], parts: &mut Parts) -> Result<DecidedDeletion> {
-        let content = content::verified_content(mode, body, &parts.headers)?;
+    pub fn decide(
+        &self,
+        mode: PayloadMode,
+        body: &[u8],
+        head: &mut Parts,
+        audit: &AuditRecord,
+    ) -> Result<DecidedDeletion> {
+        let content = content::verified_content(mode, body, &head.headers)?;
         let document = std::str::from_utf8(&content).map_err(|_| malformed())?;
         let list = DeleteList::parse(document).map_err(|_| malformed())?;
-        let needs = Needs::default();
+        let (needs, bucket) = (Needs::default(), self.address.bucket());
         let mut accesses = self.accesses.clone();
         let (mut allowed, mut denied) = (Vec::new(), Vec::new());
         for object in list.objects {
-            let needed = delete_accesses(&self.bucket, object.key.as_bytes(), object.version_id.is_some());
-            let decision = Grants::decide(&self.key, &needed, &needs);
+            let needed = delete_accesses(bucket, object.key.as_bytes(), object.version_id.is_some());
+            let decision = Grants::decide(&self.caller, &needed, &needs);
             let reason = decision.as_ref().err();
-            AuditRecord::add_object(parts, &self.bucket, object.key.as_bytes(), reason);
+            audit.add_object(bucket, object.key.as_bytes(), reason);
             match decision {
                 Ok(_) => {
                     accesses.extend(needed);
@@ -101,10 +113,10 @@ impl Deletion {
         if !denied.is_empty() {
             tracing::info!(objects = denied.len(), "denied in a list of objects to delete");
         }
-        let upstream = self.key.upstream();
+        let upstream = self.caller.key().upstream();
         if allowed.is_empty() {
             return Ok(DecidedDeletion {
-                body: None,
+                allowed: None,
                 denied,
                 upstream,
             });
@@ -114,15 +126,13 @@ impl Deletion {
             objects: allowed,
         };
         let body = Bytes::from(list.to_xml());
-        let decision = Grants::decide(&self.key, &accesses, &needs).map_err(|denied| refuse(&denied))?;
-        AuditRecord::set_grant(parts, &decision);
-        let decision = decision.signed_with(&self.secret);
+        let decision = Grants::decide(&self.caller, &accesses, &needs).map_err(|denied| refuse(&denied))?;
+        audit.set_grant(&decision);
         let payload = SignedPayload::Hash(Sha256::digest(&body).into());
-        let signing = self.signer.signing(decision, self.secret.clone(), payload);
-        parts.extensions.insert(signing);
-        content::replace_headers(&mut parts.headers, &body);
+        let signing = self.signer.signing(decision, &self.address, payload);
+        content::replace_headers(&mut head.headers, &body);
         Ok(DecidedDeletion {
-            body: Some(body),
+            allowed: Some(AllowedDeletion { body, signing }),
             denied,
             upstream,
         })
@@ -130,9 +140,9 @@ impl Deletion {
 }
 
 impl DecidedDeletion {
-    /// The body that the store gets. `None` if all objects are denied: then the store gets nothing.
-    pub fn body(&self) -> Option<Bytes> {
-        self.body.clone()
+    /// What the store gets. `None` if all objects are denied: then the store gets nothing.
+    pub const fn allowed(&self) -> Option<&AllowedDeletion> {
+        self.allowed.as_ref()
     }
 
     /// The answer without the store: an error for each denied object.

@@ -1,6 +1,9 @@
 //! The head of an admitted request, as the store gets it: canonical, and without what only the caller's signature covered.
 
+use std::mem;
+
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
+use pushdown::wire::header::PREFIX;
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -32,21 +35,37 @@ const ORDINARY: [HeaderName; 12] = [
 ];
 const ORDINARY_PREFIXES: [&str; 3] = ["content-", "if-", "x-pushdown-"];
 
-/// Replaces target and headers.
+/// What a rewritten head is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It is sent to the store. The gateway may read the answer as text, which must not be compressed then.
+    Forward {
+        /// Whether it may.
+        reads_answer: bool,
+    },
+    /// The pipeline route reads from it what the gateway is asked for, and makes the request for the object of it.
+    Read,
+}
+
+/// Replaces target and headers, once and for all. Returns the headers as sent: they declare lengths and trailers of the body.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidRequest`] for a parameter that is no valid header.
-pub(super) fn rewrite(parts: &mut Parts, verified: &Verified) -> Result<()> {
-    let mut headers = HeaderMap::with_capacity(parts.headers.len());
-    for (name, value) in &parts.headers {
-        if is_kept(name, verified) {
+pub(super) fn rewrite(head: &mut Parts, verified: &Verified, purpose: Purpose) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::with_capacity(head.headers.len());
+    for (name, value) in &head.headers {
+        if is_kept(name, verified) && !purpose.drops(name) {
             headers.append(name, value.clone());
         }
     }
     let mut query = String::new();
     for (name, value) in verified.query().pairs() {
-        if name.to_ascii_lowercase().starts_with(AMZ_PREFIX) {
+        let lower_case = name.to_ascii_lowercase();
+        if lower_case.starts_with(AMZ_PREFIX) {
             hoist(&mut headers, name, value)?;
+            continue;
+        }
+        if lower_case.starts_with(PREFIX) && purpose != Purpose::Read {
             continue;
         }
         query.push(if query.is_empty() { '?' } else { '&' });
@@ -58,11 +77,22 @@ pub(super) fn rewrite(parts: &mut Parts, verified: &Verified) -> Result<()> {
         drop_chunk_headers(&mut headers);
     }
     let target = verified.address().path_style() + &query;
-    parts.uri = target
+    head.uri = target
         .parse()
         .map_err(|error| invalid("invalid request target").with_source(error))?;
-    parts.headers = headers;
-    Ok(())
+    Ok(mem::replace(&mut head.headers, headers))
+}
+
+impl Purpose {
+    /// Whether a header is for the gateway alone, or would compress an answer that it reads.
+    fn drops(self, name: &HeaderName) -> bool {
+        match self {
+            Self::Forward { reads_answer } => {
+                name.as_str().starts_with(PREFIX) || reads_answer && *name == header::ACCEPT_ENCODING
+            }
+            Self::Read => false,
+        }
+    }
 }
 
 fn is_kept(name: &HeaderName, verified: &Verified) -> bool {
@@ -107,4 +137,32 @@ fn drop_chunk_headers(headers: &mut HeaderMap) {
 
 fn invalid(message: &'static str) -> Error {
     Error::new(ErrorKind::InvalidRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_gets_nothing_that_is_for_the_gateway() {
+        let forward = Purpose::Forward { reads_answer: false };
+        let own = HeaderName::from_static("x-pushdown-seed");
+        assert!(forward.drops(&own) && !Purpose::Read.drops(&own));
+        assert!(!forward.drops(&header::CONTENT_TYPE));
+    }
+
+    #[test]
+    fn the_store_does_not_compress_answers_that_the_gateway_reads() {
+        for (purpose, can_compress) in [
+            (Purpose::Forward { reads_answer: true }, false),
+            (Purpose::Forward { reads_answer: false }, true),
+            (Purpose::Read, true),
+        ] {
+            assert_eq!(
+                purpose.drops(&header::ACCEPT_ENCODING),
+                !can_compress,
+                "{purpose:?}"
+            );
+        }
+    }
 }

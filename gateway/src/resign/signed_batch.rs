@@ -6,14 +6,15 @@ use http::{HeaderMap, header, request::Parts};
 use pushdown::{Pipeline, Step};
 use sha2::{Digest as _, Sha256};
 
-use super::{Resign, access_denied, refuse};
+use super::{
+    BatchAdmission, Inner, ReadAdmission, Resign, SampleGate, SampleSignatures, access_denied, refuse,
+};
 use crate::{
-    access::{Grants, Key, Needs, Secret},
-    audit::AuditRecord,
+    access::{Caller, Grants, Key, Needs},
+    audit::AuditedHead,
     error::{Error, ErrorKind, Result},
-    origin::SignedPayload,
+    origin::{SignedPayload, StoreSignature},
     s3::{
-        RequestAddress,
         action::Operation,
         auth::{AuthError, PayloadMode, stream::StreamError},
         query::Query,
@@ -21,12 +22,10 @@ use crate::{
     server::Connection,
 };
 
-/// The verified signature of a batch request. It is in the extensions of the request.
+/// The verified signature of a batch request.
 #[derive(Debug, Clone)]
 pub struct SignedBatch {
-    key: Arc<Key>,
-    /// The one that signed.
-    secret: Secret,
+    caller: Caller,
     /// SHA-256 of the body. `None` if the connection protects it instead.
     body_hash: Option<[u8; 32]>,
 }
@@ -36,16 +35,25 @@ impl Resign {
     ///
     /// # Errors
     /// Those of verification; [`ErrorKind::InvalidRequest`] if nothing protects the body.
-    pub fn admit_batch(&self, mut parts: Parts) -> Result<Parts> {
-        let verified = self.0.verifier.verify(&parts, &self.0.keys, SystemTime::now());
+    pub fn admit_batch(&self, head: AuditedHead) -> Result<BatchAdmission> {
+        let (head, address, audit) = head.into_parts();
+        let gate = SampleGate {
+            resign: self.clone(),
+            audit,
+        };
+        let Inner { verifier, keys, .. } = &*self.0;
+        let verified = verifier.verify(&head, address, keys, SystemTime::now());
         let verified = match verified {
-            Err(AuthError::Anonymous | AuthError::UnknownScheme) => return Ok(parts),
+            Err(AuthError::Anonymous | AuthError::UnknownScheme) => {
+                let signatures = SampleSignatures::ForGateway(gate);
+                return Ok(BatchAdmission { head, signatures });
+            }
             verified => verified?,
         };
-        AuditRecord::set_caller(&parts, verified.key());
-        let connection = parts.extensions.get::<Connection>();
+        gate.audit.set_caller(verified.key());
+        let connection = head.extensions.get::<Connection>();
         // A presigned request without a hash would be a key for any batch, for as long as it is valid.
-        let is_in_header = parts.headers.contains_key(header::AUTHORIZATION);
+        let is_in_header = head.headers.contains_key(header::AUTHORIZATION);
         let body_hash = match verified.payload() {
             PayloadMode::Hash(hash) => Some(hash),
             PayloadMode::Unsigned if is_in_header && connection.is_some_and(Connection::is_encrypted) => None,
@@ -61,65 +69,99 @@ impl Resign {
                 ));
             }
         };
-        parts.extensions.insert(SignedBatch {
-            key: Arc::clone(verified.key()),
-            secret: verified.secret().clone(),
+        let signed = SignedBatch {
+            caller: verified.caller(),
             body_hash,
-        });
-        Ok(parts)
+        };
+        let signatures = SampleSignatures::OfBatch(gate, signed);
+        Ok(BatchAdmission { head, signatures })
     }
 
-    /// Decides on a sample of a signed batch. `parts` is the head of its GET, with the path and the version of the sample.
-    ///
-    /// # Errors
-    /// [`ErrorKind::AccessDenied`] without a grant, for a model that the key may not use, and if the key was withdrawn;
-    /// [`ErrorKind::InvalidRequest`] for an invalid address.
-    pub fn admit_sample(&self, batch: &SignedBatch, mut parts: Parts, pipeline: &Pipeline) -> Result<Parts> {
-        AuditRecord::set_caller(&parts, &batch.key);
-        // A batch has no virtual host, and neither have its samples.
-        let address = RequestAddress::new(b"", parts.uri.path(), &[]).ok_or(AuthError::InvalidUri)?;
-        let query = Query::parse(parts.uri.query().unwrap_or_default())?;
+    /// Decides on a sample of a signed batch. `head` is that of its GET, with the path and the version of the sample.
+    fn admit_sample(
+        &self,
+        batch: &SignedBatch,
+        head: AuditedHead,
+        pipeline: &Pipeline,
+    ) -> Result<ReadAdmission> {
+        let (mut head, address, audit) = head.into_parts();
+        audit.set_caller(batch.key());
+        let address = address.ok_or(AuthError::InvalidUri)?;
+        let query = Query::parse(head.uri.query().unwrap_or_default())?;
         let no_headers = HeaderMap::new();
-        let operation = Operation::new(&parts.method, &address, &query, &no_headers);
-        AuditRecord::set_operation(&parts, &address, &operation);
+        let operation = Operation::new(&head.method, &address, &query, &no_headers);
+        audit.set_operation(&address, &operation);
         let models = pipeline.steps().iter().flat_map(Step::models);
         let needs = Needs {
             pipelines: true,
             models: models.map(|model| model.name().to_owned()).collect(),
         };
-        let allowed = Grants::decide(&batch.key, operation.accesses(), &needs);
-        let allowed = allowed
-            .map_err(|denied| refuse(&denied))?
-            .signed_with(&batch.secret);
+        let allowed =
+            Grants::decide(&batch.caller, operation.accesses(), &needs).map_err(|denied| refuse(&denied))?;
         // The key may have been withdrawn since the batch arrived.
         if !allowed.is_still_valid(&self.0.keys) {
             return Err(access_denied());
         }
-        AuditRecord::set_grant(&parts, &allowed);
+        audit.set_grant(&allowed);
         let mut target = address.path_style();
-        if parts.uri.query().is_some() {
+        if head.uri.query().is_some() {
             target = format!("{target}?{query}");
         }
-        parts.uri = target
+        head.uri = target
             .parse()
             .map_err(|error| invalid("invalid path of a sample").with_source(error))?;
-        parts.headers = no_headers;
-        let signer = &self.0.signer;
-        let signing = signer.signing(allowed, batch.secret.clone(), SignedPayload::Empty);
-        parts.extensions.insert(signing);
-        Ok(parts)
+        head.headers = no_headers;
+        let signing = self.0.signer.signing(allowed, &address, SignedPayload::Empty);
+        Ok(ReadAdmission {
+            head,
+            signature: StoreSignature::Renewed(signing),
+        })
+    }
+}
+
+impl SampleGate {
+    /// Verifies a presigned sample, and decides on it. `head` is that of its GET.
+    ///
+    /// # Errors
+    /// Those of [`Resign::admit_read`]; [`ErrorKind::AccessDenied`] for the first model that the key may not run.
+    pub fn admit_presigned(&self, head: Parts, pipeline: &Pipeline) -> Result<ReadAdmission> {
+        self.audit.admit_sample(head, |head| {
+            let admitted = self.resign.admit_read(head)?;
+            // The key may have changed since the pipeline was parsed.
+            let scope = admitted.signature.model_scope();
+            let mut models = pipeline.steps().iter().flat_map(Step::models);
+            models
+                .try_for_each(|model| scope.check(model.name()))
+                .map_err(|denied| refuse(&denied))?;
+            Ok(admitted)
+        })
+    }
+
+    /// Decides on a sample without a signature of its own. `head` is that of its GET, with the path and the version of the sample.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AccessDenied`] without a grant, for a model that the key may not use, and if the key was withdrawn;
+    /// [`ErrorKind::InvalidRequest`] for an invalid address.
+    pub fn admit(&self, batch: &SignedBatch, head: Parts, pipeline: &Pipeline) -> Result<ReadAdmission> {
+        self.audit
+            .admit_sample(head, |head| self.resign.admit_sample(batch, head, pipeline))
+    }
+
+    /// Re-sign mode.
+    pub const fn resign(&self) -> &Resign {
+        &self.resign
     }
 }
 
 impl SignedBatch {
     /// The key that signed.
     pub const fn key(&self) -> &Arc<Key> {
-        &self.key
+        self.caller.key()
     }
 
     /// The account of the key that signed.
     pub fn tenant(&self) -> &str {
-        self.key.tenant()
+        self.caller.key().tenant()
     }
 
     /// Checks that a body, as it was sent, is the one that was signed. Nothing of it may be used before.

@@ -13,7 +13,7 @@ mod tenant_batches;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use pushdown::{
     Pipeline, available_engine,
     wire::{self, BatchRequest, BatchWriter, ValueType},
@@ -28,7 +28,7 @@ use crate::{
     body::{Body, BoxError},
     compute::{CpuTimeReader, Tenant},
     error::{Error, ErrorKind, Result},
-    resign::SignedBatch,
+    resign::{BatchAdmission, SampleSignatures},
     s3::sign::Signature,
 };
 use answer::BatchAnswer;
@@ -65,31 +65,26 @@ impl BatchRoute {
     ///
     /// # Errors
     /// If the request as a whole fails. The failure of a sample is a row of the answer.
-    pub(super) async fn answer<B>(&self, request: Request<B>) -> Result<Response<Body>>
+    pub(super) async fn answer<B>(&self, admission: BatchAdmission, body: B) -> Result<Response<Body>>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
     {
-        let (parts, body) = request.into_parts();
-        if parts.method != Method::POST {
-            return Err(Error::new(
-                ErrorKind::MethodNotAllowed,
-                "invalid method for a batch: expected POST",
-            ));
-        }
+        let BatchAdmission {
+            head: parts,
+            signatures,
+        } = admission;
         let host = parts.headers.get(header::HOST).cloned().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidRequest,
                 "the Host header is missing: the signatures of samples require it",
             )
         })?;
-        let request = ReservedRequest::read(&self.services, &parts, body).await?;
-        let signed = parts.extensions.get();
-        let tenant = self.tenant(&request, signed)?;
+        let request = ReservedRequest::read(&self.services, &parts, &signatures, body).await?;
+        let tenant = tenant(&request, &signatures)?;
         let batches = self.tenant_batches.clone();
-        let batch = Batch::new(self.services.clone(), batches, request, host, tenant);
-        let batch = batch.with_signature(signed.cloned());
-        let batch = Arc::new(batch.with_audit(parts.extensions.get().cloned()));
+        let batch = Batch::new(self.services.clone(), batches, request, host, tenant, signatures);
+        let batch = Arc::new(batch);
         if let Some(rule) = batch.request.table {
             return self.table.answer(&parts, batch, rule).await;
         }
@@ -131,22 +126,6 @@ impl BatchRoute {
         Ok(respond(StatusCode::OK, headers, body))
     }
 
-    /// The account of a batch: of the key that signed it, or else of the one that its presigned samples claim, each of which the
-    /// store or the gateway has yet to verify.
-    fn tenant(&self, request: &BatchRequest, signed: Option<&SignedBatch>) -> Result<Tenant> {
-        if let Some(signed) = signed {
-            return Ok(Tenant::from_access_key(Some(signed.tenant())));
-        }
-        let no_headers = HeaderMap::new();
-        let signature = Signature::read(&no_headers, request.presign.as_deref())?;
-        let claimed = signature.access_key();
-        let account = match &self.services.resign {
-            Some(resign) => claimed.and_then(|key| resign.claimed_tenant(key)),
-            None => claimed.map(str::to_owned),
-        };
-        Ok(Tenant::from_access_key(account.as_deref()))
-    }
-
     /// What the client's planner needs of the gateway: the tenant's part of the cores, its number of batches, the CPU
     /// time so far, and the ID of the CPUs.
     fn planner_headers(&self, concurrency: Concurrency) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
@@ -165,6 +144,23 @@ impl BatchRoute {
             Some((HeaderName::from_static(name), value))
         })
     }
+}
+
+/// The account of a batch: of the key that signed it, or else of the one that its presigned samples claim, each of which the store
+/// or the gateway has yet to verify.
+fn tenant(request: &BatchRequest, signatures: &SampleSignatures) -> Result<Tenant> {
+    let claimed = || Signature::read(&HeaderMap::new(), request.presign.as_deref());
+    let account = match signatures {
+        SampleSignatures::ForStore => claimed()?.access_key().map(str::to_owned),
+        SampleSignatures::ForGateway(gate) => {
+            let claimed = claimed()?;
+            claimed
+                .access_key()
+                .and_then(|key| gate.resign().claimed_tenant(key))
+        }
+        SampleSignatures::OfBatch(_, signed) => Some(signed.tenant().to_owned()),
+    };
+    Ok(Tenant::from_access_key(account.as_deref()))
 }
 
 /// All stages that the samples' splits can resolve to, in ascending order.

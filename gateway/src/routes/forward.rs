@@ -25,8 +25,8 @@ use super::Services;
 use crate::audit::AuditRecord;
 use crate::body::{Body, BoxError};
 use crate::error::Result;
-use crate::origin::{Progress, strip_request};
-use crate::resign::{BodyCheck, BucketFilter, Deletion};
+use crate::origin::{Progress, StoreSignature, strip_request};
+use crate::resign::{ForwardAdmission, SignedRequest};
 use crate::s3::auth::stream::VerifyingBody;
 use hold::Hold;
 use upload::Upload;
@@ -45,89 +45,95 @@ impl ForwardRoute {
     }
 
     /// Forwards one request and streams both bodies.
-    pub(super) async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>> {
-        let (mut parts, body) = request.into_parts();
-        strip_request(&mut parts.headers, parts.uri.query());
-        let deletion = parts.extensions.remove::<Deletion>();
-        let filter = parts.extensions.remove::<BucketFilter>();
-        let write = self.services.cache.begin_write(&parts);
-        let answer = match (parts.extensions.remove::<BodyCheck>(), deletion) {
-            (None, _) if body.is_end_stream() => self.send_without_body(parts).await,
-            (None, _) => self.send(parts, body).await,
-            (Some(check), None) => self.send_verified(parts, body, check).await,
-            // Boxed: rare, and larger than the others.
-            (Some(check), Some(deletion)) => Box::pin(self.delete(parts, body, check, deletion)).await,
-        }?;
-        let answer = match write {
-            Some(write) => WriteAnswer::watch(answer, write),
-            None => answer,
-        };
-        match filter {
-            Some(filter) => filter.apply(answer).await,
-            None => Ok(answer),
-        }
-    }
-
-    async fn send_without_body(&self, parts: Parts) -> Result<Response<Body>> {
-        self.services
-            .origin
-            .send_without_body(Request::from_parts(parts, ()))
-            .await
-    }
-
-    /// Sends a body that is verified while it flows. Its end leaves only after all of it was verified.
-    async fn send_verified(
-        &self,
-        mut parts: Parts,
-        body: Incoming,
-        check: BodyCheck,
-    ) -> Result<Response<Body>> {
-        let body = VerifyingBody::new(body, check.mode, check.seed, &check.headers)?;
-        match body.content_length() {
-            Some(0) => {
-                body.verify_empty().await?;
-                if parts.method == Method::PUT || parts.method == Method::POST {
-                    parts.headers.insert(CONTENT_LENGTH, 0.into());
+    pub(super) async fn answer(&self, admission: ForwardAdmission, body: Incoming) -> Result<Response<Body>> {
+        match admission {
+            ForwardAdmission::Unchanged(mut head) => {
+                strip_request(&mut head.headers, head.uri.query());
+                let unchanged = StoreSignature::Unchanged;
+                if body.is_end_stream() {
+                    self.services.origin.send_without_body(head, unchanged).await
+                } else {
+                    self.send(head, unchanged, body, None).await
                 }
-                self.send_without_body(parts).await
             }
-            Some(length) => {
-                parts.headers.insert(CONTENT_LENGTH, length.into());
-                self.send(parts, body).await
+            ForwardAdmission::Signed(request) => {
+                let SignedRequest {
+                    mut head,
+                    signing,
+                    body_check: check,
+                    bucket_filter,
+                    audit,
+                } = *request;
+                let write = self.services.cache.begin_write(&head);
+                let signature = StoreSignature::Renewed(signing);
+                // It is verified while it flows, and its end leaves only after all of it was verified.
+                let body = VerifyingBody::new(body, check.mode, check.seed, &check.headers)?;
+                let answer = match body.content_length() {
+                    Some(0) => {
+                        body.verify_empty().await?;
+                        if head.method == Method::PUT || head.method == Method::POST {
+                            head.headers.insert(CONTENT_LENGTH, 0.into());
+                        }
+                        self.services.origin.send_without_body(head, signature).await?
+                    }
+                    Some(length) => {
+                        head.headers.insert(CONTENT_LENGTH, length.into());
+                        self.send(head, signature, body, Some(audit)).await?
+                    }
+                    None => {
+                        head.headers.remove(CONTENT_LENGTH);
+                        self.send(head, signature, body, Some(audit)).await?
+                    }
+                };
+                let answer = match write {
+                    Some(write) => WriteAnswer::watch(answer, write),
+                    None => answer,
+                };
+                match bucket_filter {
+                    Some(filter) => filter.apply(answer).await,
+                    None => Ok(answer),
+                }
             }
-            None => {
-                parts.headers.remove(CONTENT_LENGTH);
-                self.send(parts, body).await
-            }
+            // Boxed: rare, and larger than the others.
+            ForwardAdmission::Deletion(request) => Box::pin(self.delete(*request, body)).await,
         }
     }
 
-    async fn send<B>(&self, parts: Parts, body: B) -> Result<Response<Body>>
+    /// Sends a body while it arrives. Its bytes are counted in `audit`, in re-sign mode.
+    async fn send<B>(
+        &self,
+        head: Parts,
+        signature: StoreSignature,
+        body: B,
+        audit: Option<AuditRecord>,
+    ) -> Result<Response<Body>>
     where
         B: http_body::Body<Data = Bytes> + Unpin + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let origin = &self.services.origin;
         let progress = Arc::new(Progress::default());
         let received = self.services.metrics.bytes_from_clients.clone();
-        let audit = parts.extensions.get::<AuditRecord>().cloned();
-        let expects = parts
+        let expects = head
             .headers
             .get(EXPECT)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
         if !expects {
             let upload = Upload::new(body, None, Arc::clone(&progress), received, audit);
-            let request = Request::from_parts(parts, upload.boxed_unsync());
-            return self.services.origin.send(request, &progress, ()).await;
+            return origin
+                .send(head, signature, upload.boxed_unsync(), &progress, ())
+                .await;
         }
         let (hold, release) = Hold::new();
         let upload = Upload::new(body, Some(hold), Arc::clone(&progress), received, audit);
-        let mut request = Request::from_parts(parts, upload.boxed_unsync());
+        let mut request = Request::from_parts(head, upload.boxed_unsync());
         let on_informational = release.clone();
         hyper::ext::on_informational(&mut request, move |answer| {
             on_informational.on_informational(answer.status());
         });
+        let (head, body) = request.into_parts();
         let discard = release.discard_on_drop();
-        let answer = self.services.origin.send(request, &progress, discard).await?;
+        let answer = origin.send(head, signature, body, &progress, discard).await?;
         release.on_answer();
         Ok(answer)
     }

@@ -13,12 +13,11 @@ use pushdown_s3::{Address, escapes};
 
 use super::scoped_models::ScopedModels;
 use crate::{
-    access::ModelScope,
     cache::{CacheSample, CacheUnit, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
-    origin::{ObjectId, ShardMember, Signing},
+    origin::{ObjectId, ShardMember, StoreSignature},
     s3::{query::values, sign::Signature},
 };
 
@@ -66,8 +65,12 @@ const PARTIAL_ANSWER_HEADERS: [HeaderName; 4] = [
 ];
 
 impl PipelineJob {
-    /// Parses the pipeline request in `parts`, with the models in `scope`.
-    pub(super) fn for_request(parts: &Parts, models: &ModelRegistry, scope: &ModelScope) -> Result<Self> {
+    /// Parses the pipeline request in `parts`, with those of the models that the caller can use.
+    pub(super) fn for_request(
+        parts: &Parts,
+        store_signature: &StoreSignature,
+        models: &ModelRegistry,
+    ) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(invalid(format!(
                 "invalid method for a pipeline: expected GET or HEAD, found {}",
@@ -94,16 +97,17 @@ impl PipelineJob {
 
         let text =
             value(parts, query, wire::header::PIPELINE)?.ok_or_else(|| invalid("the pipeline is missing"))?;
-        let pipeline = ScopedModels::parse(models, scope, |models| Pipeline::parse_with(&text, models))?;
+        let scope = store_signature.model_scope();
+        let pipeline = ScopedModels::parse(models, &scope, |models| Pipeline::parse_with(&text, models))?;
         let split = parsed(
             parts,
             query,
             wire::header::SPLIT,
             "full, smallest or a stage number",
         )?;
-        let account = match parts.extensions.get::<Signing>() {
-            Some(signing) => Some(signing.allowed().key().tenant()),
-            None => signature.access_key(),
+        let account = match store_signature {
+            StoreSignature::Unchanged => signature.access_key(),
+            StoreSignature::Renewed(signing) => Some(signing.allowed().key().tenant()),
         };
         let pipeline = Arc::new(pipeline);
         let member = member::for_request(parts, query, &address)?;

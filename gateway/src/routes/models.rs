@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::wire::header::MODELS_PATH;
@@ -15,6 +15,7 @@ use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
+    resign::ModelsAdmission,
 };
 
 /// Describes the models that pipelines can use, and sends their files.
@@ -31,31 +32,20 @@ impl ModelsRoute {
     }
 
     /// Answers a request for the list of models, for a model's ONNX file, or for a file of external weights. For the caller, only
-    /// the models in `scope` exist.
+    /// the models in its scope exist.
     ///
     /// # Errors
-    /// [`ErrorKind::MethodNotAllowed`] for other methods than GET and HEAD; [`ErrorKind::NotFound`] for an unknown digest;
+    /// [`ErrorKind::NotFound`] for an unknown digest;
     /// [`ErrorKind::NotImplemented`] if weights are not served; and those of
     /// [`wait_until_ready`](ModelRegistry::wait_until_ready).
-    pub(super) async fn answer<B>(&self, request: Request<B>, scope: ModelScope) -> Result<Response<Body>> {
-        let (method, target) = (request.method(), request.uri());
-        if method != Method::GET && method != Method::HEAD {
-            return Err(Error::new(
-                ErrorKind::MethodNotAllowed,
-                "invalid method for models: expected GET or HEAD; to add a model, put it into the gateway's folder",
-            ));
-        }
+    pub(super) async fn answer<B>(&self, admission: ModelsAdmission, _body: B) -> Result<Response<Body>> {
+        let ModelsAdmission { head, scope } = admission;
         self.models.wait_until_ready(self.max_wait).await?;
-        let rest = target.path().strip_prefix(MODELS_PATH).unwrap_or_default();
-        let response = match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
-            None => self.list(&scope)?,
-            Some(digest) => self.weights(digest, scope).await?,
-        };
-        Ok(if method == Method::HEAD {
-            response.map(|_| body::empty())
-        } else {
-            response
-        })
+        let rest = head.uri.path().strip_prefix(MODELS_PATH).unwrap_or_default();
+        match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
+            None => self.list(&scope),
+            Some(digest) => self.weights(digest, scope).await,
+        }
     }
 
     fn list(&self, scope: &ModelScope) -> Result<Response<Body>> {
@@ -127,7 +117,7 @@ fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: 
 
 #[cfg(all(test, not(feature = "models")))]
 mod tests {
-    use http::StatusCode;
+    use http::{Request, StatusCode};
 
     use super::*;
 
@@ -135,13 +125,16 @@ mod tests {
     async fn the_list_is_empty_without_the_feature() {
         let models = ModelRegistry::new(None, 0).unwrap();
         let route = ModelsRoute::new(models, Duration::ZERO);
-        let get = |path: &str| Request::get(path).body(()).unwrap();
-        let list = route.answer(get(MODELS_PATH), ModelScope::All).await.unwrap();
+        let get = |path: &str| {
+            let (head, ()) = Request::get(path).body(()).unwrap().into_parts();
+            ModelsAdmission::unchanged(head)
+        };
+        let list = route.answer(get(MODELS_PATH), ()).await.unwrap();
         assert_eq!(list.status(), StatusCode::OK);
         let list = list.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(list, r#"{"models":[]}"#);
         let digest = get(&format!("{MODELS_PATH}/0a"));
-        let weights = route.answer(digest, ModelScope::All).await;
+        let weights = route.answer(digest, ()).await;
         assert_eq!(weights.unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

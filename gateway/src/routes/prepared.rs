@@ -55,7 +55,9 @@ impl Prepared {
     /// # Errors
     /// For an object that a step cannot process, and a caller that accepts no form of the value.
     pub(super) fn for_object(request: &PipelineRequest, object: &BytesKind) -> Result<Self> {
-        let PipelineRequest { parts, job, known } = request;
+        let PipelineRequest {
+            parts, job, known, ..
+        } = request;
         let stage = match known {
             Some(known) => known.stage,
             None => job.pipeline.stage_of(job.split, object)?,

@@ -1,13 +1,14 @@
 //! A GET or HEAD with a pipeline: parsed, and checked as far as possible before anything is fetched.
 
-use http::{HeaderValue, Method, Request, request::Parts};
+use http::{HeaderValue, Method, request::Parts};
 use pushdown::wire::header;
 
-use super::{Services, job::PipelineJob, prepared::Prepared, scoped_models::model_scope};
+use super::{Services, job::PipelineJob, prepared::Prepared};
 use crate::{
     compute::{BodySize, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::{OriginRequest, Signing},
+    origin::{OriginRequest, StoreSignature},
+    resign::ReadAdmission,
     s3::query::values,
 };
 
@@ -18,6 +19,7 @@ const SHORT_PIPELINE_BYTES: usize = 256;
 #[derive(Debug)]
 pub(super) struct PipelineRequest {
     pub(super) parts: Parts,
+    signature: StoreSignature,
     pub(super) job: PipelineJob,
     /// What is known without the object; `None` if the split depends on it.
     pub(super) known: Option<Prepared>,
@@ -28,26 +30,37 @@ impl PipelineRequest {
     ///
     /// # Errors
     /// For everything in the request that is wrong for any object.
-    pub(super) async fn read<B: http_body::Body>(request: Request<B>, services: &Services) -> Result<Self> {
-        let (parts, body) = request.into_parts();
+    pub(super) async fn read<B: http_body::Body>(
+        admission: ReadAdmission,
+        body: B,
+        services: &Services,
+    ) -> Result<Self> {
         check_no_body(&body)?;
         let models = &services.models;
-        let mut parsed = ParsedRequest::parse(parts, services).await?;
+        let mut parsed = ParsedRequest::parse(admission, services).await?;
         if parsed.job.is_err() && !models.is_ready() {
             models.wait_until_ready(services.limits.queue_wait).await?;
-            parsed = ParsedRequest::parse(parsed.parts, services).await?;
+            parsed = ParsedRequest::parse(parsed.admission, services).await?;
         }
-        let ParsedRequest { parts, job } = parsed;
-        let job = job?;
-        let known = Prepared::from_text(&parts, &job)?;
-        Ok(Self { parts, job, known })
+        let ParsedRequest { admission, job } = parsed;
+        let (ReadAdmission { head, signature }, job) = (admission, job?);
+        let known = Prepared::from_text(&head, &job)?;
+        Ok(Self {
+            parts: head,
+            signature,
+            job,
+            known,
+        })
     }
 
     /// Whether the value is computed, from a GET of the object. The signature of a HEAD authorizes no GET, unless the gateway signs
     /// for the store. The length of streamed rows is unknown before their end, so that nothing is gained from a scan for a HEAD.
     pub(super) fn needs_value(&self) -> bool {
-        let is_signed_by_gateway = self.parts.extensions.get::<Signing>().is_some();
-        self.parts.method == Method::GET || is_signed_by_gateway && self.job.scan_stage().is_none()
+        let can_get_for_head = match self.signature {
+            StoreSignature::Unchanged => false,
+            StoreSignature::Renewed(_) => true,
+        };
+        self.parts.method == Method::GET || can_get_for_head && self.job.scan_stage().is_none()
     }
 
     /// The request for the object, or for its head, with the caller's signature or with what signs it again.
@@ -55,7 +68,8 @@ impl PipelineRequest {
     /// # Errors
     /// Those of [`OriginRequest::from_caller`].
     pub(super) fn to_origin(&self) -> Result<OriginRequest> {
-        let request = OriginRequest::from_caller(&self.parts)?.with_member(self.job.member.clone());
+        let request = OriginRequest::from_caller(&self.parts, self.signature.clone())?;
+        let request = request.with_member(self.job.member.clone());
         Ok(if self.needs_value() {
             request.into_get()
         } else {
@@ -64,9 +78,9 @@ impl PipelineRequest {
     }
 }
 
-/// The head of a request, and what its pipeline was found to be.
+/// A request, and what its pipeline was found to be.
 struct ParsedRequest {
-    parts: Parts,
+    admission: ReadAdmission,
     job: Result<PipelineJob>,
 }
 
@@ -74,15 +88,14 @@ impl ParsedRequest {
     /// Parses the pipeline of a request, a long one on the CPU pool: that takes too long for the I/O threads.
     ///
     /// # Errors
-    /// If the request was not admitted. Those of the pipeline are in `job`.
-    async fn parse(parts: Parts, services: &Services) -> Result<Self> {
-        let scope = model_scope(services.resign.as_ref(), &parts.extensions)?;
+    /// Those of the CPU pool. Those of the pipeline are in `job`.
+    async fn parse(admission: ReadAdmission, services: &Services) -> Result<Self> {
         let models = services.models.clone();
-        let is_short = pipeline_bytes(&parts) <= SHORT_PIPELINE_BYTES;
-        let tenant = verified_tenant(&parts);
+        let is_short = pipeline_bytes(&admission.head) <= SHORT_PIPELINE_BYTES;
+        let tenant = verified_tenant(&admission.signature);
         let parse = move || Self {
-            job: PipelineJob::for_request(&parts, &models, &scope),
-            parts,
+            job: PipelineJob::for_request(&admission.head, &admission.signature, &models),
+            admission,
         };
         Ok(if is_short {
             parse()
@@ -102,13 +115,11 @@ fn pipeline_bytes(parts: &Parts) -> usize {
 
 /// The account of the key that signed the request. Until the store has authorized it, all other requests share an account that
 /// leaves CPU time to others.
-fn verified_tenant(parts: &Parts) -> Tenant {
-    parts
-        .extensions
-        .get::<Signing>()
-        .map_or(Tenant::unverified(BodySize::Small), |signing| {
-            Tenant::from_access_key(Some(signing.allowed().key().tenant()))
-        })
+fn verified_tenant(signature: &StoreSignature) -> Tenant {
+    match signature {
+        StoreSignature::Unchanged => Tenant::unverified(BodySize::Small),
+        StoreSignature::Renewed(signing) => Tenant::from_access_key(Some(signing.allowed().key().tenant())),
+    }
 }
 
 /// Refuses a request with a body, even an empty declared one. The gateway would have to read the body or close the

@@ -2,14 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::Extensions;
 use pushdown::pipeline::{NamedModel, Resolver};
 
 use crate::{
     access::{Denied, ModelScope},
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     models::ModelRegistry,
-    resign::Resign,
 };
 
 /// Resolves the models that a caller can use. For it, no others exist.
@@ -19,21 +17,6 @@ pub(super) struct ScopedModels<'a> {
     scope: &'a ModelScope,
     /// The first model that the caller named and may not use.
     denied: OnceLock<Denied>,
-}
-
-/// The models that the caller of an admitted request can use.
-///
-/// # Errors
-/// [`ErrorKind::Internal`] for a request that re-sign mode did not admit.
-pub(super) fn model_scope(resign: Option<&Resign>, extensions: &Extensions) -> Result<ModelScope> {
-    match (resign, extensions.get::<ModelScope>()) {
-        (None, _) => Ok(ModelScope::All),
-        (Some(_), Some(scope)) => Ok(scope.clone()),
-        (Some(_), None) => Err(Error::new(
-            ErrorKind::Internal,
-            "the models of a request are unknown: it was not admitted",
-        )),
-    }
 }
 
 impl<'a> ScopedModels<'a> {

@@ -11,7 +11,6 @@ use crate::{
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
     origin::{Origin, OriginObject},
-    resign::Resign,
     server::{Connection, StallGuard},
     telemetry::Metrics,
 };
@@ -24,8 +23,6 @@ pub struct Services {
     pub(super) micro_batcher: MicroBatcher,
     pub(super) cache: ResultCache,
     pub(super) flights: ValueFlights,
-    /// Re-sign mode; `None` to forward callers' signatures.
-    pub(super) resign: Option<Resign>,
     pub(super) memory: Memory,
     /// The memory for values that `each` computes, a part of `memory`.
     pub(super) cell_budget: CellBudget,
@@ -51,7 +48,6 @@ impl Services {
             origin,
             micro_batcher: MicroBatcher::new(cpu.clone(), metrics.clone()),
             cache,
-            resign: None,
             flights: ValueFlights::default(),
             cell_budget: CellBudget::new(memory.clone()),
             memory,
@@ -61,12 +57,6 @@ impl Services {
             cpu_set_id: cpu_set_id(cpu.threads().get()),
             cpu,
         }
-    }
-
-    /// The same in re-sign mode.
-    #[must_use]
-    pub fn with_resign(self, resign: Option<Resign>) -> Self {
-        Self { resign, ..self }
     }
 
     /// The limits on every value of a sample.

@@ -51,7 +51,9 @@ impl TableRoute {
     /// # Errors
     /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
     pub(super) async fn answer(&self, request: &PipelineRequest) -> Result<Option<Response<Body>>> {
-        let PipelineRequest { parts, job, known } = request;
+        let PipelineRequest {
+            parts, job, known, ..
+        } = request;
         let Some(stage) = job.scan_stage() else {
             return Ok(None);
         };

@@ -11,7 +11,7 @@ mod sample;
 mod source_read;
 
 use futures::{StreamExt as _, stream};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::{
@@ -32,6 +32,7 @@ use super::{
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
+    resign::ReadAdmission,
 };
 use sample::OpenedSample;
 pub(super) use {
@@ -62,9 +63,13 @@ impl ValueRoute {
     ///
     /// # Errors
     /// Any kind of [`ErrorKind`]. A refusal by the store is forwarded as an answer, and is no error.
-    pub(super) async fn answer<B: http_body::Body>(&self, request: Request<B>) -> Result<Response<Body>> {
+    pub(super) async fn answer<B: http_body::Body>(
+        &self,
+        admission: ReadAdmission,
+        body: B,
+    ) -> Result<Response<Body>> {
         let (services, deadline) = (&self.services, self.services.limits.request_deadline);
-        let request = PipelineRequest::read(request, services).await?;
+        let request = PipelineRequest::read(admission, body, services).await?;
         let job = &request.job;
         let answer = async {
             if !request.needs_value() {

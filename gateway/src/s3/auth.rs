@@ -18,8 +18,9 @@ use std::iter;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use http::header::HOST;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use pushdown_s3::presign;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -38,7 +39,7 @@ use super::RequestAddress;
 use super::escapes;
 use super::query::Query;
 use super::sign::{ALGORITHM, Carrier};
-use crate::access::{Key, Keys, Secret};
+use crate::access::{Caller, Key, Keys, Secret};
 
 const SECURITY_TOKEN: &str = "x-amz-security-token";
 
@@ -77,13 +78,26 @@ impl Verifier {
         }
     }
 
+    /// What a request addresses by the host that it was sent to. `None` for a malformed path.
+    pub fn address(&self, head: &Parts) -> Option<RequestAddress> {
+        let host = head.headers.get(HOST).map_or(&b""[..], HeaderValue::as_bytes);
+        RequestAddress::new(host, head.uri.path(), &self.domains)
+    }
+
     /// Verifies the head of a request at the time `now`. What it says about its body is not verified yet: [`Verified::payload`].
     ///
-    /// The address is that of the host which the client signed, even if a proxy sent another.
+    /// `address` is that of [`address`](Self::address). If the client signed another host, because a proxy sent its own, the request
+    /// has the address of the signed host.
     ///
     /// # Errors
     /// The first step that fails. Whether an access key exists is no secret; nothing else depends on secrets.
-    pub fn verify(&self, parts: &Parts, keys: &Keys, now: SystemTime) -> Result<Verified, AuthError> {
+    pub fn verify(
+        &self,
+        parts: &Parts,
+        address: Option<RequestAddress>,
+        keys: &Keys,
+        now: SystemTime,
+    ) -> Result<Verified, AuthError> {
         let path = escapes::decode(parts.uri.path().as_bytes())
             .filter(|path| path.starts_with(b"/"))
             .ok_or(AuthError::InvalidUri)?;
@@ -108,7 +122,10 @@ impl Verifier {
             payload: &payload.line,
         };
         let signed = self.compare(&request, &claim, &scope, &key, parts.uri.path(), &path)?;
-        let address = RequestAddress::from_decoded(signed.host, &path, &self.domains);
+        let address = match signed.other_host {
+            Some(host) => RequestAddress::from_decoded(host, &path, &self.domains),
+            None => address,
+        };
         Ok(Verified {
             address: address.ok_or(AuthError::InvalidUri)?,
             secret_index: signed.secret_index,
@@ -152,7 +169,7 @@ impl Verifier {
                     let expected = signing_keys::hmac(signing_key, text.as_bytes());
                     if bool::from(expected[..].ct_eq(&signature[..])) {
                         return Ok(Signed {
-                            host,
+                            other_host: Some(host).filter(|host| *host != sent_host),
                             secret_index,
                             signing_key: *signing_key,
                             signature,
@@ -172,7 +189,8 @@ impl Verifier {
 
 /// A reading of a request that its signature covers.
 struct Signed<'a> {
-    host: &'a [u8],
+    /// The host, if it is not the one that was sent.
+    other_host: Option<&'a [u8]>,
     secret_index: usize,
     signing_key: [u8; 32],
     signature: [u8; 32],
@@ -186,6 +204,11 @@ fn refuse_token(headers: &HeaderMap, query: &Query) -> Result<(), AuthError> {
 }
 
 impl Verified {
+    /// Who signed.
+    pub fn caller(&self) -> Caller {
+        Caller::new(Arc::clone(&self.key), self.secret_index)
+    }
+
     /// The key that signed.
     pub fn key(&self) -> &Arc<Key> {
         &self.key

@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 ///
 /// # Errors
 /// [`ErrorKind::InvalidRequest`].
-pub fn check(headers: &HeaderMap, is_ambiguous: bool) -> Result<()> {
+pub(super) fn check(headers: &HeaderMap, is_ambiguous: bool) -> Result<()> {
     let fault = |message| Err(Error::new(ErrorKind::InvalidRequest, message));
     if is_ambiguous {
         return fault("invalid framing: expected one Content-Length or Transfer-Encoding, found several");

@@ -1,17 +1,19 @@
 //! Refuses requests that must not be forwarded, and those that cannot be parsed.
 
 use http::header::{CONNECTION, HOST, UPGRADE};
-use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Method, StatusCode, Version};
 use pushdown::wire::header;
 
+use super::framing;
 use super::sign::ClaimedHeaders;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Refuses what must not be forwarded: destinations other than the store, other protocols, and headers that the next
-/// hop could interpret differently.
-pub fn check<B>(request: &Request<B>) -> Result<()> {
-    let (target, headers) = (request.uri(), request.headers());
-    if request.method() == Method::CONNECT {
+/// hop could interpret differently. `has_ambiguous_framing` is what the connection saw: the headers have at most one length.
+pub fn check(head: &Parts, has_ambiguous_framing: bool) -> Result<()> {
+    let (target, headers) = (&head.uri, &head.headers);
+    if head.method == Method::CONNECT {
         return Err(Error::new(
             ErrorKind::MethodNotAllowed,
             "CONNECT is not served: the store is the only destination",
@@ -31,7 +33,7 @@ pub fn check<B>(request: &Request<B>) -> Result<()> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
         (Some(_), None) => {}
-        (None, _) if request.version() < Version::HTTP_11 => {}
+        (None, _) if head.version < Version::HTTP_11 => {}
         (None, _) => return Err(invalid("invalid Host header: expected one, found none")),
         (Some(_), Some(_)) => return Err(invalid("invalid Host header: expected one, found several")),
     }
@@ -43,7 +45,7 @@ pub fn check<B>(request: &Request<B>) -> Result<()> {
             )));
         }
     }
-    Ok(())
+    framing::check(headers, has_ambiguous_framing)
 }
 
 /// The error for a request head that hyper rejected with `status`.
@@ -84,6 +86,7 @@ fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use http::Request;
     use http::request::Builder;
 
     use super::*;
@@ -93,7 +96,9 @@ mod tests {
     }
 
     fn kind(builder: Builder) -> Option<ErrorKind> {
-        check(&builder.body(()).unwrap()).err().map(|error| error.kind())
+        check(&builder.body(()).unwrap().into_parts().0, false)
+            .err()
+            .map(|error| error.kind())
     }
 
     #[test]

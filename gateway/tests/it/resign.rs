@@ -24,6 +24,7 @@ mod result_cache;
 mod routes;
 mod scans;
 mod signed_batches;
+mod version;
 
 use std::ffi::OsStr;
 use std::io;

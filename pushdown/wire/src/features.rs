@@ -48,6 +48,11 @@ impl Features {
         Self(names.take(MAX_NAMES).map(str::to_owned).collect())
     }
 
+    /// The names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     /// Whether a feature is listed.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains(name)
@@ -74,6 +79,7 @@ mod tests {
         assert!(all.has(Features::CACHE) && all.has(Features::FAMILIES) && !all.has("families, other"));
         assert!(!all.without(Features::CACHE).has(Features::CACHE));
         assert_eq!(Features::parse("b,  a,,b").to_string(), "a, b");
+        assert!(Features::parse("b,  a,,b").names().eq(["a", "b"]));
         assert_eq!(Features::parse(""), Features::default());
         let many: Vec<_> = (0..1000).map(|number| number.to_string()).collect();
         assert_eq!(Features::parse(&many.join(",")).0.len(), MAX_NAMES);

@@ -64,6 +64,8 @@ pub const WARNING: &str = "x-pushdown-warning";
 pub const BATCH_PATH: &str = "/_pushdown/v1/batch";
 /// Path of the list of models. `MODELS_PATH/DIGEST` is the path of a model's weights.
 pub const MODELS_PATH: &str = "/_pushdown/v1/models";
+/// Path of the version, the features and the engine of a gateway.
+pub const VERSION_PATH: &str = "/_pushdown/v1/version";
 
 /// Maximum number of headers of a request or an answer. S3 allows 2 KiB of metadata per object, which is at most 2,048
 /// headers.

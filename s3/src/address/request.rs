@@ -68,6 +68,12 @@ impl RequestAddress {
         &self.address.key
     }
 
+    /// The bucket as it is in the [canonical path](Self::path_style). `None` for the list of buckets.
+    pub fn canonical_bucket(&self) -> Option<String> {
+        let bucket = self.bucket();
+        (!bucket.is_empty()).then(|| escapes::encode_path(bucket))
+    }
+
     /// The canonical path of a path-style request to the same address.
     pub fn path_style(&self) -> String {
         let mut path = vec![b'/'];
@@ -183,5 +189,12 @@ mod tests {
         assert_eq!(path("b.lab.example", "/k"), "/b/k");
         assert_eq!(path("gateway", "/b/"), "/b");
         assert_eq!(path("gateway", "/"), "/");
+        let bucket = |path: &str| {
+            RequestAddress::new(b"gateway", path, &[])
+                .unwrap()
+                .canonical_bucket()
+        };
+        assert_eq!(bucket("/a%20b/k").as_deref(), Some("a%20b"));
+        assert_eq!((bucket("/b").as_deref(), bucket("/")), (Some("b"), None));
     }
 }

@@ -1,10 +1,11 @@
 //! Decisions on the objects that the body of a request lists: the samples of a batch, and objects to delete.
 
+use http::StatusCode;
 use http::request::Parts;
-use http::{HeaderValue, StatusCode, header};
 
 use super::{AuditRecord, Facts};
 use crate::access::Denied;
+use crate::audit::AuditedHead;
 use crate::audit::line::name;
 use crate::audit::request::Outcome;
 use crate::audit::verdict::Verdict;
@@ -12,26 +13,16 @@ use crate::error::Result;
 use crate::s3::RequestAddress;
 
 impl AuditRecord {
-    /// Decides on a sample of this batch by `admit`, and counts the decision. `parts` is the head of the sample's request.
+    /// Decides on a sample of this batch by `admit`, and counts the decision. `head` is that of the sample's request.
     ///
     /// # Errors
     /// Those of `admit`.
-    pub fn admit_sample(
-        &self,
-        mut parts: Parts,
-        admit: impl FnOnce(Parts) -> Result<Parts>,
-    ) -> Result<Parts> {
-        let host = parts.headers.get(header::HOST);
+    pub fn admit_sample<T>(&self, head: Parts, admit: impl FnOnce(AuditedHead) -> Result<T>) -> Result<T> {
         // A batch has no virtual host, and neither have its samples.
-        let address = RequestAddress::new(
-            host.map_or(&b""[..], HeaderValue::as_bytes),
-            parts.uri.path(),
-            &[],
-        );
+        let address = RequestAddress::new(b"", head.uri.path(), &[]);
         let facts = Facts::of_address(address.as_ref());
         let sample = Self::start(self.0.peer, None, self.0.has_log, facts);
-        parts.extensions.insert(sample.clone());
-        let admitted = admit(parts);
+        let admitted = admit(AuditedHead::new(head, address, sample.clone()));
         let outcome = admitted.as_ref().err().map(Outcome::from_error);
         self.add_sample(&sample, outcome.as_ref());
         admitted
@@ -58,10 +49,8 @@ impl AuditRecord {
     }
 
     /// Records the decision on one of the objects that a verified request lists in its body.
-    pub fn add_object(parts: &Parts, bucket: &[u8], key: &[u8], denied: Option<&Denied>) {
-        let Some(Self(record)) = parts.extensions.get::<Self>() else {
-            return;
-        };
+    pub fn add_object(&self, bucket: &[u8], key: &[u8], denied: Option<&Denied>) {
+        let record = &self.0;
         let mut facts = record.facts.lock();
         let Some(denied) = denied else {
             facts.objects.allowed += 1;
@@ -104,8 +93,7 @@ mod tests {
     const ACCESS_KEY: &str = "TESTTRAINER00001";
 
     fn batch() -> AuditRecord {
-        let request = Request::post("/_pushdown/v1/batch").body(()).unwrap();
-        AuditRecord::new(&request, Some("pushdown:Batch"), &[], true)
+        AuditRecord::new(&head("/_pushdown/v1/batch"), None, Some("pushdown:Batch"), true)
     }
 
     fn head(target: &str) -> Parts {
@@ -114,9 +102,10 @@ mod tests {
     }
 
     /// Verifies a sample, and denies it if its key begins with `private`.
-    fn admit(parts: Parts) -> Result<Parts> {
+    fn admit(head: AuditedHead) -> Result<Parts> {
         let keys = Keys::for_test(&[(ACCESS_KEY, "one-secret-of-a-test")]);
-        AuditRecord::set_caller(&parts, &keys.get(ACCESS_KEY).unwrap());
+        let (parts, _, record) = head.into_parts();
+        record.set_caller(&keys.get(ACCESS_KEY).unwrap());
         if parts.uri.path().contains("private") {
             let denied = Denied::NoGrant(Action::Read);
             return Err(Error::new(ErrorKind::AccessDenied, ACCESS_DENIED).with_source(denied));
@@ -167,7 +156,7 @@ mod tests {
     #[test]
     fn a_batch_without_an_allowed_sample_is_denied() {
         let record = batch();
-        let unverified = |_| Err(Error::new(ErrorKind::InvalidRequest, "no signature"));
+        let unverified = |_| Err::<(), _>(Error::new(ErrorKind::InvalidRequest, "no signature"));
         assert!(record.admit_sample(head("/photos/a"), unverified).is_err());
         let lines = lines(&record);
         assert_eq!(lines[0]["reason"], "InvalidRequest");
@@ -177,13 +166,10 @@ mod tests {
 
     #[test]
     fn objects_to_delete_are_decided_one_by_one() {
-        let mut parts = head("/photos?delete");
-        let request = Request::from_parts(parts.clone(), ());
-        let record = AuditRecord::new(&request, None, &[], true);
-        parts.extensions.insert(record.clone());
-        AuditRecord::add_object(&parts, b"photos", b"a", None);
+        let record = AuditRecord::new(&head("/photos?delete"), None, None, true);
+        record.add_object(b"photos", b"a", None);
         let denied = Denied::NoGrant(Action::Delete);
-        AuditRecord::add_object(&parts, b"photos", b"b", Some(&denied));
+        record.add_object(b"photos", b"b", Some(&denied));
         let lines = lines(&record);
         assert_eq!(lines[0]["key"], "b");
         assert_eq!(lines[0]["reason"], "no grant: delete");

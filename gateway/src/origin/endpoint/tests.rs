@@ -1,6 +1,7 @@
 use http::Request;
 
 use super::*;
+use crate::s3::RequestAddress;
 
 const FRANKFURT: &str = "eu-central-1";
 
@@ -10,7 +11,11 @@ fn endpoint(url: &'static str, style: Option<AddressStyle>) -> Endpoint {
 
 fn addressed(endpoint: &Endpoint, target: &str, region: &str) -> (String, String) {
     let mut parts = Request::get(target).body(()).unwrap().into_parts().0;
-    let host = endpoint.address_signed(&mut parts, region).unwrap();
+    let address = RequestAddress::new(b"gateway", parts.uri.path(), &[]).unwrap();
+    let bucket = address.canonical_bucket();
+    let host = endpoint
+        .address_signed(&mut parts, bucket.as_deref(), region)
+        .unwrap();
     (parts.uri.to_string(), host.to_str().unwrap().to_owned())
 }
 

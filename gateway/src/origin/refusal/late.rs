@@ -43,7 +43,7 @@ enum Phase {
 
 /// Whether the store can begin to answer a request with this method before it refuses it. Reads are left alone: an object can be
 /// an error document.
-pub(in crate::origin) fn can_be_late(method: &Method) -> bool {
+pub fn can_be_late(method: &Method) -> bool {
     *method == Method::PUT || *method == Method::POST
 }
 

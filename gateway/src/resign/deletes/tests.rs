@@ -4,7 +4,7 @@ use http_body_util::BodyExt as _;
 use super::*;
 use crate::{
     access::{Action, Keys},
-    origin::{Signing, StoreIdentity},
+    origin::StoreIdentity,
 };
 
 const ACCESS_KEY: &str = "TESTTRAINER00001";
@@ -25,9 +25,8 @@ fn deletion(bucket: &str) -> Deletion {
     let key = keys.get(ACCESS_KEY).unwrap();
     Deletion {
         signer: Signer::new(keys, "us-east-1", StoreIdentity::from_environment()),
-        secret: key.secrets()[0].clone(),
-        key,
-        bucket: Bytes::copy_from_slice(bucket.as_bytes()),
+        caller: Caller::new(key, 0),
+        address: RequestAddress::new(b"gateway", &format!("/{bucket}"), &[]).unwrap(),
         accesses: Vec::new(),
     }
 }
@@ -53,7 +52,8 @@ fn head() -> Parts {
 fn decide(objects: &[&str]) -> (DecidedDeletion, Parts) {
     let mut parts = head();
     parts.headers.clear();
-    let decided = deletion("photos").decide(MODE, list(objects).as_bytes(), &mut parts);
+    let audit = AuditRecord::for_test(&parts);
+    let decided = deletion("photos").decide(MODE, list(objects).as_bytes(), &mut parts, &audit);
     (decided.unwrap(), parts)
 }
 
@@ -77,15 +77,15 @@ async fn the_store_gets_what_the_key_may_delete() {
         "2024/../f",
     ];
     let (decided, parts) = decide(&objects);
-    assert_eq!(decided.body().unwrap(), list(&["2024/a", "2024/v/c?1"]));
+    let allowed = decided.allowed().unwrap();
+    assert_eq!(allowed.body, list(&["2024/a", "2024/v/c?1"]));
     assert!(parts.headers.contains_key("content-md5"));
-    let signing = parts.extensions.get::<Signing>().unwrap();
     let accesses = [
         Access::object(Action::Delete, "photos", "2024/a"),
         Access::object(Action::Delete, "photos", "2024/v/c"),
         Access::object(Action::Versions, "photos", "2024/v/c"),
     ];
-    assert_eq!(signing.allowed().accesses(), accesses);
+    assert_eq!(allowed.signing.allowed().accesses(), accesses);
     let stored = Response::new(body::full("<DeleteResult></DeleteResult>"));
     let errors = [
         error("<Key>2023/b</Key>"),
@@ -108,9 +108,8 @@ async fn the_store_gets_what_the_key_may_delete() {
 
 #[tokio::test]
 async fn the_store_gets_nothing_if_all_objects_are_denied() {
-    let (decided, parts) = decide(&["2023/a", "2024"]);
-    assert_eq!(decided.body(), None);
-    assert!(parts.extensions.get::<Signing>().is_none());
+    let (decided, _) = decide(&["2023/a", "2024"]);
+    assert!(decided.allowed().is_none(), "neither a body nor a signature");
     let answer = decided.refusal();
     assert_eq!(answer.status(), 200);
     let errors = [error("<Key>2023/a</Key>"), error("<Key>2024</Key>")].concat();
@@ -131,9 +130,12 @@ async fn an_answer_without_denied_objects_passes_unchanged() {
 #[test]
 fn what_is_no_list_is_refused() {
     let refused = |bucket: &str, body: &[u8], parts: &mut Parts| {
-        let decided = deletion(bucket).decide(MODE, body, parts);
-        assert!(parts.extensions.get::<Signing>().is_none());
-        decided.unwrap_err().kind()
+        let audit = AuditRecord::for_test(parts);
+        // Without a decision there is no signature.
+        deletion(bucket)
+            .decide(MODE, body, parts, &audit)
+            .unwrap_err()
+            .kind()
     };
     let mut parts = head();
     // The checksum of the head is that of `abc`.

@@ -3,7 +3,7 @@
 
 use std::{fmt, sync::Arc};
 
-use http::{HeaderMap, HeaderValue, Method, Request, header};
+use http::{HeaderValue, Method, Request, header};
 use pushdown::wire::BatchSample;
 use serde::{
     Deserialize, Deserializer,
@@ -31,7 +31,7 @@ const MAX_TRIED: usize = 16;
 /// # Errors
 /// Those of verification for the first sample, if none is valid; [`AuthError::Anonymous`] for a request without a sample, and for
 /// one that cannot be read.
-pub(super) fn verify(resign: &Resign, host: &HeaderValue, json: &[u8]) -> Result<Arc<Key>> {
+pub(super) fn verify(resign: &Resign, host: Option<&HeaderValue>, json: &[u8]) -> Result<Arc<Key>> {
     let signed: SignedPart = serde_json::from_slice(json).map_err(|_| AuthError::Anonymous)?;
     let mut first_error = None;
     for sample in &signed.samples {
@@ -41,8 +41,12 @@ pub(super) fn verify(resign: &Resign, host: &HeaderValue, json: &[u8]) -> Result
             .target(signed.presign.as_deref())
             .parse()
             .map_err(|_| AuthError::InvalidUri)?;
-        *request.headers_mut() = HeaderMap::from_iter([(header::HOST, host.clone())]);
-        match resign.verify(&request.into_parts().0) {
+        *request.headers_mut() = host
+            .map(|host| (header::HOST, host.clone()))
+            .into_iter()
+            .collect();
+        let head = request.into_parts().0;
+        match resign.verify(&head, resign.address(&head)) {
             Ok(key) => return Ok(key),
             Err(error) => first_error = first_error.or(Some(error)),
         }

@@ -11,12 +11,11 @@ use pushdown::wire::{BatchRequest, BatchSample};
 use super::{answer::MAX_GROUP_BYTES, caller, joined_entries::ENTRY_BYTES};
 use crate::{
     access::ModelScope,
-    audit::AuditRecord,
     body::BoxError,
     compute::{BodySize, Tenant},
     config::SMALL_BODY_BYTES,
     error::{Error, ErrorKind, Result},
-    resign::SignedBatch,
+    resign::SampleSignatures,
     routes::{
         Services,
         request_body::{BodyLimits, BodyPermits, read_body, too_large},
@@ -44,7 +43,12 @@ impl Deref for ReservedRequest {
 
 impl ReservedRequest {
     /// Reads and checks the request.
-    pub(super) async fn read<B>(services: &Services, parts: &Parts, body: B) -> Result<Self>
+    pub(super) async fn read<B>(
+        services: &Services,
+        parts: &Parts,
+        signatures: &SampleSignatures,
+        body: B,
+    ) -> Result<Self>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
         B::Error: Into<BoxError>,
@@ -68,17 +72,18 @@ impl ReservedRequest {
                 )));
             }
         };
-        let tenant = tenant(parts, gzip, body.size_hint().exact());
+        let tenant = tenant(signatures, gzip, body.size_hint().exact());
         let (bytes, mut permits) = read_body(&services.memory, tenant.clone(), body, limits).await?;
         services.metrics.bytes_from_clients.inc_by(bytes.len() as u64);
-        if let Some(audit) = parts.extensions.get::<AuditRecord>() {
+        if let Some(audit) = signatures.audit() {
             audit.add_bytes_in(bytes.len());
         }
         // The inflated bytes, and the parsed request. It is at most as large as its JSON.
         let inflated = if gzip { limits.max_bytes } else { 0 };
         let parsed = inflated.max(bytes.len() as u64);
         permits.acquire(&services.memory, inflated + parsed).await?;
-        let (mut scope, mut request) = parse(services, parts, &tenant, bytes.clone(), gzip).await?;
+        let (mut scope, mut request) =
+            parse(services, parts, signatures, &tenant, bytes.clone(), gzip).await?;
         if let ModelScope::Key(key) = &scope {
             permits.mark_verified(Tenant::from_access_key(Some(key.tenant())));
         }
@@ -86,11 +91,11 @@ impl ReservedRequest {
             // The pipeline may name a model that has not been inspected yet.
             let models = &services.models;
             models.wait_until_ready(services.limits.queue_wait).await?;
-            (scope, request) = parse(services, parts, &tenant, bytes, gzip).await?;
+            (scope, request) = parse(services, parts, signatures, &tenant, bytes, gzip).await?;
         }
-        if let (Err(_), ModelScope::Key(key)) = (&request, &scope) {
+        if let (Err(_), ModelScope::Key(key), Some(audit)) = (&request, &scope, signatures.audit()) {
             // A rejected request reads no sample, so the caller is recorded here.
-            AuditRecord::set_caller(parts, key);
+            audit.set_caller(key);
         }
         let request = request?;
         for sample in &request.samples {
@@ -121,10 +126,9 @@ impl ReservedRequest {
 
 /// The account of the key that signed the request. Presigned samples are not verified yet, so those of all bodies of a size share
 /// an account that leaves memory and CPU time to others. `length` is that of the body, if it is declared.
-fn tenant(parts: &Parts, is_compressed: bool, length: Option<u64>) -> Tenant {
+fn tenant(signatures: &SampleSignatures, is_compressed: bool, length: Option<u64>) -> Tenant {
     let is_small = !is_compressed && length.is_some_and(|length| length <= SMALL_BODY_BYTES);
-    let signed = parts.extensions.get::<SignedBatch>();
-    match signed {
+    match signatures.of_batch() {
         Some(signed) => Tenant::from_access_key(Some(signed.tenant())),
         None if is_small => Tenant::unverified(BodySize::Small),
         None => Tenant::unverified(BodySize::Large),
@@ -150,24 +154,26 @@ fn check_signatures(request: BatchRequest, is_signed: bool) -> Result<BatchReque
 async fn parse(
     services: &Services,
     parts: &Parts,
+    signatures: &SampleSignatures,
     tenant: &Tenant,
     bytes: Bytes,
     gzip: bool,
 ) -> Result<(ModelScope, Result<BatchRequest>)> {
     let (limit, max_samples) = (services.limits.batch_body_bytes, services.limits.batch_samples);
     let models = services.models.clone();
-    let signed: Option<SignedBatch> = parts.extensions.get().cloned();
-    let host = parts.headers.get(header::HOST).cloned();
-    let presigner = services.resign.clone().zip(host).filter(|_| signed.is_none());
+    let (host, signatures) = (parts.headers.get(header::HOST).cloned(), signatures.clone());
     let parse = move || {
-        if let Some(signed) = &signed {
+        let signed = signatures.of_batch();
+        if let Some(signed) = signed {
             signed.check_body(&bytes)?;
         }
         let json = if gzip { inflate(bytes, limit)? } else { bytes };
-        let scope = match (&signed, presigner) {
-            (Some(signed), _) => ModelScope::Key(Arc::clone(signed.key())),
-            (None, Some((resign, host))) => ModelScope::Key(caller::verify(&resign, &host, &json)?),
-            (None, None) => ModelScope::All,
+        let scope = match &signatures {
+            SampleSignatures::ForStore => ModelScope::All,
+            SampleSignatures::ForGateway(gate) => {
+                ModelScope::Key(caller::verify(gate.resign(), host.as_ref(), &json)?)
+            }
+            SampleSignatures::OfBatch(_, signed) => ModelScope::Key(Arc::clone(signed.key())),
         };
         let request = ScopedModels::parse(&models, &scope, |models| {
             BatchRequest::parse(&json, max_samples, models)

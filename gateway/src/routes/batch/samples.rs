@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::{HeaderMap, HeaderValue, request::Parts, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, Request, header, request::Parts, uri::PathAndQuery};
 use pushdown::{
     Pipeline,
     shard::MemberRange,
@@ -14,12 +14,11 @@ use super::{
     joined_entries::{EntryTickets, JoinedEntries},
 };
 use crate::{
-    audit::AuditRecord,
     cache::{Hints, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::{ObjectId, OriginRequest, ShardMember, Signing},
-    resign::{Resign, SignedBatch},
+    origin::{ObjectId, OriginRequest, ShardMember},
+    resign::SampleSignatures,
     routes::{
         Services,
         job::PipelineJob,
@@ -40,22 +39,20 @@ pub(in crate::routes) struct Batch {
     host: HeaderValue,
     joined: JoinedEntries,
     tenant_batches: TenantBatches,
-    /// In re-sign mode, of a signed batch.
-    signed: Option<SignedBatch>,
-    /// In re-sign mode.
-    audit: Option<AuditRecord>,
+    signatures: SampleSignatures,
     /// Set by the first sample that the store authorizes, with its index and its object: before that the tenant is only claimed.
     in_flight: OnceLock<(usize, ObjectId, InFlightBatch)>,
 }
 
 impl Batch {
-    /// The batch of `request`, whose samples are signed for `host`.
+    /// The batch of `request`, whose samples are signed for `host` or admitted by other `signatures`.
     pub(super) fn new(
         services: Services,
         tenant_batches: TenantBatches,
         request: ReservedRequest,
         host: HeaderValue,
         tenant: Tenant,
+        signatures: SampleSignatures,
     ) -> Self {
         let pipeline = Arc::new(request.pipeline.clone());
         Self {
@@ -67,20 +64,9 @@ impl Batch {
             tenant,
             host,
             tenant_batches,
-            signed: None,
-            audit: None,
+            signatures,
             in_flight: OnceLock::new(),
         }
-    }
-
-    /// The same, with samples that are decided on by the signature of the request, unless they are presigned.
-    pub(super) fn with_signature(self, signed: Option<SignedBatch>) -> Self {
-        Self { signed, ..self }
-    }
-
-    /// The same, with decisions on samples recorded in `audit`.
-    pub(super) fn with_audit(self, audit: Option<AuditRecord>) -> Self {
-        Self { audit, ..self }
     }
 
     /// The job of a sample, at `position` in the queue of the tenant.
@@ -155,28 +141,21 @@ impl Batch {
                 format!("invalid path `{}`: {error}", sample.path),
             )
         })?;
-        let Some(resign) = &self.services.resign else {
-            self.check_account(&target)?;
-            let request = OriginRequest::for_sample(self.host.clone(), target);
-            return Ok(request.with_member(member));
-        };
-        let request = OriginRequest::for_sample(self.host.clone(), target);
-        let signed = self.signed.as_ref().filter(|_| sample.signature.is_none());
-        let admit = |parts: Parts| -> Result<Parts> {
-            if let Some(signed) = signed {
-                return resign.admit_sample(signed, parts, &self.pipeline);
+        let host = self.host.clone();
+        let admitted = match &self.signatures {
+            SampleSignatures::ForStore => {
+                self.check_account(&target)?;
+                return Ok(OriginRequest::for_sample(host, target).with_member(member));
             }
-            let parts = resign.admit(parts, true)?;
-            if let Some(signing) = parts.extensions.get::<Signing>() {
-                Resign::check_models(signing, &self.pipeline)?;
+            SampleSignatures::OfBatch(gate, signed) if sample.signature.is_none() => {
+                gate.admit(signed, sample_head(host, target), &self.pipeline)?
             }
-            Ok(parts)
+            SampleSignatures::ForGateway(gate) | SampleSignatures::OfBatch(gate, _) => {
+                gate.admit_presigned(sample_head(host, target), &self.pipeline)?
+            }
         };
-        let parts = match &self.audit {
-            Some(audit) => audit.admit_sample(request.into_parts(), admit)?,
-            None => admit(request.into_parts())?,
-        };
-        Ok(OriginRequest::from_caller(&parts)?.with_member(member))
+        let request = OriginRequest::from_caller(&admitted.head, admitted.signature)?;
+        Ok(request.with_member(member))
     }
 
     /// In forward mode, checks that the store verifies the key whose account the batch claims: the address of a sample could have
@@ -216,4 +195,12 @@ impl Batch {
             )
         });
     }
+}
+
+/// The head of the GET of a sample. Its only header is the host.
+fn sample_head(host: HeaderValue, target: PathAndQuery) -> Parts {
+    let (mut head, ()) = Request::new(()).into_parts();
+    head.uri = target.into();
+    head.headers.insert(header::HOST, host);
+    head
 }

@@ -12,7 +12,7 @@ fn job(builder: http::request::Builder) -> Result<PipelineJob> {
     let Ok(models) = ModelRegistry::new(None, 0) else {
         panic!("no models is a valid folder")
     };
-    PipelineJob::for_request(&request.into_parts().0, &models, &ModelScope::All)
+    PipelineJob::for_request(&request.into_parts().0, &StoreSignature::Unchanged, &models)
 }
 
 fn get(uri: &str) -> http::request::Builder {

@@ -37,6 +37,13 @@ fn verifier() -> Verifier {
     )
 }
 
+impl Verifier {
+    /// Verifies a request, at the address that it was sent to.
+    fn verify_sent(&self, head: &Parts, keys: &Keys, now: SystemTime) -> Result<Verified, AuthError> {
+        self.verify(head, self.address(head), keys, now)
+    }
+}
+
 /// The head of a request as the server parses it.
 fn parts(request: &testkit::Request) -> Parts {
     let mut builder = Request::builder()
@@ -49,7 +56,7 @@ fn parts(request: &testkit::Request) -> Parts {
 }
 
 fn verify(request: &testkit::Request) -> Result<Verified, AuthError> {
-    verifier().verify(&parts(request), &keys(), signing_time())
+    verifier().verify_sent(&parts(request), &keys(), signing_time())
 }
 
 /// Why a request is refused.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use pushdown_testkit::{Payload, Raw};
+use pushdown_testkit::{Payload, Raw, Request};
 
 use super::{Lab, SHORT, photo};
 
@@ -67,6 +67,12 @@ fn overload_is_503_slow_down() -> Result<()> {
         if answer.status == 503 {
             assert_eq!(answer.element("Code").as_deref(), Some("SlowDown"));
             assert!(answer.header("retry-after").is_some());
+            let version = Request::new("GET", "/_pushdown/v1/version").header("Host", "gateway");
+            assert_eq!(
+                version.send(lab.address())?.status,
+                200,
+                "the version needs no memory"
+            );
             break;
         }
         ensure!(Instant::now() < deadline, "never overloaded: {}", answer.status);

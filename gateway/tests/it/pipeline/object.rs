@@ -58,7 +58,11 @@ fn every_answer_of_the_gateway_itself_lists_its_features() -> Result<()> {
     let listed = Some("each-parts, families, members".to_owned());
     let refused = lab.get("cat.jpg", "decode | resiz(8, 8)", &[])?;
     assert_eq!((refused.status, features(&refused)), (400, listed.clone()));
-    for path in ["/_pushdown/v1/models", "/_pushdown/v1/batch"] {
+    for path in [
+        "/_pushdown/v1/models",
+        "/_pushdown/v1/batch",
+        "/_pushdown/v1/version",
+    ] {
         let answer = Request::new("GET", path)
             .header("Host", &lab.address().to_string())
             .send(lab.address())?;

@@ -102,7 +102,11 @@ fn the_routes_of_the_gateway_are_keys_under_a_virtual_host() -> Result<()> {
     let keys_file = KeysFile::new(&[key_block(&keys, "gateway", &grants)])?;
     let gateway = launch(origin.address(), &identity(), &keys_file, &[])?;
     let client = Client::new(&keys, gateway.listen()).with_virtual_host();
-    for path in ["/_pushdown/v1/models", "/_pushdown/v1/batch"] {
+    for path in [
+        "/_pushdown/v1/models",
+        "/_pushdown/v1/batch",
+        "/_pushdown/v1/version",
+    ] {
         let answer = client.call("GET", &format!("{BUCKET}{path}"))?;
         let head = origin
             .requests()

@@ -198,3 +198,28 @@ fn answers_keep_their_length() -> Result<()> {
     }
     Ok(())
 }
+
+/// A refusal in a compressed answer could not be masked.
+#[test]
+fn the_store_does_not_compress_answers_to_writes() -> Result<()> {
+    let origin = ScriptedOrigin::start(super::accept)?;
+    let keys_file = KeysFile::new(&[key_block(&trainer(), "gateway", &[EVERYTHING])])?;
+    let gateway = launch(origin.address(), &identity(), &keys_file, &[])?;
+    let client = Client::new(&trainer(), gateway.listen());
+    for (method, target, can_compress) in [
+        ("GET", "/photos/a?x-pushdown-seed=1", true),
+        ("PUT", "/photos/a?x-pushdown-seed=1", false),
+        ("POST", "/photos/a?uploads&x-pushdown-seed=1", false),
+    ] {
+        let request = client.request(method, target);
+        let request = request
+            .header("Accept-Encoding", "gzip")
+            .header("x-pushdown-epoch", "2");
+        assert_eq!(client.send(request)?.status, 200, "{method} {target}");
+        let head = origin.requests().pop().context("the store was not asked")?;
+        let head = head.to_ascii_lowercase();
+        ensure!(head.contains("accept-encoding: gzip") == can_compress, "{head}");
+        ensure!(!head.contains("x-pushdown-"), "for the gateway alone: {head}");
+    }
+    Ok(())
+}

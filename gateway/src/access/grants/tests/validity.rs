@@ -49,7 +49,11 @@ fn a_rotated_secret_is_valid_until_it_is_removed() {
     replace(both);
     assert!(before.is_still_valid(&keys_in_use));
     let key = keys_in_use.get(ACCESS_KEY).unwrap();
-    let [with_new, with_old] = [0, 1].map(|index: usize| request().signed_with(&key.secrets()[index]));
+    let signed_with = |index| {
+        let accesses = [object(Action::Read, "photos", "a")];
+        Grants::decide(Caller::new(Arc::clone(&key), index), &accesses, &Needs::default()).unwrap()
+    };
+    let [with_new, with_old] = [0, 1].map(signed_with);
     let with_either = request();
     assert!(with_new.is_still_valid(&keys_in_use) && with_old.is_still_valid(&keys_in_use));
     replace(new);

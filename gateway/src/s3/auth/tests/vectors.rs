@@ -14,7 +14,7 @@ fn time() -> SystemTime {
 }
 
 fn verify(request: &testkit::Request) -> Result<Verified, AuthError> {
-    verifier().verify(&parts(request), &Keys::for_test(&[(ACCESS_KEY, SECRET)]), time())
+    verifier().verify_sent(&parts(request), &Keys::for_test(&[(ACCESS_KEY, SECRET)]), time())
 }
 
 fn example(

@@ -115,7 +115,9 @@ fn both_secrets_of_a_key_are_accepted() {
     for (index, secret) in ["the-next-secret-of-a-test", SECRET].into_iter().enumerate() {
         let signer = testkit::Keys::new(ACCESS_KEY, secret).with_time(signing_time());
         let request = signer.sign(get("/k"), testkit::Payload::Chunks).unwrap();
-        let verified = verifier.verify(&parts(&request), &keys, signing_time()).unwrap();
+        let verified = verifier
+            .verify_sent(&parts(&request), &keys, signing_time())
+            .unwrap();
         assert_eq!(
             (verified.secret_index, verified.secret().as_bytes()),
             (index, secret.as_bytes())
@@ -124,7 +126,7 @@ fn both_secrets_of_a_key_are_accepted() {
     let signer = testkit::Keys::new(ACCESS_KEY, "an-older-secret-of-a-test").with_time(signing_time());
     let request = signer.sign(get("/k"), testkit::Payload::Signed).unwrap();
     let refused = verifier
-        .verify(&parts(&request), &keys, signing_time())
+        .verify_sent(&parts(&request), &keys, signing_time())
         .unwrap_err();
     assert!(is_mismatch(&refused));
 }
@@ -135,7 +137,7 @@ fn a_proxy_can_send_another_host() {
     assert!(is_mismatch(&refusal(&proxied)));
     let verifier = with_public_hosts(&["other.test", HOST]);
     let verified = verifier
-        .verify(&parts(&proxied), &keys(), signing_time())
+        .verify_sent(&parts(&proxied), &keys(), signing_time())
         .unwrap();
     assert_eq!(verified.address().bucket(), b"bucket");
 }
@@ -146,7 +148,9 @@ fn the_address_is_that_of_the_signed_host() {
     // A host that nobody signed must not choose the bucket.
     let moved = with_header(&request, "host", "other-bucket.s3.test");
     let verifier = with_public_hosts(&["public.test"]);
-    let verified = verifier.verify(&parts(&moved), &keys(), signing_time()).unwrap();
+    let verified = verifier
+        .verify_sent(&parts(&moved), &keys(), signing_time())
+        .unwrap();
     let address = verified.address();
     assert_eq!(address.style(), AddressStyle::Path);
     assert_eq!((address.bucket(), address.key()), (&b"b"[..], &b"k"[..]));

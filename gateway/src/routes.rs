@@ -6,11 +6,11 @@ mod forward;
 mod http;
 mod job;
 mod models;
-mod prepared;
 mod request;
 mod request_body;
 mod scoped_models;
 mod services;
+mod stage;
 mod table;
 mod value;
 

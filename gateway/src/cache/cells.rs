@@ -142,7 +142,7 @@ impl CellValues for PipelineCells {
 impl Cell {
     /// Takes a value out of the cache.
     fn release(&self, candidate: Candidate) -> impl Future<Output = Option<CellValue>> + use<> {
-        let (started, cells, sample) = (Instant::now(), self.cells.clone(), self.sample.clone());
+        let (cells, sample) = (self.cells.clone(), self.sample.clone());
         let pipeline = Arc::clone(&self.pipeline);
         async move {
             let CellSource {
@@ -150,23 +150,23 @@ impl Cell {
                 authorization,
                 ..
             } = &cells.source;
-            let cached = cells.cache.release(&candidate, object, authorization).await?;
-            let value = cached.value(&pipeline.kinds()[cached.stage], &cells.limits);
-            let Some(value) = value.filter(|value| pipeline.accepts(cached.stage, value)) else {
-                cells.cache.discard(&candidate);
-                return None;
-            };
+            let kind = &pipeline.kinds()[candidate.stage];
+            let released =
+                cells
+                    .cache
+                    .release(&candidate, object, authorization, &pipeline, kind, &cells.limits);
+            let cached = released.await?;
             let hit = Hit {
                 stage: cached.stage,
-                bytes: value.bytes(),
+                bytes: cached.sample.bytes(),
                 cost: cached.cost,
-                time: started.elapsed(),
+                time: cached.time,
             };
             cells.cache.observe_hit(&sample, hit);
             cells.cache.count_value(cached.level.name());
             Some(CellValue {
                 stage: cached.stage,
-                sample: value,
+                sample: cached.sample,
             })
         }
     }

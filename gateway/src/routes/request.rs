@@ -1,9 +1,11 @@
 //! A GET or HEAD with a pipeline: parsed, and checked as far as possible before anything is fetched.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, Method, Request, request::Parts};
 use pushdown::wire::header;
 
-use super::{Services, job::PipelineJob, prepared::Prepared, scoped_models::model_scope};
+use super::{Services, job::PipelineJob, scoped_models::model_scope, stage::AnswerStage};
 use crate::{
     compute::{BodySize, Tenant},
     error::{Error, ErrorKind, Result},
@@ -18,9 +20,9 @@ const SHORT_PIPELINE_BYTES: usize = 256;
 #[derive(Debug)]
 pub(super) struct PipelineRequest {
     pub(super) parts: Parts,
-    pub(super) job: PipelineJob,
+    pub(super) job: Arc<PipelineJob>,
     /// What is known without the object; `None` if the split depends on it.
-    pub(super) known: Option<Prepared>,
+    pub(super) known: Option<AnswerStage>,
 }
 
 impl PipelineRequest {
@@ -38,8 +40,8 @@ impl PipelineRequest {
             parsed = ParsedRequest::parse(parsed.parts, services).await?;
         }
         let ParsedRequest { parts, job } = parsed;
-        let job = job?;
-        let known = Prepared::from_text(&parts, &job)?;
+        let job = Arc::new(job?);
+        let known = AnswerStage::from_text(&parts, &job)?;
         Ok(Self { parts, job, known })
     }
 

@@ -1,6 +1,5 @@
 //! The result cache: values that one request computed, for later requests that are authorized (law 6).
 
-mod cell_flights;
 mod cells;
 mod entry;
 mod flight;
@@ -33,7 +32,7 @@ use crate::{
     origin::{Authorization, ObjectId, OriginRequest},
     telemetry::Metrics,
 };
-use cell_flights::CellFlights;
+use cells::CellFlights;
 pub use cells::{CellSource, Cells};
 use entry::MAX_VALUE_BYTES;
 pub use entry::{Entry, MAX_ENTRY_BYTES};

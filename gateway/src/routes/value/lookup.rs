@@ -10,7 +10,7 @@ use super::source::{
     CachedSource, FlightFollower, FlightLeader, FlightRole, FlightSource, OpenedSample, Source, SourceRead,
 };
 use crate::{
-    cache::{CacheSample, Candidate, Hints, LeaderWait, SourceHead},
+    cache::{CacheSample, Candidate, Hints, LeaderWait, SourceHead, ValueKey},
     config::Scope,
     error::Result,
     origin::{Authorization, OriginObject, OriginRequest},
@@ -343,9 +343,9 @@ impl<'a> ValueLookup<'a> {
         self.stage == Some(staged.stage)
     }
 
-    /// Digest of everything but the version of the object that determines the value, and of the version that the request requires.
+    /// The key of everything but the version of the object that determines the value, and of the version that the request requires.
     /// `None` for a value that may be too large for this request alone.
-    fn flight_key(&self, stage: usize) -> Option<Digest> {
+    fn flight_key(&self, stage: usize) -> Option<ValueKey> {
         let job = self.job;
         let kind = &job.pipeline.kinds()[stage];
         if matches!(kind, Kind::Table(_)) || job.max_bytes.is_some() && kind.bytes().is_none() {
@@ -364,6 +364,6 @@ impl<'a> ValueLookup<'a> {
             parts.push(job.sample_id.clone());
         }
         parts.extend(self.required.as_ref().map(|etag| etag.as_bytes().to_vec()));
-        Some(Digest::from_parts(parts))
+        Some(ValueKey::from(Digest::from_parts(parts)))
     }
 }

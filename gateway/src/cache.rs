@@ -1,6 +1,5 @@
 //! The result cache: values that one request computed, for later requests that are authorized (law 6).
 
-mod cell_flights;
 mod cells;
 mod entry;
 mod flight;
@@ -24,7 +23,7 @@ use std::{
 
 use http::{HeaderValue, request::Parts};
 use parking_lot::Mutex;
-use pushdown::{Sample, pipeline::Digest};
+use pushdown::{Kind, Limits, Pipeline, Sample, pipeline::Digest};
 use tokio::time::Instant;
 
 use crate::{
@@ -33,11 +32,11 @@ use crate::{
     origin::{Authorization, ObjectId, OriginRequest},
     telemetry::Metrics,
 };
-use cell_flights::CellFlights;
+use cells::CellFlights;
 pub use cells::{CellSource, Cells};
 use entry::MAX_VALUE_BYTES;
 pub use entry::{Entry, MAX_ENTRY_BYTES};
-pub use flight::{Flights, Follower, Leader, LeaderWait, PendingResult, Role, Waiter};
+pub use flight::{Flights, Follower, Leader, LeaderWait, Role, Waiter};
 use key::group_name;
 pub use key::{Prefixes, ValueKey};
 use levels::{Found, Levels};
@@ -165,36 +164,40 @@ impl ResultCache {
         })
     }
 
-    /// Releases the value of a candidate. `None` without an authorization for exactly its version, and if it is no longer
-    /// cached.
+    /// Releases the value of a candidate, of the type of `kind`. `None` without an authorization for exactly its version, and if it
+    /// is no longer cached. A value that `pipeline` or `limits` do not accept is removed.
     pub async fn release(
         &self,
         candidate: &Candidate,
         object: &ObjectId,
         authorization: &Authorization,
+        pipeline: &Pipeline,
+        kind: &Kind,
+        limits: &Limits,
     ) -> Option<CachedValue> {
         let inner = self.inner.as_ref()?;
         if !authorization.covers(object, &candidate.etag) {
             return None;
         }
+        let (started, stage) = (Instant::now(), candidate.stage);
         let (entry, level) = inner.levels.get(&candidate.key).await?;
         let (source, cost) = entry
             .source()
             .filter(|(source, _)| source.etag == candidate.etag)?;
+        let sample = entry.value(kind, limits);
+        let Some(sample) = sample.filter(|sample| pipeline.accepts(stage, sample)) else {
+            // Damaged, of an earlier version of the gateway, or above a limit that was larger then.
+            inner.levels.remove(&candidate.key);
+            return None;
+        };
         Some(CachedValue {
-            stage: candidate.stage,
+            sample,
+            stage,
             level,
+            time: started.elapsed(),
             source: Arc::new(source),
             cost,
-            entry,
         })
-    }
-
-    /// Removes a value that cannot be used.
-    pub fn discard(&self, candidate: &Candidate) {
-        if let Some(inner) = &self.inner {
-            inner.levels.remove(&candidate.key);
-        }
     }
 
     /// Counts a request that the store has authorized, for the value at `stage`. It decides about the quota of its data set.

@@ -2,6 +2,9 @@
 //!
 //! The rows of a query have no position in the object, so the key of a cell has a digest of its bytes. A scan reads these
 //! bytes with the caller's authorization for the version of the object, whatever is cached.
+//!
+//! The flight of a cell begins after its value has memory. From then on it waits only for micro-batches, which do not depend on other
+//! flights. So waiting for a flight cannot end in a deadlock.
 
 use std::sync::Arc;
 
@@ -15,7 +18,8 @@ use pushdown::{
 use tokio::time::Instant;
 
 use super::{
-    CacheSample, CacheUnit, Candidate, Hit, Prefixes, ResultCache, SourceHead, cell_flights::CellFlight,
+    CacheSample, CacheUnit, Candidate, Hit, Prefixes, ResultCache, SourceHead, ValueKey,
+    flight::{Computation, Flights},
 };
 use crate::{
     compute::{ScanIo, Tenant},
@@ -48,6 +52,9 @@ struct PipelineCells {
     stage: usize,
 }
 
+/// The values of cells that are being computed.
+pub(super) type CellFlights = Flights<(), Sample>;
+
 /// One cell.
 struct Cell {
     cells: Cells,
@@ -57,10 +64,10 @@ struct Cell {
 }
 
 /// The value of a cell that is being computed.
-struct Computation {
+struct ComputedCell {
     cell: Box<Cell>,
     /// Those that wait for the value. `None` if another scan computes it, too.
-    flight: Option<CellFlight>,
+    flight: Option<Computation<(), Sample>>,
     started: Instant,
 }
 
@@ -140,9 +147,45 @@ impl CellValues for PipelineCells {
 }
 
 impl Cell {
+    /// The key of its value.
+    fn key(&self) -> Option<ValueKey> {
+        let inner = self.cells.cache.inner.as_ref()?;
+        let prefix = self.sample.prefixes.digest(self.stage)?;
+        Some(inner.key(&self.sample, &self.cells.source.head.etag, &prefix))
+    }
+
+    /// The flights of all cells.
+    fn flights(&self) -> Option<&CellFlights> {
+        Some(&self.cells.cache.inner.as_ref()?.cell_flights)
+    }
+
+    /// The value, if another scan computes it. The future returns `None` after an error.
+    fn wait_for_flight(&self) -> Option<impl Future<Output = Option<Arc<Sample>>> + use<>> {
+        let CellSource {
+            object,
+            authorization,
+            ..
+        } = &self.cells.source;
+        let follower = self.flights()?.find(&self.key()?)?;
+        let waiter = follower.join(object, authorization, &self.cells.tenant)?;
+        let pending = waiter.pending_result()?;
+        Some(async move {
+            let value = pending.result().await;
+            drop(waiter);
+            value
+        })
+    }
+
+    /// Begins to compute the value. `None` if another scan does.
+    fn lead_flight(&self) -> Option<Computation<(), Sample>> {
+        let CellSource { object, head, .. } = &self.cells.source;
+        let leader = self.flights()?.lead(self.key()?, *object)?;
+        Some(leader.begin(Arc::clone(head)))
+    }
+
     /// Takes a value out of the cache.
     fn release(&self, candidate: Candidate) -> impl Future<Output = Option<CellValue>> + use<> {
-        let (started, cells, sample) = (Instant::now(), self.cells.clone(), self.sample.clone());
+        let (cells, sample) = (self.cells.clone(), self.sample.clone());
         let pipeline = Arc::clone(&self.pipeline);
         async move {
             let CellSource {
@@ -150,23 +193,23 @@ impl Cell {
                 authorization,
                 ..
             } = &cells.source;
-            let cached = cells.cache.release(&candidate, object, authorization).await?;
-            let value = cached.value(&pipeline.kinds()[cached.stage], &cells.limits);
-            let Some(value) = value.filter(|value| pipeline.accepts(cached.stage, value)) else {
-                cells.cache.discard(&candidate);
-                return None;
-            };
+            let kind = &pipeline.kinds()[candidate.stage];
+            let released =
+                cells
+                    .cache
+                    .release(&candidate, object, authorization, &pipeline, kind, &cells.limits);
+            let cached = released.await?;
             let hit = Hit {
                 stage: cached.stage,
-                bytes: value.bytes(),
+                bytes: cached.sample.bytes(),
                 cost: cached.cost,
-                time: started.elapsed(),
+                time: cached.time,
             };
             cells.cache.observe_hit(&sample, hit);
             cells.cache.count_value(cached.level.name());
             Some(CellValue {
                 stage: cached.stage,
-                sample: value,
+                sample: cached.sample,
             })
         }
     }
@@ -186,11 +229,11 @@ impl CachedCell for Cell {
                 self.cells.wait(value)
             };
         }
-        match cache.wait_for_cell(&self.sample, etag, stage) {
+        match self.wait_for_flight() {
             Some(value) => {
                 let cache = cache.clone();
                 self.cells.wait(async move {
-                    let sample = value.await?;
+                    let sample = Arc::unwrap_or_clone(value.await?);
                     cache.count_value("shared");
                     Some(CellValue { stage, sample })
                 })
@@ -204,16 +247,15 @@ impl CachedCell for Cell {
     }
 
     fn begin(self: Box<Self>) -> Box<dyn CellComputation> {
-        let (cache, head) = (&self.cells.cache, &self.cells.source.head);
-        Box::new(Computation {
-            flight: cache.begin_cell(&self.sample, &head.etag, self.stage),
+        Box::new(ComputedCell {
+            flight: self.lead_flight(),
             started: Instant::now(),
             cell: self,
         })
     }
 }
 
-impl CellComputation for Computation {
+impl CellComputation for ComputedCell {
     fn finish(self: Box<Self>, value: &Sample) {
         let Self {
             cell,
@@ -227,7 +269,7 @@ impl CellComputation for Computation {
             cache.insert(&cell.sample, cell.stage, head, value, admission);
         }
         if let Some(flight) = flight {
-            flight.done(value);
+            flight.finish(value.clone());
         }
         cache.count_value("computed");
     }

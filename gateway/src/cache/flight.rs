@@ -1,9 +1,15 @@
 //! Single flight: the same value, requested by several requests at a time, is computed once.
 //!
+//! There are two kinds of values, of whole samples and of cells of tables, and one kind of flight. It is keyed by all that
+//! determines the value, except for its version if nobody knows that before the object is read.
+//!
 //! The first request *leads*: it fetches the object, and publishes its version. Each *follower* sends a request of its own to
 //! the store, conditional on that version, and joins only against its own [`Authorization`]. Leader and followers are
 //! *waiters* from then on, with equal rights: the first of them that gets memory starts the computation, so that no request
 //! waits for one that waits for memory itself. The computation runs as long as it has a waiter.
+//!
+//! A scan computes the value of a cell itself, in its own task: it leads, and [begins](Leader::begin) the computation at once, since the
+//! version of the object is known and the value has memory.
 //!
 //! A flight does not own its result: it belongs to its waiters, and goes with the last of them. A waiter that
 //! comes too late finds none, and computes the value itself. So no memory is held for a request that is not ready to send.
@@ -20,30 +26,29 @@ use std::{
 
 use http::HeaderValue;
 use parking_lot::Mutex;
-use pushdown::pipeline::Digest;
 use tokio::{
     sync::watch,
     time::{Instant, timeout_at},
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::SourceHead;
+use super::{SourceHead, ValueKey};
 use crate::{
     compute::Tenant,
     origin::{Authorization, ObjectId},
 };
 use outcome::Outcome;
 pub use outcome::PendingResult;
+pub(super) use waiters::Computation;
 pub use waiters::Waiter;
 
 /// Longest wait of a follower for the version that the leader reads. After that it goes on alone.
 const MAX_LEADER_WAIT: Duration = Duration::from_secs(1);
 
-/// The flights of all values, by a digest of everything but the version that determines them. `O` is an opened object, `R`
-/// the result of its computation. Clones share them.
+/// The flights of all values of a kind. `O` is what the computation starts from, `R` its result. Clones share them.
 pub struct Flights<O, R>(Arc<Mutex<FlightTable<O, R>>>);
 
-type FlightTable<O, R> = HashMap<Digest, Weak<Flight<O, R>>>;
+type FlightTable<O, R> = HashMap<ValueKey, Weak<Flight<O, R>>>;
 
 /// How a request takes part.
 #[derive(Debug)]
@@ -84,7 +89,7 @@ struct Flight<O, R> {
     /// The tenants of all waiters until the computation ends.
     tenants: Mutex<Vec<Tenant>>,
     flights: Flights<O, R>,
-    key: Digest,
+    key: ValueKey,
 }
 
 #[derive(Debug, Clone)]
@@ -101,7 +106,7 @@ enum Phase {
 
 impl<O: Send + 'static, R: Send + Sync + 'static> Flights<O, R> {
     /// Takes part in the flight of `key`, or begins one.
-    pub async fn enter(&self, key: Digest, object: ObjectId, wait: LeaderWait) -> Role<O, R> {
+    pub async fn enter(&self, key: ValueKey, object: ObjectId, wait: LeaderWait) -> Role<O, R> {
         let deadline = Instant::now() + MAX_LEADER_WAIT;
         loop {
             let flight = match self.lead_or_find(key, object) {
@@ -126,7 +131,19 @@ impl<O: Send + 'static, R: Send + Sync + 'static> Flights<O, R> {
         }
     }
 
-    fn lead_or_find(&self, key: Digest, object: ObjectId) -> Result<Leader<O, R>, Arc<Flight<O, R>>> {
+    /// Begins a flight. `None` if somebody else has.
+    pub fn lead(&self, key: ValueKey, object: ObjectId) -> Option<Leader<O, R>> {
+        self.lead_or_find(key, object).ok()
+    }
+
+    /// The flight of `key`, for a request that asks the store, or has asked it. `None` without one, and before its version is known.
+    pub fn find(&self, key: &ValueKey) -> Option<Follower<O, R>> {
+        let flight = self.0.lock().get(key).and_then(Weak::upgrade)?;
+        let source = flight.phase.borrow().source().cloned()?;
+        Some(Follower { flight, source })
+    }
+
+    fn lead_or_find(&self, key: ValueKey, object: ObjectId) -> Result<Leader<O, R>, Arc<Flight<O, R>>> {
         let mut flights = self.0.lock();
         if let Some(flight) = flights.get(&key).and_then(Weak::upgrade) {
             return Err(flight);
@@ -161,6 +178,13 @@ impl<O, R> Leader<O, R> {
         *flight.opened.lock() = Some(opened);
         flight.phase.send_replace(Phase::Opened(Arc::clone(&source)));
         Waiter::new(flight, source, tenant)
+    }
+
+    /// Begins to compute the value of this version in the caller's own task. It needs all its memory before: from now on others may
+    /// wait for it.
+    pub fn begin(self, source: Arc<SourceHead>) -> Computation<O, R> {
+        self.0.phase.send_replace(Phase::Started(source));
+        Computation::new(Arc::clone(&self.0))
     }
 }
 

@@ -3,9 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use http::HeaderValue;
-use pushdown::{Kind, Limits, Sample};
+use pushdown::Sample;
 
-use super::{CacheLevel, Entry, Prefixes, SourceHead, ValueKey, quotas::SetId};
+use super::{CacheLevel, Prefixes, SourceHead, ValueKey, quotas::SetId};
 use crate::{compute::Tenant, origin::ObjectId};
 
 /// A value that may be cached, for a request that the store has not authorized yet.
@@ -23,15 +23,18 @@ pub struct Candidate {
 /// A cached value, released by an [`Authorization`](crate::origin::Authorization).
 #[derive(Debug, Clone)]
 pub struct CachedValue {
+    /// The value.
+    pub sample: Sample,
     /// The number of steps applied.
     pub stage: usize,
     /// Where it was.
     pub level: CacheLevel,
+    /// The time that it took to read it.
+    pub time: Duration,
     /// The object that it was computed from.
     pub source: Arc<SourceHead>,
     /// The time that the value took from the object; `None` for one of an earlier version of the gateway.
     pub cost: Option<Duration>,
-    pub(super) entry: Entry,
 }
 
 /// A cached value that answers a request.
@@ -83,11 +86,4 @@ pub enum CacheUnit {
     Object,
     /// A cell of a table, whose bytes have been read: a hit is a read of the value.
     Cell,
-}
-
-impl CachedValue {
-    /// The value, of the type of `kind`. `None` if it is damaged or exceeds `limits`.
-    pub fn value(&self, kind: &Kind, limits: &Limits) -> Option<Sample> {
-        self.entry.value(kind, limits)
-    }
 }

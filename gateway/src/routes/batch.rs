@@ -43,7 +43,7 @@ pub(super) use {
 /// Answers a batch request.
 #[derive(Debug, Clone)]
 pub(super) struct BatchRoute {
-    services: Services,
+    services: Arc<Services>,
     tenant_batches: TenantBatches,
     cpu_time: CpuTimeReader,
     /// Answers if the batch is one table.
@@ -53,10 +53,11 @@ pub(super) struct BatchRoute {
 impl BatchRoute {
     /// The route to many objects of a store, computed by `services`.
     pub(super) fn new(services: Services) -> Self {
+        let services = Arc::new(services);
         Self {
             tenant_batches: TenantBatches::default(),
             cpu_time: CpuTimeReader::new(&services.cpu),
-            table: BatchTableRoute::new(services.clone()),
+            table: BatchTableRoute::new(Arc::clone(&services)),
             services,
         }
     }
@@ -83,8 +84,8 @@ impl BatchRoute {
         let request = ReservedRequest::read(&self.services, &parts, &signatures, body).await?;
         let tenant = tenant(&request, &signatures)?;
         let batches = self.tenant_batches.clone();
-        let batch = Batch::new(self.services.clone(), batches, request, host, tenant, signatures);
-        let batch = Arc::new(batch);
+        let services = Arc::clone(&self.services);
+        let batch = Arc::new(Batch::new(services, batches, request, host, tenant, signatures));
         if let Some(rule) = batch.request.table {
             return self.table.answer(&parts, batch, rule).await;
         }

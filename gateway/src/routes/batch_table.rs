@@ -33,12 +33,12 @@ const PREFETCHED_OBJECTS: usize = 3;
 /// Answers a batch request for one table.
 #[derive(Debug, Clone)]
 pub(super) struct BatchTableRoute {
-    services: Services,
+    services: Arc<Services>,
 }
 
 impl BatchTableRoute {
     /// The route to the tables of a store, scanned by `services`.
-    pub(super) const fn new(services: Services) -> Self {
+    pub(super) const fn new(services: Arc<Services>) -> Self {
         Self { services }
     }
 

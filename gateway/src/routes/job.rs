@@ -6,14 +6,14 @@ use std::{str::FromStr, sync::Arc};
 
 use http::{HeaderName, Method, header, request::Parts};
 use pushdown::{
-    BytesKind, Kind, Pipeline,
-    wire::{self, BatchRequest, Split},
+    BytesKind, Pipeline,
+    wire::{self, BatchRequest, CachedRatios, Split},
 };
 use pushdown_s3::{Address, escapes};
 
 use super::scoped_models::ScopedModels;
 use crate::{
-    cache::{CacheSample, CacheUnit, Prefixes},
+    cache::{CacheSample, CacheUnit, Prefixes, ResultCache},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
@@ -36,6 +36,8 @@ pub(super) struct PipelineJob {
     pub(super) sample_id: Vec<u8>,
     /// Of a GET or HEAD: the member to read instead of the whole object.
     pub(super) member: Option<ShardMember>,
+    /// Whether the answer is a row of a batch, which has no headers of the object.
+    pub(super) is_row: bool,
     /// The tenant that is charged once the store has authorized the request, and the position in its queue.
     pub(super) position: QueuePosition,
 }
@@ -120,6 +122,7 @@ impl PipelineJob {
             epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
             sample_id: wire::sample_id(parts.uri.path(), member.as_ref().map(ShardMember::name)),
             member,
+            is_row: false,
             position: Tenant::from_access_key(account).position_now(),
         })
     }
@@ -144,6 +147,7 @@ impl PipelineJob {
             epoch: request.epoch,
             sample_id: sample.id(),
             member: None,
+            is_row: true,
             position,
         }
     }
@@ -158,20 +162,31 @@ impl PipelineJob {
         }
     }
 
-    /// The stage of the answer. `None` if it depends on the object, and that is unknown.
-    pub(super) fn stage_for(&self, object: Option<&BytesKind>) -> Option<usize> {
-        let stage = match (self.split, object) {
-            (Split::Smallest, None) => return None,
-            (split, object) => self
-                .pipeline
-                .stage_of(split, &object.copied().unwrap_or_default())
-                .ok()?,
+    /// How much of the data set of `object` is cached, at the last deterministic stage up to each of `stages`. Only for a caller
+    /// that the store has authorized to read the object.
+    pub(super) fn cached_ratios(
+        &self,
+        cache: &ResultCache,
+        object: ObjectId,
+        stages: impl IntoIterator<Item = usize>,
+    ) -> CachedRatios {
+        let sample = self.cache_sample(object);
+        let ratio = |stage| {
+            let stage = sample.prefixes.last_deterministic(stage);
+            let ratio = cache.cached_ratio(&sample, stage);
+            (ratio > 0.0).then_some((u8::try_from(stage).ok()?, ratio))
         };
-        let kinds = match object {
-            Some(object) => &self.pipeline.kinds_for(&Kind::Bytes(*object)).ok()?,
-            None => self.pipeline.kinds(),
-        };
-        let is_too_large = kinds[stage].bytes().is_some_and(|bytes| self.is_too_large(bytes));
+        stages.into_iter().filter_map(ratio).collect()
+    }
+
+    /// The stage of the answer, as far as the text of the pipeline determines it; `None` if it depends on the object.
+    pub(super) fn stage_from_text(&self) -> Option<usize> {
+        if self.split == Split::Smallest {
+            return None;
+        }
+        let stage = self.pipeline.stage_of(self.split, &BytesKind::default()).ok()?;
+        let value_bytes = self.pipeline.kinds()[stage].bytes();
+        let is_too_large = value_bytes.is_some_and(|bytes| self.is_too_large(bytes));
         Some(if is_too_large { 0 } else { stage })
     }
 

@@ -1,9 +1,11 @@
 //! A GET or HEAD with a pipeline: parsed, and checked as far as possible before anything is fetched.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, Method, request::Parts};
 use pushdown::wire::header;
 
-use super::{Services, job::PipelineJob, prepared::Prepared};
+use super::{Services, job::PipelineJob, stage::AnswerStage};
 use crate::{
     compute::{BodySize, Tenant},
     error::{Error, ErrorKind, Result},
@@ -20,9 +22,9 @@ const SHORT_PIPELINE_BYTES: usize = 256;
 pub(super) struct PipelineRequest {
     pub(super) parts: Parts,
     signature: StoreSignature,
-    pub(super) job: PipelineJob,
+    pub(super) job: Arc<PipelineJob>,
     /// What is known without the object; `None` if the split depends on it.
-    pub(super) known: Option<Prepared>,
+    pub(super) known: Option<AnswerStage>,
 }
 
 impl PipelineRequest {
@@ -43,8 +45,8 @@ impl PipelineRequest {
             parsed = ParsedRequest::parse(parsed.admission, services).await?;
         }
         let ParsedRequest { admission, job } = parsed;
-        let (ReadAdmission { head, signature }, job) = (admission, job?);
-        let known = Prepared::from_text(&head, &job)?;
+        let (ReadAdmission { head, signature }, job) = (admission, Arc::new(job?));
+        let known = AnswerStage::from_text(&head, &job)?;
         Ok(Self {
             parts: head,
             signature,

@@ -1,14 +1,11 @@
 //! GET and HEAD of one object with a pipeline.
 
-mod cached;
 mod compute;
-mod computed;
 mod fetch;
-mod flight;
 mod lookup;
-mod object_head;
-mod sample;
-mod source_read;
+mod source;
+
+use std::sync::Arc;
 
 use futures::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -25,37 +22,34 @@ use super::{
         AnswerForm, AnswerHead, ValueBody, insert, insert_cached_ratios, insert_timing, insert_warnings,
         respond,
     },
-    prepared::Prepared,
     request::PipelineRequest,
-    table::TableRoute,
+    stage::{AnswerStage, StagedJob},
+    table,
 };
 use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     resign::ReadAdmission,
 };
-use sample::OpenedSample;
+use source::OpenedSample;
 pub(super) use {
-    computed::{ComputedSample, ValueMemory, ValueOrigin},
+    compute::ValueOrigin,
     fetch::FetchedSample,
-    flight::ValueFlights,
-    lookup::{SampleHints, cached_ratios},
+    lookup::SampleHints,
+    source::{ComputedSample, ValueFlights, ValueMemory},
 };
 
 /// Answers a GET or HEAD with a pipeline.
 #[derive(Debug, Clone)]
 pub(super) struct ValueRoute {
-    services: Services,
-    /// Answers if the prefix is a table scan.
-    table: TableRoute,
+    services: Arc<Services>,
 }
 
 impl ValueRoute {
     /// The route to the objects of a store, computed by `services`.
     pub(super) fn new(services: Services) -> Self {
         Self {
-            table: TableRoute::new(services.clone()),
-            services,
+            services: Arc::new(services),
         }
     }
 
@@ -75,7 +69,9 @@ impl ValueRoute {
             if !request.needs_value() {
                 return self.head(&request).await;
             }
-            if let Some(answer) = self.table.answer(&request).await? {
+            if let Some(scan) = StagedJob::of_scan(services, job)
+                && let Some(answer) = table::answer(&request, scan).await?
+            {
                 return Ok(answer);
             }
             let hints = SampleHints::default();
@@ -84,8 +80,13 @@ impl ValueRoute {
                 FetchedSample::Opened(opened) => *opened,
                 FetchedSample::Refused(answer) => return Ok(answer.into_response()),
             };
-            let prepared = Prepared::for_object(&request, &opened.kind)?;
-            let mut head = AnswerHead::derive(&request, &opened.headers, Some(&prepared))?;
+            let staged = Arc::clone(&opened.staged);
+            let stage = match request.known {
+                // Only the stored object has forms that depend on its bytes.
+                Some(known) if staged.stage > 0 => known,
+                _ => AnswerStage::of_job(&request.parts, &staged)?,
+            };
+            let mut head = AnswerHead::derive(&request, &opened.headers, Some(stage))?;
             if !head.has_content() {
                 return Ok(head.into_empty_response());
             }
@@ -95,12 +96,11 @@ impl ValueRoute {
                 wire::header::SOURCE_BYTES,
                 &format!("{length}/{length}"),
             );
-            let form = match prepared.form {
-                AnswerForm::Value(form) if prepared.stage > 0 => form,
+            let form = match stage.form {
+                AnswerForm::Value(form) if staged.stage > 0 => form,
                 _ => return stored_object(head.headers, opened),
             };
-            let admitted = opened.admit(services, job, &prepared).await?;
-            let computed = admitted.compute(services, job, &prepared).await?;
+            let computed = opened.compute(()).await?;
             insert_timing(&mut head.headers, &computed.timing);
             insert(
                 &mut head.headers,
@@ -108,10 +108,10 @@ impl ValueRoute {
                 &computed.origin.to_string(),
             );
             if services.cache.is_on() {
-                let ratios = cached_ratios(services, job, read.object_id(), [prepared.stage]);
+                let ratios = job.cached_ratios(&services.cache, read.object_id(), [staged.stage]);
                 insert_cached_ratios(&mut head.headers, &ratios);
             }
-            let value = wire::encode(computed.sample, form, &prepared.kind)?;
+            let value = wire::encode(computed.sample, form, staged.kind())?;
             let guard = services.stall_guard(&request.parts);
             ValueBody::respond(
                 &request.parts.headers,
@@ -148,9 +148,10 @@ impl ValueRoute {
             return Ok(answer.into_response());
         }
         // The smallest stage, and the form of its value, depend on the object.
-        let mut head = AnswerHead::derive(request, &answer.headers, request.known.as_ref())?;
-        if let Some(known) = &request.known {
-            let content_type = HeaderValue::from_static(known.form.content_type(&known.kind));
+        let mut head = AnswerHead::derive(request, &answer.headers, request.known)?;
+        if let Some(AnswerStage { stage, form }) = request.known {
+            let kind = &request.job.pipeline.kinds()[stage];
+            let content_type = HeaderValue::from_static(form.content_type(kind));
             head.headers.insert(header::CONTENT_TYPE, content_type);
         }
         Ok(head.into_empty_response())

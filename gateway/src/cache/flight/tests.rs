@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::poll;
 use http::{HeaderMap, StatusCode, Uri, header};
+use pushdown::pipeline::Digest;
 
 use super::*;
 use crate::origin::OriginObject;
@@ -27,8 +28,8 @@ fn source(etag: &'static str) -> Arc<SourceHead> {
     Arc::new(SourceHead::new(5, pushdown::BytesKind::default(), &answer).unwrap())
 }
 
-fn key() -> Digest {
-    Digest::new(b"value")
+fn key() -> ValueKey {
+    ValueKey::from(Digest::new(b"value"))
 }
 
 async fn leader(flights: &TestFlights) -> Leader<&'static str, usize> {
@@ -246,4 +247,38 @@ async fn a_panic_ends_the_flight_without_a_result() {
     assert_eq!(pending.result().await, None);
     assert!(waiter.pending_result().is_none());
     drop(leader(&flights).await);
+}
+
+fn join(follower: Option<Follower<&'static str, usize>>) -> Waiter<&'static str, usize> {
+    let joined = follower.and_then(|follower| follower.join(&object(), &authorization("\"1\""), &tenant()));
+    joined.unwrap()
+}
+
+#[tokio::test]
+async fn whoever_waits_gets_the_value_and_an_error_leaves_none() {
+    let flights = TestFlights::default();
+    assert!(flights.find(&key()).is_none());
+    let leader = flights.lead(key(), object()).unwrap();
+    assert!(flights.find(&key()).is_none(), "the version is not known");
+    let computation = leader.begin(source("\"1\""));
+    assert!(flights.lead(key(), object()).is_none());
+    let refused = flights.find(&key()).unwrap();
+    assert!(
+        refused
+            .join(&object(), &authorization("\"2\""), &tenant())
+            .is_none()
+    );
+    let waiter = join(flights.find(&key()));
+    let waiting = waiter.pending_result().unwrap();
+    computation.finish(5);
+    assert_eq!(waiting.result().await.as_deref(), Some(&5));
+    drop(waiter);
+    assert!(flights.find(&key()).is_none());
+
+    let computation = flights.lead(key(), object()).unwrap().begin(source("\"1\""));
+    let waiter = join(flights.find(&key()));
+    let waiting = waiter.pending_result().unwrap();
+    drop(computation);
+    assert_eq!(waiting.result().await, None);
+    assert!(flights.lead(key(), object()).is_some());
 }

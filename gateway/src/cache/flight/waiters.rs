@@ -17,6 +17,12 @@ pub struct Waiter<O, R> {
 /// The waiters of a flight, for its computation, which does not keep it alive.
 pub struct Waiters<O, R>(Weak<Flight<O, R>>);
 
+/// A computation in the leader's own task. The flight ends without a result if this is dropped.
+pub struct Computation<O, R> {
+    ending: Ending<O, R>,
+    _flight: Arc<Flight<O, R>>,
+}
+
 /// Ends a flight, with a result or without one.
 struct Ending<O, R>(Weak<Flight<O, R>>);
 
@@ -86,6 +92,20 @@ impl<O, R> Waiters<O, R> {
     }
 }
 
+impl<O, R> Computation<O, R> {
+    pub(super) fn new(flight: Arc<Flight<O, R>>) -> Self {
+        Self {
+            ending: Ending(Arc::downgrade(&flight)),
+            _flight: flight,
+        }
+    }
+
+    /// Ends the flight with a result.
+    pub fn finish(self, result: R) {
+        self.ending.done(result, |_| true);
+    }
+}
+
 impl<O, R> Ending<O, R> {
     fn done(self, result: R, is_good: fn(&R) -> bool) {
         if let Some(flight) = self.0.upgrade() {
@@ -114,6 +134,12 @@ impl<O, R> fmt::Debug for Waiter<O, R> {
         f.debug_struct("Waiter")
             .field("key", &self.flight.key)
             .finish_non_exhaustive()
+    }
+}
+
+impl<O, R> fmt::Debug for Computation<O, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Computation").finish_non_exhaustive()
     }
 }
 

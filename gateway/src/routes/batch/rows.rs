@@ -20,7 +20,7 @@ use crate::{
     routes::{
         http::StoreRefusal,
         job::PipelineJob,
-        prepared::Prepared,
+        stage::StagedJob,
         table::FetchedTable,
         value::{ComputedSample, FetchedSample, ValueMemory},
     },
@@ -61,7 +61,7 @@ pub(super) fn ready_rows(batch: Arc<Batch>, position: QueuePosition) -> impl Str
 async fn row(
     batch: &Batch,
     index: usize,
-    job: &PipelineJob,
+    job: &Arc<PipelineJob>,
     ticket: AdmissionTicket,
     entry_tickets: EntryTickets,
 ) -> ReadyRow {
@@ -104,7 +104,7 @@ async fn row(
 async fn sample(
     batch: &Batch,
     index: usize,
-    job: &PipelineJob,
+    job: &Arc<PipelineJob>,
     mut ticket: AdmissionTicket,
     entry_tickets: EntryTickets,
 ) -> Result<(ComputedSample, Vec<Option<Bytes>>), SampleError> {
@@ -129,30 +129,27 @@ async fn value(
     index: usize,
     request: &OriginRequest,
     mut entry_ticket: Option<EntryTicket>,
-    job: &PipelineJob,
+    job: &Arc<PipelineJob>,
     mut ticket: AdmissionTicket,
 ) -> Result<ComputedSample, SampleError> {
-    if let Some(stage) = job.scan_stage() {
-        let scanned = scan_row(batch, index, request, entry_ticket.take(), job, stage, ticket);
+    let services = &batch.services;
+    if let Some(scan) = StagedJob::of_scan(services, job) {
+        let scanned = scan_row(batch, index, request, entry_ticket.take(), scan, ticket);
         match scanned.await? {
             ScannedRow::Computed(computed) => return Ok(*computed),
             ScannedRow::ObjectIsSmaller(returned) => ticket = returned,
         }
     }
-    let services = &batch.services;
     let etag = batch.listed_etag(index);
     let hints = batch.hints(etag.as_ref());
     let opened = FetchedSample::fetch(services, job, request, entry_ticket, &hints).await;
     ticket.wait().await;
     let opened = match opened? {
-        FetchedSample::Opened(opened) => *opened,
+        FetchedSample::Opened(opened) => opened,
         FetchedSample::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
-    let prepared = Prepared::for_row(job, &opened.kind)?;
     batch.mark_authorized(index, request);
-    let admitted = opened.admit(services, job, &prepared).await?;
-    drop(ticket);
-    Ok(admitted.compute(services, job, &prepared).await?)
+    Ok(opened.compute(ticket).await?)
 }
 
 /// Computes the table of an object that is read in parts, unless `smallest` resolves to the stored object.
@@ -161,24 +158,22 @@ async fn scan_row(
     index: usize,
     request: &OriginRequest,
     entry_ticket: Option<EntryTicket>,
-    job: &PipelineJob,
-    stage: usize,
+    scan: StagedJob,
     mut ticket: AdmissionTicket,
 ) -> Result<ScannedRow, SampleError> {
-    let services = &batch.services;
-    let table = FetchedTable::fetch(services, job, request.clone(), entry_ticket).await;
+    let table = FetchedTable::fetch(scan, request.clone(), entry_ticket).await;
     ticket.wait().await;
     let table = match table? {
         FetchedTable::Table(table) => table,
         FetchedTable::Refused(answer) => return Err(StoreRefusal::read(answer).await.into()),
     };
     batch.mark_authorized(index, request);
-    let Some(planned) = table.plan_row(services, job, stage).await? else {
+    let Some(planned) = table.plan_row().await? else {
         return Ok(ScannedRow::ObjectIsSmaller(ticket));
     };
-    let admitted = planned.admit_row(services, job).await?;
+    let admitted = planned.admit_row().await?;
     drop(ticket);
-    let computed = admitted.compute_row(services, job).await?;
+    let computed = admitted.compute_row().await?;
     Ok(ScannedRow::Computed(Box::new(computed)))
 }
 

@@ -19,18 +19,14 @@ use crate::{
     error::{Error, ErrorKind, Result},
     origin::{ObjectId, OriginRequest, ShardMember},
     resign::SampleSignatures,
-    routes::{
-        Services,
-        job::PipelineJob,
-        value::{SampleHints, cached_ratios},
-    },
+    routes::{Services, job::PipelineJob, value::SampleHints},
     s3::sign::Signature,
 };
 
 /// A batch request that is being answered.
 #[derive(Debug)]
 pub(in crate::routes) struct Batch {
-    pub(in crate::routes) services: Services,
+    pub(in crate::routes) services: Arc<Services>,
     pub(in crate::routes) request: ReservedRequest,
     pub(in crate::routes) pipeline: Arc<Pipeline>,
     prefixes: Prefixes,
@@ -47,7 +43,7 @@ pub(in crate::routes) struct Batch {
 impl Batch {
     /// The batch of `request`, whose samples are signed for `host` or admitted by other `signatures`.
     pub(super) fn new(
-        services: Services,
+        services: Arc<Services>,
         tenant_batches: TenantBatches,
         request: ReservedRequest,
         host: HeaderValue,
@@ -70,8 +66,15 @@ impl Batch {
     }
 
     /// The job of a sample, at `position` in the queue of the tenant.
-    pub(in crate::routes) fn job(&self, index: usize, position: QueuePosition) -> PipelineJob {
-        PipelineJob::for_sample(&self.request, index, &self.pipeline, &self.prefixes, position)
+    pub(in crate::routes) fn job(&self, index: usize, position: QueuePosition) -> Arc<PipelineJob> {
+        let (pipeline, prefixes) = (&self.pipeline, &self.prefixes);
+        Arc::new(PipelineJob::for_sample(
+            &self.request,
+            index,
+            pipeline,
+            prefixes,
+            position,
+        ))
     }
 
     /// The tickets of a sample's entries, if they are read together with others. To be called once per sample.
@@ -83,7 +86,6 @@ impl Batch {
     pub(in crate::routes) fn hints<'a>(&self, etag: Option<&'a HeaderValue>) -> SampleHints<'a> {
         SampleHints {
             etag,
-            is_row: true,
             plans: self.request.cache.map(|plans| Hints {
                 epochs: plans.epochs,
                 samples: plans.samples,
@@ -174,12 +176,7 @@ impl Batch {
         let ratios = || {
             let (index, object, _) = self.in_flight.get()?;
             let job = self.job(*index, self.tenant.position_now());
-            Some(cached_ratios(
-                &self.services,
-                &job,
-                *object,
-                stages.iter().copied(),
-            ))
+            Some(job.cached_ratios(&self.services.cache, *object, stages.iter().copied()))
         };
         ratios().unwrap_or_default()
     }

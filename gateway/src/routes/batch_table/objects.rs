@@ -20,6 +20,7 @@ use crate::{
         batch::{AdmissionTicket, Batch},
         http::StoreRefusal,
         job::PipelineJob,
+        stage::StagedJob,
         table::{FetchedTable, LIVE_BATCHES, OpenedTable, PlannedScan},
     },
 };
@@ -74,7 +75,7 @@ impl TableObjects {
         self.batch.request.compression
     }
 
-    pub(super) fn job(&self, index: usize) -> PipelineJob {
+    pub(super) fn job(&self, index: usize) -> Arc<PipelineJob> {
         self.batch.job(index, self.batch.tenant.position_now())
     }
 
@@ -94,8 +95,8 @@ impl TableObjects {
         let (mut read, mut stored) = (0_u64, 0_u64);
         let mut scans = stream::iter(0..self.len())
             .map(|index| async move {
-                let (job, key) = (self.job(index), self.key(index));
-                let planned = async { self.plan(self.open(index).await?, &job).await };
+                let key = self.key(index);
+                let planned = async { self.open(index).await?.plan().await };
                 let planned = planned.await.map_err(|error| with_key(&key, error))?;
                 Ok::<_, Error>((key, planned))
             })
@@ -120,7 +121,9 @@ impl TableObjects {
     /// Reads the end of an object on the caller's behalf.
     async fn open(&self, index: usize) -> Result<OpenedTable> {
         let request = self.request(index)?;
-        match FetchedTable::fetch(&self.batch.services, &self.job(index), request.clone(), None).await? {
+        let not_a_scan = || Error::new(ErrorKind::Internal, "the prefix is not a table scan");
+        let scan = StagedJob::of_scan(&self.batch.services, &self.job(index)).ok_or_else(not_a_scan)?;
+        match FetchedTable::fetch(scan, request.clone(), None).await? {
             FetchedTable::Table(table) => {
                 self.batch.mark_authorized(index, request);
                 Ok(table)
@@ -139,12 +142,6 @@ impl TableObjects {
         Ok(slot.get_or_init(|| request))
     }
 
-    async fn plan(&self, table: OpenedTable, job: &PipelineJob) -> Result<PlannedScan> {
-        let not_a_scan = || Error::new(ErrorKind::Internal, "the prefix is not a table scan");
-        let stage = job.scan_stage().ok_or_else(not_a_scan)?;
-        table.plan(&self.batch.services, job, stage).await
-    }
-
     /// Reads an object, and sends its rows, converted to the schema of the combined table. Returns `None` if the receiver was
     /// dropped.
     async fn send(
@@ -154,10 +151,10 @@ impl TableObjects {
         mut ticket: AdmissionTicket,
         pieces: &mpsc::Sender<Result<ObjectRows>>,
     ) -> Result<Option<Box<FinishedObject>>> {
-        let (job, key) = (self.job(index), self.key(index));
+        let key = self.key(index);
         let table = self.open(index).await;
         ticket.wait().await;
-        let planned = self.plan(table?, &job).await?;
+        let planned = table?.plan().await?;
         let schema = Arc::clone(planned.schema());
         let fit = move || several.mapping(&key, &schema, &several.schema());
         let fitting = Arc::new(
@@ -176,7 +173,7 @@ impl TableObjects {
             .saturating_mul(rows)
             .saturating_mul(LIVE_BATCHES as u64);
         let more = added.saturating_add(form.buffered_bytes());
-        let admitted = planned.admit(&self.batch.services, &job, more).await?;
+        let admitted = planned.admit(more).await?;
         let (mut scan, mut task) = (admitted.scan, admitted.task);
         loop {
             let fitting = Arc::clone(&fitting);

@@ -93,6 +93,7 @@ mod tests {
             epoch: Some(0),
             sample_id: id.into(),
             member: None,
+            is_row: false,
             position: Tenant::default().position_now(),
         }
     }

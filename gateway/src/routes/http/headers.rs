@@ -9,7 +9,7 @@ use crate::{
     body::{self, Body},
     error::{Error, ErrorKind, Result},
     origin,
-    routes::{job::PipelineJob, prepared::Prepared, request::PipelineRequest},
+    routes::{job::PipelineJob, request::PipelineRequest, stage::AnswerStage},
 };
 
 /// Request headers that a derived answer depends on.
@@ -41,7 +41,7 @@ impl AnswerHead {
     pub(in crate::routes) fn derive(
         request: &PipelineRequest,
         source: &HeaderMap,
-        value: Option<&Prepared>,
+        value: Option<AnswerStage>,
     ) -> Result<Self> {
         let headers = derived_headers(source, &request.job, value);
         let result = conditions::evaluate(
@@ -73,10 +73,10 @@ impl AnswerHead {
     }
 }
 
-fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<&Prepared>) -> HeaderMap {
+fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<AnswerStage>) -> HeaderMap {
     let mut headers = origin::derived_headers(source);
-    if let Some(Prepared { stage, form, .. }) = value {
-        if let Some(etag) = etag::derived(source, job, *stage, *form) {
+    if let Some(AnswerStage { stage, form }) = value {
+        if let Some(etag) = etag::derived(source, job, stage, form) {
             headers.insert(header::ETAG, etag);
         }
         insert(&mut headers, wire::header::STAGE, &stage.to_string());

@@ -14,11 +14,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    routes::{
-        Services,
-        job::PipelineJob,
-        value::{ComputedSample, ValueMemory, ValueOrigin},
-    },
+    routes::value::{ComputedSample, ValueMemory, ValueOrigin},
 };
 
 /// Assumed size of an answer without an estimate. The reservation grows with the answer.
@@ -26,42 +22,31 @@ const UNKNOWN_ANSWER_BYTES: u64 = 1 << 20;
 
 impl OpenedTable {
     /// Plans the scan of one sample; `None` if `smallest` resolves to the stored object.
-    pub(in crate::routes) async fn plan_row(
-        self,
-        services: &Services,
-        job: &PipelineJob,
-        stage: usize,
-    ) -> Result<Option<PlannedScan>> {
-        let planned = self.plan(services, job, stage).await?;
+    pub(in crate::routes) async fn plan_row(self) -> Result<Option<PlannedScan>> {
+        let planned = self.plan().await?;
         // A row of a batch contains an Arrow stream.
         let form = TableForm::ArrowStream(Compression::None);
-        Ok((job.split != Split::Smallest || is_smaller_than_object(&planned, form)).then_some(planned))
+        let is_scanned =
+            planned.staged.job.split != Split::Smallest || is_smaller_than_object(&planned, form);
+        Ok(is_scanned.then_some(planned))
     }
 }
 
 impl PlannedScan {
     /// Waits for the memory of the scan and of all rows.
-    pub(in crate::routes) async fn admit_row(
-        self,
-        services: &Services,
-        job: &PipelineJob,
-    ) -> Result<AdmittedScan> {
+    pub(in crate::routes) async fn admit_row(self) -> Result<AdmittedScan> {
         let answer = self.estimate().output_bytes.unwrap_or(UNKNOWN_ANSWER_BYTES);
         // Capped, because the estimate ignores filters. An answer above the limit fails when its rows arrive.
-        let answer = answer.min(services.limits.max_output_bytes);
-        self.admit(services, job, answer).await
+        let answer = answer.min(self.staged.services.limits.max_output_bytes);
+        self.admit(answer).await
     }
 }
 
 impl AdmittedScan {
     /// Computes all rows of the scan.
-    pub(in crate::routes) async fn compute_row(
-        self,
-        services: &Services,
-        job: &PipelineJob,
-    ) -> Result<ComputedSample> {
+    pub(in crate::routes) async fn compute_row(self) -> Result<ComputedSample> {
         let Self {
-            stage,
+            staged,
             mut scan,
             mut task,
             layer_time,
@@ -69,6 +54,7 @@ impl AdmittedScan {
             mut permit,
             mut timing,
         } = self;
+        let services = &staged.services;
         let mut table = TableBuilder::new(Arc::clone(scan.schema()), services.limits.max_output_bytes);
         loop {
             let next = async move {
@@ -86,13 +72,13 @@ impl AdmittedScan {
         }
         drop((scan, source_permit));
         permit.shrink_to(table.bytes());
-        let name = job.pipeline.steps().first().map_or("", Step::name);
+        let name = staged.job.pipeline.steps().first().map_or("", Step::name);
         let (scan_time, layer_time) = (task.compute_time(), layer_time.get());
         services.metrics.add_step_time(name, scan_time);
         timing.add(name, scan_time);
         timing.add_if_any("model", layer_time);
         Ok(ComputedSample {
-            stage,
+            stage: staged.stage,
             sample: Sample::Table(table.build()),
             memory: ValueMemory::Own(permit),
             timing,

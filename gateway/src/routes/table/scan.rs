@@ -20,7 +20,7 @@ use crate::{
     origin::{
         self, Authorization, EntryTicket, FetchedTail, ObjectId, ObjectTail, OriginObject, OriginRequest,
     },
-    routes::{Services, http::Timing, job::PipelineJob},
+    routes::{http::Timing, stage::StagedJob},
 };
 
 /// Bytes at the end of an object that are read first: most footers fit, and small objects are read as a whole.
@@ -39,6 +39,7 @@ pub(in crate::routes) enum FetchedTable {
 /// An object whose end has been read. Nothing is computed yet.
 #[derive(Debug)]
 pub(in crate::routes) struct OpenedTable {
+    staged: StagedJob,
     /// The store's headers.
     pub(super) headers: HeaderMap,
     pub(super) timing: Timing,
@@ -56,8 +57,7 @@ enum SourceMemory {
 /// A planned scan.
 #[derive(Debug)]
 pub(in crate::routes) struct PlannedScan {
-    /// The number of steps that the scan runs.
-    stage: usize,
+    pub(super) staged: StagedJob,
     scan: Scan,
     task: CooperativeTask,
     layer_time: LayerTime,
@@ -73,8 +73,7 @@ pub(in crate::routes) struct PlannedScan {
 /// A scan with a memory reservation.
 #[derive(Debug)]
 pub(in crate::routes) struct AdmittedScan {
-    /// The number of steps that the scan runs.
-    pub(in crate::routes) stage: usize,
+    pub(in crate::routes) staged: StagedJob,
     pub(in crate::routes) scan: Scan,
     pub(in crate::routes) task: CooperativeTask,
     /// Time of layers of models, which do not run in the task.
@@ -87,15 +86,14 @@ pub(in crate::routes) struct AdmittedScan {
 }
 
 impl FetchedTable {
-    /// Reads the end of an object on the caller's behalf. `ticket` is that of a row of joined reads.
+    /// Reads the end of an object on the caller's behalf, for a job that is a scan. `ticket` is that of a row of joined reads.
     pub(in crate::routes) async fn fetch(
-        services: &Services,
-        job: &PipelineJob,
+        staged: StagedJob,
         request: OriginRequest,
         ticket: Option<EntryTicket>,
     ) -> Result<Self> {
-        let started = Instant::now();
-        let is_cacheable = services.cache.is_on() && job.has_cells() && request.is_shareable();
+        let (started, services) = (Instant::now(), &staged.services);
+        let is_cacheable = services.cache.is_on() && staged.job.has_cells() && request.is_shareable();
         let object = is_cacheable.then(|| request.object_id());
         let tail = services.origin.read_tail(request, ticket, object, TAIL_BYTES);
         let tail = match tail.await? {
@@ -109,6 +107,7 @@ impl FetchedTable {
         let mut timing = Timing::default();
         timing.add("origin", started.elapsed());
         Ok(Self::Table(OpenedTable {
+            staged,
             headers,
             timing,
             cells: object.and_then(|object| cell_source(object, &tail)).map(Box::new),
@@ -118,33 +117,30 @@ impl FetchedTable {
 }
 
 impl OpenedTable {
-    /// Reads the object's schema, and plans the scan of the first `stage` steps.
-    pub(in crate::routes) async fn plan(
-        self,
-        services: &Services,
-        job: &PipelineJob,
-        stage: usize,
-    ) -> Result<PlannedScan> {
+    /// Reads the object's schema, and plans the scan.
+    pub(in crate::routes) async fn plan(self) -> Result<PlannedScan> {
         let Self {
+            staged,
             tail,
             mut timing,
             cells,
             ..
         } = self;
         let started = Instant::now();
-        let mut task = CooperativeTask::new(services.cpu.clone(), job.position.tenant().clone())?;
+        let StagedJob {
+            services, job, stage, ..
+        } = &staged;
+        let (stage, tenant) = (*stage, job.position.tenant());
+        let mut task = CooperativeTask::new(services.cpu.clone(), tenant.clone())?;
         let (source, memory): (Arc<dyn Source>, SourceMemory) = match tail {
             ObjectTail::Part(part) => {
-                let permit = services
-                    .memory
-                    .acquire(job.position.tenant(), OPENING_BYTES)
-                    .await?;
+                let permit = services.memory.acquire(tenant, OPENING_BYTES).await?;
                 let footer = FooterMemory::new(services.memory.clone(), permit);
                 let ranged = RangedSource::new(*part, footer.clone(), task.waker());
                 (Arc::new(ranged), SourceMemory::Footer(footer))
             }
             ObjectTail::Whole(object) => {
-                let (bytes, permit) = read_whole(services, object, job).await?;
+                let (bytes, permit) = read_whole(&staged, object).await?;
                 (Arc::new(bytes), SourceMemory::Whole(permit))
             }
         };
@@ -154,7 +150,7 @@ impl OpenedTable {
         let cell_memory = has_values.then(ScanCellMemory::default);
         let cells = cell_memory.clone().map(|memory| {
             services.models.mark_used(steps);
-            let (tenant, limits) = (job.position.tenant().clone(), services.sample_limits());
+            let (tenant, limits) = (tenant.clone(), services.sample_limits());
             let cached =
                 cells.and_then(|source| Cells::new(&services.cache, *source, tenant, limits, io.clone()));
             let cells: Arc<dyn CellHost> = Arc::new(ScanCells {
@@ -169,17 +165,16 @@ impl OpenedTable {
             });
             cells
         });
-        let (pipeline, sample_id) = (Arc::clone(&job.pipeline), job.sample_id.clone());
-        let (seed, epoch, limits) = (job.seed, job.epoch, services.sample_limits());
+        let (job, limits) = (Arc::clone(job), services.sample_limits());
         let planning = async move {
             let context = Context {
-                seed,
-                epoch,
+                seed: job.seed,
+                epoch: job.epoch,
                 limits,
                 cells,
-                ..Context::new(&sample_id)
+                ..Context::new(&job.sample_id)
             };
-            pipeline.scan(0..stage, source, &context).await
+            job.pipeline.scan(0..stage, source, &context).await
         };
         let scan = task.run(planning).await??;
         let (requested_bytes, source_permit) = match memory {
@@ -188,7 +183,7 @@ impl OpenedTable {
         };
         timing.add("plan", started.elapsed());
         Ok(PlannedScan {
-            stage,
+            staged,
             scan,
             task,
             layer_time,
@@ -202,14 +197,9 @@ impl OpenedTable {
 
 impl PlannedScan {
     /// Waits for the memory of the scan, of values that `each` computes, and `additional_bytes`, all at once.
-    pub(in crate::routes) async fn admit(
-        self,
-        services: &Services,
-        job: &PipelineJob,
-        additional_bytes: u64,
-    ) -> Result<AdmittedScan> {
+    pub(in crate::routes) async fn admit(self, additional_bytes: u64) -> Result<AdmittedScan> {
         let Self {
-            stage,
+            staged,
             scan,
             task,
             layer_time,
@@ -219,8 +209,9 @@ impl PlannedScan {
             ..
         } = self;
         let queued = Instant::now();
+        let StagedJob { services, job, .. } = &staged;
         let max_query_bytes = services.sample_limits().tables.max_query_bytes;
-        let steps = &job.pipeline.steps()[..stage];
+        let steps = &job.pipeline.steps()[..staged.stage];
         let bytes = working_bytes(scan.estimate(), steps, max_query_bytes).saturating_add(additional_bytes);
         let tenant = job.position.tenant();
         let permit = match cell_memory {
@@ -233,7 +224,7 @@ impl PlannedScan {
         };
         timing.add("queue", queued.elapsed());
         Ok(AdmittedScan {
-            stage,
+            staged,
             scan,
             task,
             layer_time,
@@ -285,11 +276,8 @@ fn cell_source(object: ObjectId, tail: &ObjectTail) -> Option<CellSource> {
 }
 
 /// Reads a whole object, of a store that does not support ranges.
-async fn read_whole(
-    services: &Services,
-    mut object: OriginObject,
-    job: &PipelineJob,
-) -> Result<(Bytes, Permit)> {
+async fn read_whole(staged: &StagedJob, mut object: OriginObject) -> Result<(Bytes, Permit)> {
+    let StagedJob { services, job, .. } = staged;
     let length = services.check_length(&object)?;
     let permit = services.memory.acquire(job.position.tenant(), length).await?;
     let bytes = origin::read_to_end(&[], &mut object.body, length).await?;

@@ -1,136 +1,159 @@
-//! Computes one sample: model layers in micro-batches with other samples, other steps on the CPU pool.
+//! Computes one value: model layers in micro-batches with other samples, other steps on the CPU pool.
 
 use std::{
+    fmt,
     ops::Range,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use pushdown::{Cancellation, Context, Kind, Sample, Step};
+use pushdown::{Cancellation, Context, Kind, Sample, Step, wire::CacheStatus};
 
-use super::{
-    cached::ReleasedValue,
-    computed::{ComputedSample, ValueMemory, ValueOrigin},
-    sample::{AdmittedSample, AdmittedStart, ObjectStream},
-};
 use crate::{
-    cache::{CacheSample, SourceHead},
+    cache::{CacheLevel, CacheSample, Hit, SourceHead},
     compute::{MicroBatcher, Permit},
     error::{Error, ErrorKind, Result},
-    routes::{Services, http::Timing, job::PipelineJob, prepared::Prepared},
+    routes::{http::Timing, stage::StagedJob},
 };
 
 /// Values of at most this size are copied into the result cache by the I/O thread: another thread would take longer to wake.
 const MAX_COPY_BYTES: u64 = 1 << 20;
 
+/// The value at its stage, and what holds the memory of its bytes.
+#[derive(Debug)]
+pub(in crate::routes) struct ComputedValue<M> {
+    pub(in crate::routes) stage: usize,
+    pub(in crate::routes) sample: Sample,
+    pub(in crate::routes) memory: M,
+    pub(in crate::routes) timing: Timing,
+    /// Time of the steps on the CPU pool for this request.
+    pub(in crate::routes) compute_time: Duration,
+    /// Where the value came from.
+    pub(in crate::routes) origin: ValueOrigin,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::routes) enum ValueOrigin {
+    /// All steps ran for this request.
+    Computed,
+    /// The result cache.
+    Cached(CacheLevel),
+    /// A computation that another request began.
+    Shared,
+    /// A value at this stage in the result cache, and the steps after it.
+    Prefix(usize),
+}
+
+/// A value from which the steps that are left are computed: the object, or a cached value.
+#[derive(Debug)]
+pub(super) struct FirstValue {
+    pub(super) sample: Sample,
+    /// The number of steps applied to it.
+    pub(super) stage: usize,
+    /// The time that it took to have the value.
+    pub(super) time: Duration,
+    /// The key of the values in the result cache, and their object; `None` if they must not be cached.
+    pub(super) cacheable: Option<(CacheSample, Arc<SourceHead>)>,
+    /// If it is a cached value.
+    pub(super) hit: Option<Hit>,
+    /// Where the value at the stage of the answer comes from.
+    pub(super) origin: ValueOrigin,
+}
+
 /// The steps that have run, and their times.
 #[derive(Debug, Default)]
 struct StepTimes(Vec<GroupTime>);
 
-impl AdmittedSample {
-    /// Computes the value at the stage of the answer.
-    pub(in crate::routes) async fn compute(
+/// The time of a step, or of a group of fused steps.
+#[derive(Debug)]
+struct GroupTime {
+    /// Name of the first step.
+    first: &'static str,
+    /// Names of all steps, as in `resize+center_crop`.
+    name: String,
+    time: Duration,
+}
+
+impl FirstValue {
+    /// Runs the steps up to the stage of the answer, if any are left, and caches the last value that is the same in every epoch. The
+    /// stored object replaces a value that turns out to be too large. `permit` is the memory of this value and of the steps; what is
+    /// returned keeps that of its own bytes.
+    ///
+    /// # Errors
+    /// Those of the steps; [`ErrorKind::EntityTooLarge`] for a value above the limit on answers.
+    pub(super) async fn compute(
         self,
-        services: &Services,
-        job: &PipelineJob,
-        prepared: &Prepared,
-    ) -> Result<ComputedSample> {
-        let computed = match self.start {
-            AdmittedStart::Object(stream, permit) => {
-                compute_object(stream, permit, self.timing, services, job, prepared).await
-            }
-            AdmittedStart::Cached(value, permit) => {
-                continue_cached(value, permit, self.timing, services, job, prepared).await
-            }
-            AdmittedStart::Flight(flight) => flight.result(services, job, prepared, self.timing).await,
-        }?;
-        services.metrics.count_value(computed.origin.name());
-        Ok(computed)
+        mut permit: Permit,
+        mut timing: Timing,
+        staged: &StagedJob,
+    ) -> Result<ComputedValue<Permit>> {
+        // Locals are dropped before parameters: bytes before their memory.
+        let Self {
+            mut sample,
+            stage: mut done,
+            time,
+            cacheable,
+            hit,
+            origin,
+        } = self;
+        let StagedJob {
+            services, job, stage, ..
+        } = staged;
+        if let (Some(hit), Some((key, _))) = (hit, &cacheable) {
+            services.cache.observe_hit(key, hit);
+        }
+        services.models.mark_used(&job.pipeline.steps()[done..*stage]);
+        let object = (done == 0 && job.max_bytes.is_some()).then(|| sample.clone());
+        let (mut times, last) = (StepTimes::default(), job.prefixes.last_deterministic(*stage));
+        if let Some((key, head)) = cacheable
+            && last > done
+            // A cut between steps costs what running them together saves, so it must be worth it.
+            && (last == *stage || services.cache.is_wanted(&key, last))
+        {
+            sample = run_steps(sample, done..last, staged, &mut times).await?;
+            done = last;
+            let cost = time + times.total();
+            cache_value(staged, key, last, head, &sample, cost).await?;
+        }
+        if done < *stage {
+            sample = run_steps(sample, done..*stage, staged, &mut times).await?;
+            done = *stage;
+        }
+        if let Some(object) = object
+            && job.is_too_large(sample.bytes())
+        {
+            (sample, done) = (object, 0);
+        }
+        services.check_output(sample.bytes())?;
+        permit.shrink_to(sample.bytes());
+        let compute_time = times.total();
+        for group in times.0 {
+            // The time of a fused group counts for its first step.
+            services.metrics.add_step_time(group.first, group.time);
+            timing.add(group.name, group.time);
+        }
+        Ok(ComputedValue {
+            stage: done,
+            sample,
+            memory: permit,
+            timing,
+            compute_time,
+            origin,
+        })
     }
-}
-
-/// Reads the rest of the object, runs the steps up to the stage, and caches the last value that is the same in every epoch.
-pub(super) async fn compute_object(
-    stream: ObjectStream,
-    permit: Permit,
-    timing: Timing,
-    services: &Services,
-    job: &PipelineJob,
-    prepared: &Prepared,
-) -> Result<ComputedSample> {
-    let started = Instant::now();
-    let (cacheable, origin_time) = (stream.cacheable(), stream.origin_time);
-    let (source, permit, timing) = stream.read(permit, timing, services, job, prepared).await?;
-    let fetch_time = origin_time + started.elapsed();
-    let mut stage = prepared.stage;
-    services.models.mark_used(&job.pipeline.steps()[..stage]);
-    let fallback = job.max_bytes.is_some().then(|| source.clone());
-    let (start, mut times) = ((Sample::Bytes(source), 0), StepTimes::default());
-    let mut sample = run_and_cache(start, stage, cacheable, fetch_time, services, job, &mut times).await?;
-    if let Some(source) = fallback.filter(|_| job.is_too_large(sample.bytes())) {
-        (sample, stage) = (Sample::Bytes(source), 0);
-    }
-    times.finish((sample, stage), ValueOrigin::Computed, permit, timing, services)
-}
-
-/// Runs the steps after a cached value.
-pub(super) async fn continue_cached(
-    value: ReleasedValue,
-    permit: Permit,
-    timing: Timing,
-    services: &Services,
-    job: &PipelineJob,
-    prepared: &Prepared,
-) -> Result<ComputedSample> {
-    let (stage, mut times) = (prepared.stage, StepTimes::default());
-    services
-        .models
-        .mark_used(&job.pipeline.steps()[value.stage..stage]);
-    let origin = if value.stage == stage {
-        ValueOrigin::Cached(value.level)
-    } else {
-        ValueOrigin::Prefix(value.stage)
-    };
-    let (start, cacheable) = ((value.sample, value.stage), Some((value.key, value.source)));
-    let sample = run_and_cache(start, stage, cacheable, value.time, services, job, &mut times).await?;
-    times.finish((sample, stage), origin, permit, timing, services)
-}
-
-/// Runs the steps from a value and its stage up to `stage`, and caches the last value that is the same in every epoch.
-/// `start_time` is the time that the first value took.
-async fn run_and_cache(
-    (mut sample, mut done): (Sample, usize),
-    stage: usize,
-    cacheable: Option<(CacheSample, Arc<SourceHead>)>,
-    start_time: Duration,
-    services: &Services,
-    job: &PipelineJob,
-    times: &mut StepTimes,
-) -> Result<Sample> {
-    let last = job.prefixes.last_deterministic(stage);
-    if let Some((key, head)) = cacheable
-        && last > done
-        // A cut between steps costs what running them together saves, so it must be worth it.
-        && (last == stage || services.cache.is_wanted(&key, last))
-    {
-        sample = run_steps(sample, done..last, services, job, times).await?;
-        done = last;
-        let cost = start_time + times.total();
-        cache_value(services, job, key, last, head, &sample, cost).await?;
-    }
-    run_steps(sample, done..stage, services, job, times).await
 }
 
 /// Adds a value to the result cache, if it is worth it.
 async fn cache_value(
-    services: &Services,
-    job: &PipelineJob,
+    staged: &StagedJob,
     key: CacheSample,
     stage: usize,
     head: Arc<SourceHead>,
     value: &Sample,
     cost: Duration,
 ) -> Result<()> {
+    let StagedJob { services, job, .. } = staged;
     let Some(admission) = services.cache.admit(&key, stage, value.bytes(), cost) else {
         return Ok(());
     };
@@ -150,16 +173,16 @@ async fn cache_value(
 async fn run_steps(
     mut sample: Sample,
     steps: Range<usize>,
-    services: &Services,
-    job: &PipelineJob,
+    staged: &StagedJob,
     times: &mut StepTimes,
 ) -> Result<Sample> {
+    let StagedJob { services, job, .. } = staged;
     let (mut done, limits) = (steps.start, services.sample_limits());
     while done < steps.end {
         let layers = MicroBatcher::first_layers(&job.pipeline, &(done..steps.end));
         let next = layers.as_ref().map_or(steps.end, |(steps, _)| steps.start);
         if done < next {
-            let work = steps_to_run(sample, job, done..next, limits);
+            let work = steps_to_run(sample, staged, done..next, limits);
             let (value, groups) = services.cpu.run_while_awaited(&job.position, work).await??;
             (sample, done) = (value, next);
             times.0.extend(groups);
@@ -179,83 +202,39 @@ async fn run_steps(
     Ok(sample)
 }
 
-impl StepTimes {
-    fn total(&self) -> Duration {
-        self.0.iter().map(|group| group.time).sum()
-    }
-
-    /// The value at its stage, which keeps only the memory of its own bytes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::EntityTooLarge`] above the limit on answers.
-    fn finish(
-        self,
-        (sample, stage): (Sample, usize),
-        origin: ValueOrigin,
-        mut permit: Permit,
-        mut timing: Timing,
-        services: &Services,
-    ) -> Result<ComputedSample> {
-        services.check_output(sample.bytes())?;
-        permit.shrink_to(sample.bytes());
-        let compute_time = self.report(services, &mut timing);
-        Ok(ComputedSample {
-            stage,
-            sample,
-            memory: ValueMemory::Own(permit),
-            timing,
-            compute_time,
-            origin,
-        })
-    }
-
-    /// Adds the times to the metrics and to the answer. Returns their sum.
-    fn report(self, services: &Services, timing: &mut Timing) -> Duration {
-        let total = self.total();
-        for group in self.0 {
-            // The time of a fused group counts for its first step.
-            services.metrics.add_step_time(group.first, group.time);
-            timing.add(group.name, group.time);
-        }
-        total
-    }
-}
-
 /// The work of `steps` for the CPU pool. It ends before its next step once nobody awaits it any more.
 fn steps_to_run(
     sample: Sample,
-    job: &PipelineJob,
+    staged: &StagedJob,
     steps: Range<usize>,
     limits: pushdown::Limits,
 ) -> impl FnOnce(&(dyn Fn() -> bool + Sync)) -> pushdown::Result<(Sample, Vec<GroupTime>)> + Send + use<> {
-    let (pipeline, seed, epoch) = (Arc::clone(&job.pipeline), job.seed, job.epoch);
-    let sample_id = job.sample_id.clone();
+    let job = Arc::clone(&staged.job);
     move |is_awaited| {
         let is_cancelled = || !is_awaited();
         let context = Context {
-            seed,
-            epoch,
+            seed: job.seed,
+            epoch: job.epoch,
             limits,
             cancellation: Cancellation::when(&is_cancelled),
-            ..Context::new(&sample_id)
+            ..Context::new(&job.sample_id)
         };
         let started = Instant::now();
-        let (sample, groups) = pipeline.run_timed(steps, sample, &context, || started.elapsed())?;
+        let run = job
+            .pipeline
+            .run_timed(steps, sample, &context, || started.elapsed());
+        let (sample, groups) = run?;
         let groups = groups
             .into_iter()
-            .map(|group| GroupTime::new(&pipeline.steps()[group.steps], group.time));
+            .map(|group| GroupTime::new(&job.pipeline.steps()[group.steps], group.time));
         Ok((sample, groups.collect()))
     }
 }
 
-/// The time of a step, or of a group of fused steps.
-#[derive(Debug)]
-struct GroupTime {
-    /// Name of the first step.
-    first: &'static str,
-    /// Names of all steps, as in `resize+center_crop`.
-    name: String,
-    time: Duration,
+impl StepTimes {
+    fn total(&self) -> Duration {
+        self.0.iter().map(|group| group.time).sum()
+    }
 }
 
 impl GroupTime {
@@ -265,6 +244,42 @@ impl GroupTime {
             first: steps.first().map_or("", Step::name),
             name,
             time,
+        }
+    }
+}
+
+impl ValueOrigin {
+    /// The name in metrics.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Computed => "computed",
+            Self::Cached(level) => level.name(),
+            Self::Shared => "shared",
+            Self::Prefix(_) => "prefix",
+        }
+    }
+}
+
+/// The value of the column.
+impl From<ValueOrigin> for CacheStatus {
+    fn from(origin: ValueOrigin) -> Self {
+        match origin {
+            ValueOrigin::Computed => Self::Computed,
+            ValueOrigin::Cached(CacheLevel::Memory) => Self::Memory,
+            ValueOrigin::Cached(CacheLevel::Disk) => Self::Disk,
+            ValueOrigin::Shared => Self::Shared,
+            ValueOrigin::Prefix(_) => Self::Prefix,
+        }
+    }
+}
+
+/// The value of the header.
+impl fmt::Display for ValueOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Prefix(stage) => write!(f, "={stage}"),
+            _ => Ok(()),
         }
     }
 }

@@ -7,17 +7,14 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 use super::{
-    cached::CachedSample,
-    flight::{FlightFollower, FlightSample},
-    lookup::{SampleHints, ValueLookup},
-    sample::{OpenedSample, Start},
-    source_read::SourceRead,
+    lookup::{Condition, SampleHints, ValueLookup},
+    source::{ObjectStream, OpenedSample, Source},
 };
 use crate::{
-    cache::{Candidate, Role},
+    cache::Role,
     error::Result,
     origin::{EntryTicket, OriginObject, OriginRequest, drain},
-    routes::{Services, job::PipelineJob},
+    routes::{Services, http::Timing, job::PipelineJob},
 };
 
 /// The store's answer.
@@ -31,168 +28,91 @@ pub(in crate::routes) enum FetchedSample {
 impl FetchedSample {
     /// Sends the caller's request. If a value may be cached or is being computed, the request is conditional: then the store
     /// only says whether the caller may have it. `ticket` is that of a row of joined reads, for the request that reads the object.
+    ///
+    /// The stage of the answer is decided here, since this is where the head of the object is known first.
     pub(in crate::routes) async fn fetch(
-        services: &Services,
-        job: &PipelineJob,
+        services: &Arc<Services>,
+        job: &Arc<PipelineJob>,
         request: &OriginRequest,
         ticket: Option<EntryTicket>,
         hints: &SampleHints<'_>,
     ) -> Result<Self> {
-        let Some(lookup) = ValueLookup::new(services, job, request, hints) else {
-            return Self::read(services, request, ticket, None).await;
-        };
-        if let Some(opened) = lookup.remembered(request) {
-            lookup.observe(&opened.kind);
+        let (origin, cache) = (&services.origin, &services.cache);
+        let lookup = ValueLookup::new(services, job, request, hints);
+        let candidate = lookup.candidate();
+        if let Some(candidate) = &candidate
+            && let Some(opened) = lookup.remembered(candidate)
+        {
             return Ok(Self::Opened(Box::new(opened)));
         }
-        let candidate = match lookup.candidate() {
-            Some(candidate) if !lookup.has_steps_after(&candidate) => {
-                return Self::revalidate(services, request, ticket, &lookup, candidate).await;
+        let has_steps = candidate
+            .as_ref()
+            .is_none_or(|candidate| lookup.has_steps_after(candidate));
+        let cached = candidate.map(Condition::Cached);
+        let (condition, leader) = if has_steps {
+            match lookup.enter_flight().await {
+                Role::Leader(leader) => (cached, Some(leader)),
+                Role::Follower(follower) => (Some(Condition::Flight(follower)), None),
+                Role::Single => (cached, None),
             }
-            candidate => candidate,
+        } else {
+            (cached, None)
         };
-        let leader = match lookup.enter_flight().await {
-            Role::Leader(leader) => Some(leader),
-            Role::Follower(follower) => {
-                return Self::follow(services, job, request, ticket, &lookup, follower).await;
+        let mut started = Instant::now();
+        let answer = match condition {
+            None => origin.read_joined(request.clone(), ticket).await?,
+            Some(condition) => {
+                let answer = origin.read_if_changed(request, condition.etag()).await?;
+                services.metrics.count_revalidation(answer.status);
+                match lookup.authorized(condition, &answer, started)? {
+                    Some(opened) => {
+                        drain(answer).await;
+                        return Ok(Self::Opened(Box::new(lookup.publish(opened, leader))));
+                    }
+                    // For another version.
+                    None if answer.status == StatusCode::NOT_MODIFIED => {
+                        started = Instant::now();
+                        origin.read_joined(request.clone(), ticket).await?
+                    }
+                    None => answer,
+                }
             }
-            Role::Single => None,
         };
-        let fetched = match candidate {
-            Some(candidate) => Self::revalidate(services, request, ticket, &lookup, candidate).await,
-            None => Self::read(services, request, ticket, Some(&lookup)).await,
-        };
-        Ok(match (fetched?, leader) {
-            (Self::Opened(opened), Some(leader)) => {
-                Self::Opened(Box::new(lookup.publish(*opened, leader, request)))
-            }
-            (fetched, _) => fetched,
-        })
-    }
-
-    /// Sends the request, and opens the object.
-    async fn read(
-        services: &Services,
-        request: &OriginRequest,
-        ticket: Option<EntryTicket>,
-        lookup: Option<&ValueLookup<'_>>,
-    ) -> Result<Self> {
-        let started = Instant::now();
-        let object = services.origin.read_joined(request.clone(), ticket).await?;
-        Self::open(services, object, request, lookup, started).await
-    }
-
-    /// Opens the object in an answer to a request without a condition of the gateway.
-    async fn open(
-        services: &Services,
-        object: OriginObject,
-        request: &OriginRequest,
-        lookup: Option<&ValueLookup<'_>>,
-        started: Instant,
-    ) -> Result<Self> {
-        if object.status != StatusCode::OK {
-            if let Some(lookup) = lookup {
-                lookup.refused(object.status);
-            }
-            return Ok(Self::Refused(object));
+        if answer.status != StatusCode::OK {
+            lookup.refused(answer.status);
+            return Ok(Self::Refused(answer));
         }
-        let authorization = lookup.and_then(|lookup| lookup.authorization(&object));
-        let mut opened = OpenedSample::open(services, object, started).await?;
-        if let (Some(lookup), Some(authorization)) = (lookup, authorization) {
-            services.cache.remember_authorization(request, &authorization);
-            opened = lookup
-                .prefer_cached(opened, request, authorization, started.elapsed())
-                .await;
-        }
-        Ok(Self::Opened(Box::new(opened)))
-    }
-
-    /// Opens the object in an answer to a conditional request that is no authorization for the version in the condition.
-    async fn open_changed(
-        services: &Services,
-        answer: OriginObject,
-        request: &OriginRequest,
-        ticket: Option<EntryTicket>,
-        lookup: &ValueLookup<'_>,
-        started: Instant,
-    ) -> Result<Self> {
-        if answer.status == StatusCode::NOT_MODIFIED {
-            // For another version.
-            return Self::read(services, request, ticket, Some(lookup)).await;
-        }
-        Self::open(services, answer, request, Some(lookup), started).await
-    }
-
-    /// Asks the store whether the caller may have the value of `candidate`.
-    async fn revalidate(
-        services: &Services,
-        request: &OriginRequest,
-        ticket: Option<EntryTicket>,
-        lookup: &ValueLookup<'_>,
-        candidate: Candidate,
-    ) -> Result<Self> {
-        let started = Instant::now();
-        let answer = services.origin.read_if_changed(request, &candidate.etag).await?;
-        services.metrics.count_revalidation(answer.status);
-        match lookup.authorization_for(&answer, &candidate.etag) {
-            Some(authorization) => {
-                services.cache.remember_authorization(request, &authorization);
-                let source = lookup.known_at(&candidate.etag);
-                let cached = CachedSample::new(
-                    candidate,
-                    lookup.sample(),
-                    authorization,
-                    request.clone(),
-                    started.elapsed(),
-                );
-                let start = Start::Cached(Box::new(cached));
-                let opened = OpenedSample::without_body(&answer, source.as_deref(), start, started);
-                drain(answer).await;
-                lookup.observe(&opened.kind);
-                Ok(Self::Opened(Box::new(opened)))
-            }
-            None => Self::open_changed(services, answer, request, ticket, lookup, started).await,
-        }
-    }
-
-    /// Asks the store whether the caller may have the value that is being computed.
-    async fn follow(
-        services: &Services,
-        job: &PipelineJob,
-        request: &OriginRequest,
-        ticket: Option<EntryTicket>,
-        lookup: &ValueLookup<'_>,
-        follower: FlightFollower,
-    ) -> Result<Self> {
-        let started = Instant::now();
-        let etag = follower.etag().clone();
-        let answer = services.origin.read_if_changed(request, &etag).await?;
-        services.metrics.count_revalidation(answer.status);
-        let authorization = lookup.authorization_for(&answer, &etag);
+        let authorization = lookup.authorization(&answer);
+        let length = services.check_length(&answer)?;
+        let OriginObject { headers, body, .. } = answer;
+        let mut stream = ObjectStream::open(length, &headers, body, started).await?;
+        let (kind, mut timing) = (stream.kind, Timing::default());
+        timing.add("origin", stream.origin_time);
         if let Some(authorization) = &authorization {
-            services.cache.remember_authorization(request, authorization);
+            cache.remember_authorization(request, authorization);
+            stream.set_cache_key(cache, lookup.sample(), authorization.clone());
         }
-        let waiter = authorization.and_then(|authorization| {
-            let waiter = follower.join(&lookup.object(), &authorization, job.position.tenant())?;
-            Some((waiter, authorization))
-        });
-        match waiter {
-            // Of another kind than the version that this request knew: its stage may be another one.
-            Some((waiter, _)) if !lookup.has_flight_stage(&waiter.source().kind) => {
-                Self::read(services, request, ticket, Some(lookup)).await
+        let staged = lookup.decide(&kind)?;
+        let mut source = Source::Object(Box::new(stream));
+        if let Some(authorization) = authorization {
+            lookup.observe(staged.stage);
+            let store_time = started.elapsed();
+            let cached = lookup.cached_version(&headers, staged.stage, authorization, store_time);
+            // If a value of this version is cached, the rest of the object is not read.
+            if let Some(cached) = cached
+                && let Source::Object(stream) = std::mem::replace(&mut source, cached)
+            {
+                stream.drain().await;
             }
-            Some((waiter, authorization)) => {
-                let source = Arc::clone(waiter.source());
-                let read = SourceRead::new(request.clone(), etag, lookup.sample());
-                let kind = lookup.follower_kind();
-                let sample = FlightSample::new(waiter, authorization, read, kind);
-                let start = Start::Flight(Box::new(sample));
-                let opened = OpenedSample::without_body(&answer, Some(&source), start, started);
-                drain(answer).await;
-                lookup.observe(&opened.kind);
-                Ok(Self::Opened(Box::new(opened)))
-            }
-            None => Self::open_changed(services, answer, request, ticket, lookup, started).await,
         }
+        let opened = OpenedSample {
+            staged,
+            headers,
+            length: Some(length),
+            kind,
+            timing,
+            source,
+        };
+        Ok(Self::Opened(Box::new(lookup.publish(opened, leader))))
     }
 }

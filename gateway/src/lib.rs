@@ -6,7 +6,7 @@
 
 #![expect(
     unreachable_pub,
-    reason = "in a program, `pub` is what a module offers to the others, and no module is public"
+    reason = "in a program, `pub` is what a module offers to the others; only `cli` and `testing` are public"
 )]
 
 mod access;

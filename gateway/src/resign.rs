@@ -214,6 +214,11 @@ impl Resign {
         self.0.verifier.address(head)
     }
 
+    /// Whether the host that a request was sent to names its bucket.
+    pub fn is_virtual_host(&self, head: &Parts) -> bool {
+        self.0.verifier.is_virtual_host(head)
+    }
+
     /// The account of an access key that a caller claims.
     pub fn claimed_tenant(&self, access_key: &str) -> Option<String> {
         Some(self.0.keys.get(access_key)?.tenant().to_owned())

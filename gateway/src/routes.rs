@@ -279,13 +279,18 @@ impl Routes {
 
     /// The route of a request, and in re-sign mode what it addresses. On a virtual host every path is a key.
     pub fn route(&self, head: &Parts) -> (Route, Option<RequestAddress>) {
-        let address = match &self.mode {
-            Mode::Forward => None,
-            Mode::Resign { resign, .. } => resign.address(head),
+        let (address, is_virtual_host) = match &self.mode {
+            Mode::Forward => (None, false),
+            Mode::Resign { resign, .. } => match resign.address(head) {
+                // A malformed path is one on a virtual host, too.
+                None => (None, resign.is_virtual_host(head)),
+                Some(address) => {
+                    let is_virtual_host = address.style() == AddressStyle::VirtualHost;
+                    (Some(address), is_virtual_host)
+                }
+            },
         };
-        let style = address.as_ref().map(RequestAddress::style);
-        let route = Route::for_request(head, style == Some(AddressStyle::VirtualHost));
-        (route, address)
+        (Route::for_request(head, is_virtual_host), address)
     }
 
     /// Adds what this gateway can do beyond version 0.1.0.

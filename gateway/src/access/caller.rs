@@ -8,17 +8,13 @@ use super::key::{Key, Secret};
 #[derive(Debug, Clone)]
 pub struct Caller {
     key: Arc<Key>,
-    /// `None` if any of them may have signed.
-    secret_index: Option<usize>,
+    secret_index: usize,
 }
 
 impl Caller {
     /// The caller that signed with this one of the secrets of a key.
     pub const fn new(key: Arc<Key>, secret_index: usize) -> Self {
-        Self {
-            key,
-            secret_index: Some(secret_index),
-        }
+        Self { key, secret_index }
     }
 
     /// The key.
@@ -26,18 +22,9 @@ impl Caller {
         &self.key
     }
 
-    /// The secret that signed; if that is not known, the current one of the key.
+    /// The secret that signed.
     pub fn secret(&self) -> Option<&Secret> {
-        self.secrets().first()
-    }
-
-    /// The secrets that may have signed.
-    pub(super) fn secrets(&self) -> &[Secret] {
-        let secrets = self.key.secrets();
-        match self.secret_index {
-            Some(index) => secrets.get(index..=index).unwrap_or_default(),
-            None => secrets,
-        }
+        self.key.secrets().get(self.secret_index)
     }
 }
 
@@ -47,12 +34,10 @@ impl From<&Caller> for Caller {
     }
 }
 
+#[cfg(test)]
 impl From<&Arc<Key>> for Caller {
-    /// The caller with a key, whichever secret signed.
+    /// A caller that signed with the current secret of a key.
     fn from(key: &Arc<Key>) -> Self {
-        Self {
-            key: Arc::clone(key),
-            secret_index: None,
-        }
+        Self::new(Arc::clone(key), 0)
     }
 }

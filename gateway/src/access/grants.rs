@@ -177,8 +177,7 @@ impl Allowed {
     /// Whether the request is allowed by the keys in use now: to be asked before each read of the store.
     ///
     /// It costs a look-up while the key stays the same. After a change, the decision is made again. A request is not valid
-    /// any more if its key or its secret was removed, or if someone else signs for the key at the store. If it is not known which secret
-    /// signed, any one that is left will do.
+    /// any more if its key or its secret was removed, or if someone else signs for the key at the store.
     pub fn is_still_valid(&self, keys: &Keys) -> bool {
         let key = self.key();
         let Some(current) = keys.get(key.access_key()) else {
@@ -187,8 +186,8 @@ impl Allowed {
         if Arc::ptr_eq(&current, key) {
             return true;
         }
-        let left = current.secrets();
-        self.caller.secrets().iter().any(|secret| left.contains(secret))
+        let is_left = |secret| current.secrets().contains(secret);
+        self.caller.secret().is_some_and(is_left)
             && current.upstream() == key.upstream()
             && current.models() == key.models()
             && evaluate(&current, &self.accesses, &self.needs).is_ok()

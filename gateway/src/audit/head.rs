@@ -6,7 +6,7 @@ use super::AuditRecord;
 use crate::s3::RequestAddress;
 
 /// The head of a request, with its audit record. In re-sign mode only such requests are admitted, and only the audit makes them: no
-/// request is answered without a record.
+/// request is admitted without a record.
 #[derive(Debug)]
 pub struct AuditedHead {
     parts: Parts,

@@ -103,9 +103,13 @@ impl Attempts {
             }
             Remedy::Region(region) => self.learn(&region),
             Remedy::Credentials | Remedy::UnconfirmedCredentials => {
-                let Some((identity, refused)) = self.replaceable(&last.identity) else {
+                let Some((identity, refused)) = self.temporary(&last.identity) else {
                     return AttemptResult::Final(answer);
                 };
+                if !mem::take(&mut self.can_replace_credentials) {
+                    // The store may not know yet what has just been issued.
+                    return AttemptResult::Final(answer.map_err(|_error| refusal::temporarily_refused()));
+                }
                 if let Some(body) = body {
                     body.revoke();
                 }
@@ -151,13 +155,12 @@ impl Attempts {
         is_learnt
     }
 
-    /// The gateway's identity, and the access key of its refused credentials. `None` for permanent credentials, and after the
-    /// first time.
-    fn replaceable<'a>(&mut self, refused: &'a Identity) -> Option<(StoreIdentity, &'a str)> {
+    /// The gateway's identity, and the access key of its refused credentials. `None` for permanent credentials.
+    fn temporary<'a>(&self, refused: &'a Identity) -> Option<(StoreIdentity, &'a str)> {
         let credentials = refused.data::<Credentials>()?;
         credentials.session_token()?;
         let identity = self.signing.store_identity()?.clone();
-        mem::take(&mut self.can_replace_credentials).then(|| (identity, credentials.access_key_id()))
+        Some((identity, credentials.access_key_id()))
     }
 }
 

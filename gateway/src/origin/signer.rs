@@ -150,7 +150,7 @@ impl Signing {
     /// What signs now.
     ///
     /// # Errors
-    /// [`ErrorKind::SlowDown`] without valid credentials of the gateway.
+    /// [`ErrorKind::SlowDown`] without valid credentials of the gateway; [`ErrorKind::InvalidIdentity`] if it will never have some.
     pub fn identity(&self) -> Result<Identity> {
         let caller = self.0.allowed.caller();
         let key = caller.key();

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Answers with the version, the features and the engine of this gateway. They are known at start, so that the answer waits for no
-/// store, memory, thread or model.
+/// store, memory, thread or model. In re-sign mode its audit record must be kept first, as that of every request.
 #[derive(Debug, Clone)]
 pub(super) struct VersionRoute {
     document: Bytes,

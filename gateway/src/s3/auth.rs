@@ -35,10 +35,10 @@ use self::payload::Payload;
 use self::scope::Scope;
 use self::signed_headers::SignedHeaders;
 use self::signing_keys::SigningKeys;
-use super::RequestAddress;
 use super::escapes;
 use super::query::Query;
 use super::sign::{ALGORITHM, Carrier};
+use super::{AddressStyle, RequestAddress};
 use crate::access::{Caller, Key, Keys, Secret};
 
 const SECURITY_TOKEN: &str = "x-amz-security-token";
@@ -80,8 +80,13 @@ impl Verifier {
 
     /// What a request addresses by the host that it was sent to. `None` for a malformed path.
     pub fn address(&self, head: &Parts) -> Option<RequestAddress> {
-        let host = head.headers.get(HOST).map_or(&b""[..], HeaderValue::as_bytes);
-        RequestAddress::new(host, head.uri.path(), &self.domains)
+        RequestAddress::new(host(head), head.uri.path(), &self.domains)
+    }
+
+    /// Whether the host that a request was sent to names its bucket, whatever the path is.
+    pub fn is_virtual_host(&self, head: &Parts) -> bool {
+        let address = RequestAddress::from_decoded(host(head), b"/", &self.domains);
+        address.is_some_and(|address| address.style() == AddressStyle::VirtualHost)
     }
 
     /// Verifies the head of a request at the time `now`. What it says about its body is not verified yet: [`Verified::payload`].
@@ -248,6 +253,11 @@ impl Verified {
     pub fn chunk_seed(&self) -> Option<&ChunkSeed> {
         self.chunk_seed.as_ref()
     }
+}
+
+/// The host that a request was sent to; empty without one.
+fn host(head: &Parts) -> &[u8] {
+    head.headers.get(HOST).map_or(&b""[..], HeaderValue::as_bytes)
 }
 
 impl fmt::Debug for Verified {

@@ -178,7 +178,11 @@ async fn unknown_credentials_are_replaced_if_they_can_be() {
     ));
     assert_eq!(lab.next(&mut attempts), signed_with("second", HOME));
     let result = evaluate(&mut attempts, answer(403, UNKNOWN), None).await;
-    assert_eq!(error(result), ErrorKind::InvalidIdentity, "none of both is known");
+    assert_eq!(
+        error(result),
+        ErrorKind::SlowDown,
+        "the store may know them later"
+    );
 
     let lab = Lab::start([temporary("only", None)]).await;
     let mut attempts = lab.attempts(Method::GET);

@@ -390,6 +390,8 @@ impl FlightSource {
             permit = services.memory.acquire(job.position.tenant(), bytes) => Some(permit?),
         };
         timing.add("queue", queued.elapsed());
+        // Before the start: a short computation can end at once, and keeps its result only for those who wait.
+        let pending = waiter.pending_result();
         let is_own = permit.is_some_and(|permit| {
             let staged = Arc::clone(staged);
             waiter.start(Result::is_ok, move |start, waiters| async move {
@@ -404,7 +406,7 @@ impl FlightSource {
                 Ok(computed)
             })
         });
-        let Some(pending) = waiter.pending_result() else {
+        let Some(pending) = pending else {
             // All who waited have gone with the result. It may be cached since.
             drop(waiter);
             let stages = 1..=staged.stage;

@@ -4,7 +4,7 @@ use anyhow::{Result, bail, ensure};
 use pushdown_gateway::testing::Route;
 use pushdown_testkit::{Request, ScriptedOrigin};
 
-use super::{EVERYTHING, KeysFile, accept, error_of, identity, key_block, launch, trainer};
+use super::{DOMAIN, EVERYTHING, KeysFile, accept, error_of, identity, key_block, launch, trainer};
 
 /// The route that tells every caller the same, with a key or without one.
 const PUBLIC: &str = "version";
@@ -59,6 +59,23 @@ fn every_route_needs_a_verified_key() -> Result<()> {
         }
     }
     assert_eq!(origin.connections(), 0, "the store was asked");
+    Ok(())
+}
+
+/// A malformed path is no exception: it is counted and audited as a key, too.
+#[test]
+fn on_a_virtual_host_every_path_is_a_key() -> Result<()> {
+    let origin = ScriptedOrigin::start(accept)?;
+    let keys_file = KeysFile::new(&[key_block(&trainer(), "gateway", &[EVERYTHING])])?;
+    let gateway = launch(origin.address(), &identity(), &keys_file, &[])?;
+    let targets = ["version", "models", "models/%zz", "batch"].map(|name| format!("/_pushdown/v1/{name}"));
+    for target in &targets {
+        let request = Request::new("GET", target).header("Host", &format!("photos.{DOMAIN}"));
+        let answer = request.send(gateway.listen())?;
+        ensure!(matches!(answer.status, 400 | 403), "{target}: {answer:?}");
+    }
+    let counted = gateway.metric("pushdown_requests_total{kind=\"forward\",status=\"4xx\"}")?;
+    assert!((counted - 4.0).abs() < 0.5, "{counted}");
     Ok(())
 }
 

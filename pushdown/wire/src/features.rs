@@ -34,6 +34,7 @@ impl Features {
             Self::FAMILIES,
             Self::MEMBERS,
             Self::SIGNED_BATCHES,
+            Self::STORES,
         ];
         Self(BTreeSet::from(names.map(str::to_owned)))
     }

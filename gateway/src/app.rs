@@ -21,7 +21,7 @@ use crate::compute::{CpuPool, Ledger, Memory};
 use crate::config::{Config, Store};
 use crate::embedded::EmbeddedStore;
 use crate::models::ModelRegistry;
-use crate::origin::{self, Origin};
+use crate::origin::{self, Origin, OwnStoreConfig};
 use crate::resign::Resign;
 use crate::routes::{Mode, Route, Routes, Services};
 use crate::server::{self, Server};
@@ -53,22 +53,26 @@ impl App {
         let metrics = Metrics::register(&mut registry, &Route::NAMES);
         metrics.set_memory_budget_bytes(config.memory_budget);
 
-        let (url, ca, embedded) = match &config.store {
-            Store::Upstream { url, ca } => (url.clone(), ca.clone(), None),
-            Store::Embedded(folder) => {
+        let (store, embedded) = match &config.store {
+            Some(Store::Upstream { url, ca }) => (Some((url.clone(), ca.clone())), None),
+            Some(Store::Embedded(folder)) => {
                 let store = EmbeddedStore::start(folder)
                     .await
                     .map_err(anyhow::Error::from_boxed)?;
-                (store.url()?, None, Some(store))
+                (Some((store.url()?, None)), Some(store))
             }
+            None => (None, None),
         };
         let limits = config.limits;
         let resign = config.resign.as_ref();
         let origin = origin::Config {
-            url,
-            style: resign.and_then(|resign| resign.upstream_style),
-            region: resign.map(|resign| resign.region.clone()).unwrap_or_default(),
-            ca,
+            own: store.map(|(url, ca)| OwnStoreConfig {
+                url,
+                style: resign.and_then(|resign| resign.upstream_style),
+                region: resign.map(|resign| resign.region.clone()).unwrap_or_default(),
+                ca,
+            }),
+            stated: resign.is_none().then(|| config.stores.clone()),
             limits,
             requires_signing: resign.is_some(),
         };
@@ -141,6 +145,7 @@ impl App {
             limits,
             metrics.clone(),
         );
+        let services = services.with_tenant_by(config.tenant_by);
         Ok(Self {
             config,
             gateway: Arc::new(Gateway {

@@ -10,6 +10,7 @@ mod network;
 mod resign;
 mod settings;
 mod store;
+mod stores;
 mod units;
 pub mod values;
 
@@ -18,7 +19,6 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::Uri;
 use serde::Serialize;
 
 pub use audit::{Audit, AuditOverflow};
@@ -30,6 +30,7 @@ pub use network::Network;
 pub use resign::{CredentialSource, Resign, ResignSettings};
 pub use settings::Settings;
 pub use store::{Store, StoreFolder};
+pub use stores::{AllowedStore, StoreMatch, Stores};
 
 use crate::telemetry::logs::{self, LogFormat};
 pub use values::Secret;
@@ -38,8 +39,14 @@ use values::{Text, duration, size};
 /// A validated configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Config {
-    /// The object store.
-    pub store: Store,
+    /// The gateway's own object store. None: requests with a pipeline state their store, and all others are refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<Store>,
+    /// The stores that requests may state.
+    #[serde(skip_serializing_if = "Stores::is_default")]
+    pub stores: Stores,
+    /// Who has an account of CPU time. Default: access keys.
+    pub tenant_by: TenantBy,
     /// Re-sign mode. Default: callers' signatures are forwarded.
     pub resign: Option<Resign>,
     /// The models that pipelines can use.
@@ -86,6 +93,17 @@ pub struct Tls {
     pub certificate: PathBuf,
     /// PEM private key.
     pub key: PathBuf,
+}
+
+/// Who has an account of CPU time, and values of its own with the cache scope `tenant`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TenantBy {
+    /// The access key that signed.
+    #[default]
+    AccessKey,
+    /// The bucket, for callers whose access keys change with each session.
+    Bucket,
 }
 
 /// Shortest token of the admin port.
@@ -143,10 +161,9 @@ impl Config {
                 },
             ),
             limits: Limits::validate(&settings.limits, &mut faults),
-            store: store.unwrap_or(Store::Upstream {
-                url: Uri::default(),
-                ca: None,
-            }),
+            store,
+            stores: Stores::validate(settings, &mut faults),
+            tenant_by: tenant_by(settings, &mut faults),
         };
         if config.listen == config.admin_listen && config.listen.port() != 0 {
             faults.add(format!(
@@ -156,6 +173,22 @@ impl Config {
         }
         faults.into_result(config)
     }
+}
+
+fn tenant_by(settings: &Settings, faults: &mut Faults) -> TenantBy {
+    if settings.tenant_by.is_some() && settings.resign.keys.is_some() {
+        faults.add("tenant-by: expected no resign-keys: keys of the gateway have a `tenant`");
+    }
+    faults.parsed(
+        "tenant-by",
+        settings.tenant_by.as_ref(),
+        TenantBy::AccessKey,
+        |text| match text {
+            "access-key" => Ok(TenantBy::AccessKey),
+            "bucket" => Ok(TenantBy::Bucket),
+            other => Err(format!("expected access-key or bucket, found `{other}`")),
+        },
+    )
 }
 
 fn admin_token(settings: &Settings, faults: &mut Faults) -> Option<Secret> {

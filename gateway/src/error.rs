@@ -51,6 +51,10 @@ pub enum ErrorKind {
     NotFound,
     /// The gateway refuses the caller's signature, or the store does after it had authorized the request.
     AccessDenied,
+    /// The operator did not allow the store that the request states, or its bucket.
+    StoreNotAllowed,
+    /// The gateway has no store of its own, and the request states none.
+    NoUpstream,
     /// The object was replaced while it was read. A retry can succeed.
     Replaced,
     /// The shard was replaced after it was indexed. A retry is useless.

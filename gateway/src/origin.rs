@@ -1,9 +1,11 @@
 //! The origin, the object store of the gateway: its connection pool, reads on a caller's behalf, and readiness probes.
 
+mod allowed_stores;
 mod attempts;
 mod authorization;
 mod client;
 mod config;
+mod connector;
 mod download;
 mod endpoint;
 mod frames;
@@ -13,7 +15,9 @@ mod joined_reads;
 mod member;
 mod object;
 mod object_id;
+mod open_hosts;
 mod progress;
+mod public_address;
 mod refusal;
 mod regions;
 mod resolver;
@@ -32,10 +36,13 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use pushdown::wire::{StoreEndpoint, StoreUrl};
+use pushdown_s3::Address;
 use tokio::time::Instant;
 
+pub use allowed_stores::{AllowedStores, StatedStore};
 pub use authorization::{Authorization, Confirmation};
-pub use config::Config;
+pub use config::{Config, OwnStoreConfig};
 pub use frames::{MAX_DRAINED_BYTES, drain, next_bytes, read_to_end};
 pub use headers::{derived_headers, strip_request, strip_response};
 pub use identity::{IdentityRefresher, StoreIdentity};
@@ -52,7 +59,7 @@ pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
 use crate::body::{Body, Observer as _};
 use crate::error::{Error, ErrorKind, Result};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, StoreRefusal};
 use attempts::{AttemptResult, Attempts};
 use download::Download;
 use endpoint::Endpoint;
@@ -65,8 +72,10 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The store. Cloning shares the pool.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    client: client::Client,
-    endpoint: Arc<Endpoint>,
+    /// The gateway's own store. `None` if requests state theirs.
+    own: Option<OwnStore>,
+    /// The stores that requests may state. `None` in re-sign mode.
+    stated: Option<StatedStores>,
     requires_signing: bool,
     idle_timeout: Duration,
     /// Largest object that a pipeline may read.
@@ -74,7 +83,66 @@ pub struct Origin {
     metrics: Metrics,
 }
 
+/// The gateway's own store.
+#[derive(Debug, Clone)]
+struct OwnStore {
+    client: client::Client,
+    endpoint: Arc<Endpoint>,
+    /// Its address, as requests may state it.
+    url: Option<StoreUrl>,
+}
+
+/// The stores that requests may state.
+#[derive(Debug, Clone)]
+struct StatedStores {
+    client: client::Client,
+    allowed: Arc<AllowedStores>,
+}
+
 impl Origin {
+    /// The store that a request states.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StoreNotAllowed`] unless the operator allowed it, and [`ErrorKind::InvalidRequest`] in re-sign mode.
+    pub fn admit_store(&self, store: StoreEndpoint) -> Result<StatedStore> {
+        match &self.stated {
+            Some(stated) => stated
+                .allowed
+                .admit(store)
+                .inspect_err(|_| self.metrics.count_refused_store(StoreRefusal::Store)),
+            None => Err(Error::new(
+                ErrorKind::InvalidRequest,
+                "unexpected store: expected objects of this gateway's own store, because it does not list the feature `stores`",
+            )),
+        }
+    }
+
+    /// Checks the bucket of the object with this path at a stated store.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StoreNotAllowed`] for a bucket that the operator did not allow.
+    pub fn check_bucket(&self, store: &StatedStore, path: &str) -> Result<()> {
+        let address = Address::new(Some(store.endpoint()), path);
+        let bucket = address.map_or_else(Default::default, |address| address.bucket);
+        self.stated
+            .as_ref()
+            .map_or(Ok(()), |stated| stated.allowed.check_bucket(&bucket))
+            .inspect_err(|_| self.metrics.count_refused_store(StoreRefusal::Bucket))
+    }
+
+    /// Checks that there is a store for requests that state none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoUpstream`] without a store of the gateway's own.
+    pub fn check_own_store(&self) -> Result<()> {
+        self.own_store().map(drop)
+    }
+
+    /// Whether requests may state a store.
+    pub const fn has_stated_stores(&self) -> bool {
+        self.stated.is_some()
+    }
+
     /// Sends a request without a body: unchanged, or signed again.
     ///
     /// # Errors
@@ -85,18 +153,19 @@ impl Origin {
         signature: StoreSignature,
     ) -> Result<Response<Body>> {
         let signing = match signature {
-            StoreSignature::Unchanged => {
-                self.address_unsigned(&mut parts)?;
+            StoreSignature::Unchanged | StoreSignature::Stated(_) => {
+                let client = self.address_unsigned(&mut parts, signature.stated())?;
                 let request = Request::from_parts(parts, ());
-                let answer = self.client.send_without_body(request).await?;
+                let answer = client.send_without_body(request).await?;
                 return Ok(self.forward(answer, ()));
             }
             StoreSignature::Renewed(signing) => signing,
         };
+        let own = self.own_store()?;
         let mut attempts = Attempts::new(signing, parts);
         loop {
-            let request = Request::from_parts(attempts.next(&self.endpoint)?, ());
-            let answer = self.client.send_without_body(request).await;
+            let request = Request::from_parts(attempts.next(&own.endpoint)?, ());
+            let answer = own.client.send_without_body(request).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
             let upstream = attempts.signing().upstream();
             let CheckedAnswer { answer, remedy } =
@@ -124,26 +193,27 @@ impl Origin {
         G: Unpin + Send + Sync + 'static,
     {
         let signing = match signature {
-            StoreSignature::Unchanged => {
-                self.address_unsigned(&mut parts)?;
+            StoreSignature::Unchanged | StoreSignature::Stated(_) => {
+                let client = self.address_unsigned(&mut parts, signature.stated())?;
                 let request = Request::from_parts(parts, body);
-                let answer = self.client.send(request, progress).await?;
+                let answer = client.send(request, progress).await?;
                 return Ok(self.forward(answer, guard));
             }
             StoreSignature::Renewed(signing) => signing,
         };
+        let own = self.own_store()?;
         let (mut attempts, body, guard) = (
             Attempts::new(signing, parts),
             UnsentBody::new(body),
             Arc::new(guard),
         );
         loop {
-            let head = attempts.next(&self.endpoint)?;
+            let head = attempts.next(&own.endpoint)?;
             let Some(request_body) = body.next_request() else {
                 return Err(attempts::body_was_sent());
             };
             let request = Request::from_parts(head, request_body.boxed_unsync());
-            let answer = self.client.send(request, progress).await;
+            let answer = own.client.send(request, progress).await;
             let answer = answer.inspect_err(|error| attempts.forget_region(error))?;
             let answer = self.forward(answer, Arc::clone(&guard));
             let upstream = attempts.signing().upstream();
@@ -214,29 +284,54 @@ impl Origin {
         })
     }
 
-    /// Whether the store answers at all. A refusal counts as an answer.
+    /// Whether the gateway's own store answers at all. A refusal counts as an answer. Without a store of its own nothing is asked.
     pub async fn is_reachable(&self) -> bool {
+        let Some(own) = &self.own else {
+            return true;
+        };
         let mut probe = Request::new(());
         *probe.method_mut() = Method::HEAD;
         probe
             .headers_mut()
             .insert(header::HOST, HeaderValue::from_static("pushdown-readiness"));
         let (mut parts, ()) = probe.into_parts();
-        if self.endpoint.address(&mut parts).is_err() {
+        if own.endpoint.address(&mut parts).is_err() {
             return false;
         }
-        let answer = self.client.send_without_body(Request::from_parts(parts, ()));
+        let answer = own.client.send_without_body(Request::from_parts(parts, ()));
         let answer = tokio::time::timeout(PROBE_TIMEOUT, answer).await;
         answer.is_ok_and(|answer| answer.is_ok())
     }
 
-    /// Addresses a request that keeps the caller's signature, as in forward mode.
-    fn address_unsigned(&self, parts: &mut Parts) -> Result<()> {
+    /// Addresses a request that keeps the caller's signature, as in forward mode: to the store that it states, or to the gateway's own.
+    fn address_unsigned(
+        &self,
+        parts: &mut Parts,
+        stated: Option<&StatedStore>,
+    ) -> Result<&client::Client> {
         if self.requires_signing {
             let message = "a request for the store has no decision";
             return Err(Error::new(ErrorKind::Internal, message));
         }
-        self.endpoint.address(parts)
+        let Some((store, stated)) = stated.zip(self.stated.as_ref()) else {
+            let own = self.own_store()?;
+            own.endpoint.address(parts)?;
+            return Ok(&own.client);
+        };
+        let url = store.endpoint().url();
+        endpoint::address_stated(url, parts)?;
+        let own = self.own.as_ref().filter(|own| own.url.as_ref() == Some(url));
+        Ok(own.map_or(&stated.client, |own| &own.client))
+    }
+
+    fn own_store(&self) -> Result<&OwnStore> {
+        self.own.as_ref().ok_or_else(|| {
+            Error::new(
+                ErrorKind::NoUpstream,
+                "this gateway has no store of its own: expected a pipeline, and the store that the request is signed for; send all other \
+                 requests to the store",
+            )
+        })
     }
 
     fn forward<G>(&self, answer: Response<Incoming>, guard: G) -> Response<Body>

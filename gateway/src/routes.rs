@@ -2,6 +2,7 @@
 //!
 //! A route is a file with its handler and one row of the table in this file.
 
+mod account;
 mod batch;
 mod batch_table;
 mod forward;
@@ -14,6 +15,7 @@ mod row;
 mod scoped_models;
 mod services;
 mod stage;
+mod stated_store;
 mod table;
 mod value;
 mod version;
@@ -305,6 +307,9 @@ fn features(services: &Services, mode: &Mode) -> Features {
     // Hints for a cache that is off would be bytes in vain.
     if !services.cache.is_on() {
         features = features.without(Features::CACHE);
+    }
+    if !services.origin.has_stated_stores() {
+        features = features.without(Features::STORES);
     }
     // Only re-sign mode can decide on samples without signatures.
     if matches!(mode, Mode::Forward) {

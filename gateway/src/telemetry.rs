@@ -6,4 +6,4 @@ mod metrics;
 mod process;
 
 pub use list::{METRICS, Metrics};
-pub use metrics::{GaugeGuard, encode};
+pub use metrics::{GaugeGuard, StoreRefusal, encode};

@@ -7,6 +7,7 @@
 //! - `smuggling`: request smuggling by framing headers that do not match the bytes sent
 //! - `resign`: re-sign mode, where the gateway verifies callers, decides by their grants, and signs again for the store
 //! - `sessions`: temporary credentials of the store pass through in forward mode
+//! - `stores`: readers that sign for a store which their requests state
 //! - `targets`: requests refused before the store is asked, and requests forwarded unchanged
 //! - `lifecycle`: start, readiness, drain
 //! - `connections`: silent and slow connections of any number leave slots to others
@@ -30,6 +31,7 @@ mod it {
     mod resign;
     mod sessions;
     mod smuggling;
+    mod stores;
     mod targets;
     mod uploads;
     mod version;

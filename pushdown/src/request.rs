@@ -6,7 +6,9 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use pushdown_wire::{BatchSample, CacheHints, Compression, Features, OnError, Order, Split};
+use std::fmt;
+
+use pushdown_wire::{BatchSample, CacheHints, Compression, Features, OnError, Order, Split, StoreEndpoint};
 use serde::{Serialize, Serializer};
 
 use optional_fields::OPTIONAL_FIELDS;
@@ -17,7 +19,7 @@ use crate::{Error, MergeRule, Pipeline, Result};
 pub const MAX_REQUEST_BYTES: usize = 4 << 20;
 
 /// A request for many samples with one pipeline.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Clone, PartialEq, Serialize)]
 pub struct BatchRequest {
     /// The pipeline. Parsed from text or the JSON array; written as text.
     #[serde(serialize_with = "as_text")]
@@ -49,6 +51,10 @@ pub struct BatchRequest {
     /// gateway with the feature [`MEMBERS`](Features::MEMBERS).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+    /// The store that the samples are signed for. `None` for the gateway's own store, and in a signed batch. For a gateway with the feature
+    /// [`STORES`](Features::STORES).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreEndpoint>,
     /// The signing parameters that all samples share: a presigned query without its signature. `None` for a signed batch, whose
     /// samples have no signatures. For a gateway with the feature [`SIGNED_BATCHES`](Features::SIGNED_BATCHES).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +85,7 @@ impl BatchRequest {
             table: None,
             cache: None,
             columns: Vec::new(),
+            store: None,
             presign: None,
             samples,
         }
@@ -93,7 +100,7 @@ impl BatchRequest {
     }
 
     /// The request as JSON for a gateway with these features: without fields newer than version 0.1.0 that it does not know, which
-    /// it would refuse. Members stay: a sample without them would be another one.
+    /// it would refuse. Members and the store stay: without them the samples would be others.
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal) for a bug.
@@ -115,6 +122,20 @@ impl BatchRequest {
     /// The split of a sample: its own, or that of the request.
     pub fn split_of(&self, sample: &BatchSample) -> Split {
         sample.split.unwrap_or(self.split)
+    }
+}
+
+/// Without `presign`, which is a right to read together with a signature.
+impl fmt::Debug for BatchRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchRequest")
+            .field("pipeline", &self.pipeline)
+            .field("split", &self.split)
+            .field("seed", &self.seed)
+            .field("epoch", &self.epoch)
+            .field("store", &self.store)
+            .field("samples", &self.samples)
+            .finish_non_exhaustive()
     }
 }
 

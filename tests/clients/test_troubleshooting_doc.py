@@ -136,7 +136,7 @@ class World:
 
     def start(self, name: str = "gateway", environment: dict[str, str] | None = None, **settings: object) -> None:
         """Starts a gateway, which takes the addresses of the page."""
-        if "upstream" not in settings:
+        if settings.keys().isdisjoint(("upstream", "allow_store")):
             settings |= {"store": self.folder / "store", **STORE_KEYS}
             photos_of_the_page(self.folder / "store", PHOTOS)
         self.gateway, found = start_gateway(self.folder / name, environment, **settings)
@@ -163,6 +163,8 @@ class World:
                 self.start(**flags)
             case "no-gateway":
                 pass
+            case "gateway-without-store":
+                self.start(allow_store="http://127.0.0.1:1")
             case "no-store":
                 self.start(upstream="http://127.0.0.1:1")
             case "models":

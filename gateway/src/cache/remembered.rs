@@ -142,7 +142,10 @@ fn target_key(request: &OriginRequest) -> Digest {
     let target = request.target().to_string();
     let headers = request.headers().iter();
     let headers = headers.flat_map(|(name, value)| [name.as_str().as_bytes(), value.as_bytes()]);
-    Digest::from_parts(std::iter::once(target.as_bytes()).chain(headers))
+    // No signature covers the scheme.
+    let store = request.store().map(|store| store.endpoint().url().to_string());
+    let parts = std::iter::once(target.as_bytes()).chain(headers);
+    Digest::from_parts(parts.chain(store.as_deref().map(str::as_bytes)))
 }
 
 /// When the signature in the query of a request ends. `None` if something else than the target and the host is signed.

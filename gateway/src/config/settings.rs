@@ -16,9 +16,9 @@ macro_rules! merge {
 use std::{fmt, path::Path};
 
 use clap::Args;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-use super::values::Text;
+use super::values::{Text, TextList};
 use super::{Faults, LimitSettings, ResignSettings};
 
 /// All settings. A flag overrides the environment, and the environment overrides the file.
@@ -50,6 +50,53 @@ pub struct Settings {
         help_heading = "Store"
     )]
     pub secret_key: Option<Text>,
+
+    /// URL of a store that readers with two addresses may sign for, such as `https://s3.eu-central-1.amazonaws.com`, or with `*` for the
+    /// bucket, `https://*.s3.eu-central-1.amazonaws.com`; repeatable, or separated by commas. The upstream is always allowed
+    #[arg(
+        long,
+        env = "PUSHDOWN_ALLOW_STORE",
+        value_name = "URL",
+        help_heading = "Stores of readers"
+    )]
+    #[serde(deserialize_with = "texts")]
+    pub allow_store: Option<Vec<Text>>,
+    /// A bucket that may be read at stores that readers state; repeatable, or separated by commas [default: all]
+    #[arg(
+        long,
+        env = "PUSHDOWN_ALLOW_BUCKET",
+        value_name = "NAME",
+        help_heading = "Stores of readers"
+    )]
+    #[serde(deserialize_with = "texts")]
+    pub allow_bucket: Option<Vec<Text>>,
+    /// A network that is not public, in which hosts that match a `*` of allow-store may have addresses, such as `10.0.0.0/8`; repeatable, or
+    /// separated by commas
+    #[arg(
+        long,
+        env = "PUSHDOWN_ALLOW_STORE_NETWORK",
+        value_name = "NETWORK",
+        help_heading = "Stores of readers"
+    )]
+    #[serde(deserialize_with = "texts")]
+    pub allow_store_network: Option<Vec<Text>>,
+    /// PEM file of certificate authorities to trust for https stores of allow-store, instead of the system's
+    #[arg(
+        long,
+        env = "PUSHDOWN_STORE_CA",
+        value_name = "FILE",
+        help_heading = "Stores of readers"
+    )]
+    pub store_ca: Option<Text>,
+    /// Who has an account of CPU time, and values of its own with the cache scope tenant: access-key, or bucket for callers whose access
+    /// keys change with each session [default: access-key]
+    #[arg(
+        long,
+        env = "PUSHDOWN_TENANT_BY",
+        value_name = "NAME",
+        help_heading = "Stores of readers"
+    )]
+    pub tenant_by: Option<Text>,
 
     /// Folder of models for `model` steps: NAME.onnx, and NAME.json with the input preparation
     #[arg(long, env = "PUSHDOWN_MODELS", value_name = "DIR", help_heading = "Models")]
@@ -289,11 +336,17 @@ impl Settings {
         let settings = self;
         merge!(
             settings, fallback,
-            upstream, upstream_ca, store, access_key, secret_key, models, onnxruntime, serve_weights,
+            upstream, upstream_ca, store, access_key, secret_key, allow_store, allow_bucket,
+            allow_store_network, store_ca, tenant_by, models, onnxruntime, serve_weights,
             execution_provider, listen, admin_listen, admin_token, tls_cert, tls_key, proxies, ready_file, memory_budget, threads, io_threads,
             drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; resign, limits
         )
     }
+}
+
+/// A text or an array of texts.
+fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Text>>, D::Error> {
+    TextList::deserialize(deserializer).map(|TextList(texts)| Some(texts))
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// The store, if exactly one is configured without faults.
+    /// The store, if one is configured without faults. Without one, requests state theirs.
     pub(super) fn validate(settings: &Settings, faults: &mut Faults) -> Option<Self> {
         match (&settings.upstream, &settings.store) {
             (Some(_), Some(_)) => {
@@ -36,7 +36,21 @@ impl Store {
                 None
             }
             (None, None) => {
-                faults.add("no store: set upstream to a URL, or store to a folder");
+                for (name, is_set) in [
+                    ("upstream-ca", settings.upstream_ca.is_some()),
+                    ("access-key", settings.access_key.is_some()),
+                    ("secret-key", settings.secret_key.is_some()),
+                    ("resign-keys", settings.resign.keys.is_some()),
+                ] {
+                    if is_set && settings.allow_store.is_some() {
+                        faults.add(format!("{name}: requires upstream or store"));
+                    }
+                }
+                if settings.allow_store.is_none() {
+                    faults.add(
+                        "no store: set upstream to a URL, store to a folder, or allow-store to the stores of readers with two addresses",
+                    );
+                }
                 None
             }
             (Some(Text(url)), None) => {

@@ -40,6 +40,25 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
+/// A setting with several values: a scalar of the TOML file, or an array of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextList(pub Vec<Text>);
+
+impl<'de> Deserialize<'de> for TextList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a string or an array of strings")]
+        enum Values {
+            One(Text),
+            Many(Vec<Text>),
+        }
+        Ok(Self(match Values::deserialize(deserializer)? {
+            Values::One(text) => vec![text],
+            Values::Many(texts) => texts,
+        }))
+    }
+}
+
 /// A value that is never shown in logs, error messages or the status page.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);

@@ -140,7 +140,7 @@ mod tests {
         let member = |target: &Uri, name| {
             let range = MemberRange::new(0, 512, 7).unwrap();
             let member = ShardMember::new(name, range, ShardFormat::Tar, None);
-            ObjectId::new(None, target).member(target, &member)
+            ObjectId::new(None, target).member(None, target, &member)
         };
         let first = member(&target, "a.jpg");
         let authorization = Authorization::from_answer(first, &answer(206, Some("\"1\""))).unwrap();

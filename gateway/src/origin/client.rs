@@ -1,4 +1,4 @@
-//! The connection pool to the store, and single exchanges over it.
+//! A connection pool to stores, and single exchanges over it.
 
 use std::borrow::Cow;
 use std::error::Error as _;
@@ -9,14 +9,13 @@ use std::time::Duration;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pushdown::wire::header;
 
+use super::connector::{HostCheck, HostRefusal, StoreConnector};
 use super::headers::strip_framing;
 use super::progress::{Progress, StallTimeouts};
-use super::resolver::DnsResolver;
 use crate::body::{self, BUFFER, Body};
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::auth::stream::StreamError;
@@ -24,35 +23,35 @@ use crate::s3::auth::stream::StreamError;
 /// Idle connections close after this time, before most stores close them: a connection closed by the store costs a retry.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How to connect to the store.
+/// How to connect to stores.
 #[derive(Debug, Clone)]
 pub(super) struct Config {
-    /// Whether the store has TLS.
+    /// Whether any of them has TLS.
     pub(super) is_tls: bool,
     /// Certificate authorities to trust instead of the system's.
     pub(super) ca: Option<PathBuf>,
+    /// The setting that `ca` comes from.
+    pub(super) ca_setting: &'static str,
+    /// What is checked before a connection, for stores that callers state.
+    pub(super) check: Option<HostCheck>,
     /// Longest time to connect.
     pub(super) connect_timeout: Duration,
     /// Longest silences before an answer begins.
     pub(super) stall_timeouts: StallTimeouts,
 }
 
-/// An HTTP client of the store. It sends addressed requests.
+/// An HTTP client of stores. It sends addressed requests, and follows no redirect.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
-    pool: Pool<HttpsConnector<HttpConnector<DnsResolver>>, Body>,
+    pool: Pool<HttpsConnector<StoreConnector>, Body>,
     stall_timeouts: StallTimeouts,
 }
 
 impl Config {
     /// Builds the pool. Does not connect.
     pub(super) fn build(self) -> io::Result<Client> {
-        let mut tcp = HttpConnector::new_with_resolver(DnsResolver::new());
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(self.connect_timeout));
-        tcp.set_keepalive(Some(Duration::from_mins(1)));
-        tcp.enforce_http(false);
-        let tls = super::tls::client(self.is_tls, self.ca.as_deref())?;
+        let tcp = StoreConnector::new(self.connect_timeout, self.check);
+        let tls = super::tls::client(self.is_tls, self.ca.as_deref(), self.ca_setting)?;
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(tls)
             .https_or_http()
@@ -157,12 +156,15 @@ impl ExchangeError {
     }
 }
 
-/// Why the gateway refused the body of the request, if it did.
-fn stream_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a StreamError> {
+/// The first cause of this type.
+fn find_cause<'a, T>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T>
+where
+    T: std::error::Error + 'static,
+{
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if let Some(reason) = error.downcast_ref() {
-            return Some(reason);
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
         }
         cause = error.source();
     }
@@ -186,13 +188,21 @@ impl From<ExchangeError> for Error {
         let cause = error
             .source()
             .and_then(|source| source.downcast_ref::<hyper::Error>());
-        if let Some(reason) = stream_error(&error) {
+        if let Some(reason) = find_cause::<StreamError>(&error) {
             let message = reason.to_string();
             return Self::new(ErrorKind::InvalidRequest, message).with_source(error);
         }
         if cause.is_some_and(hyper::Error::is_user) {
             return Self::new(ErrorKind::InvalidRequest, "the request's body is incomplete")
                 .with_source(error);
+        }
+        match find_cause::<HostRefusal>(&error) {
+            Some(HostRefusal::TooMany) => {
+                return Self::new(ErrorKind::SlowDown, HostRefusal::TooMany.to_string());
+            }
+            // Without a source: what was looked up stays in the gateway.
+            Some(refusal) => return Self::new(ErrorKind::StoreNotAllowed, refusal.to_string()),
+            None => {}
         }
         let message = if error.is_connect() {
             "the store is unreachable".into()

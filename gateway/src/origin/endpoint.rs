@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Uri, Version};
+use pushdown::wire::StoreUrl;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::AddressStyle;
@@ -51,6 +52,11 @@ impl Endpoint {
     /// Whether connections have TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.scheme == Scheme::HTTPS
+    }
+
+    /// The address, if requests could state it.
+    pub(super) fn url(&self) -> Option<StoreUrl> {
+        format!("{}://{}", self.scheme, self.authority).parse().ok()
     }
 
     /// Addresses a request to the store. The target's bytes and the caller's Host header stay unchanged.
@@ -107,18 +113,32 @@ impl Endpoint {
     }
 
     fn set_uri(&self, parts: &mut Parts, authority: Authority, target: PathAndQuery) -> Result<()> {
-        let uri = Uri::builder()
-            .scheme(self.scheme.clone())
-            .authority(authority)
-            .path_and_query(target)
-            .build();
-        parts.uri = uri.map_err(|error| {
-            let message = "invalid request target: expected a path";
-            Error::new(ErrorKind::InvalidRequest, message).with_source(error)
-        })?;
-        parts.version = Version::HTTP_11;
-        Ok(())
+        set_uri(parts, self.scheme.clone(), authority, target)
     }
+}
+
+/// Addresses a request to a store that it states. The target's bytes and the Host header stay unchanged.
+///
+/// # Errors
+/// [`ErrorKind::InvalidRequest`] for a target that is no path.
+pub(super) fn address_stated(url: &StoreUrl, parts: &mut Parts) -> Result<()> {
+    let scheme = if url.is_tls() { Scheme::HTTPS } else { Scheme::HTTP };
+    let target = target(parts);
+    set_uri(parts, scheme, parse_authority(&url.authority())?, target)
+}
+
+fn set_uri(parts: &mut Parts, scheme: Scheme, authority: Authority, target: PathAndQuery) -> Result<()> {
+    let uri = Uri::builder()
+        .scheme(scheme)
+        .authority(authority)
+        .path_and_query(target)
+        .build();
+    parts.uri = uri.map_err(|error| {
+        let message = "invalid request target: expected a path";
+        Error::new(ErrorKind::InvalidRequest, message).with_source(error)
+    })?;
+    parts.version = Version::HTTP_11;
+    Ok(())
 }
 
 /// Whether a text is one label of a host name, in lower case.

@@ -1,5 +1,7 @@
 //! A read of one object on a caller's behalf, with the caller's signature.
 
+use std::fmt;
+
 use http::header::{
     ACCEPT, AUTHORIZATION, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
     RANGE,
@@ -11,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use pushdown::wire::header::PREFIX;
 use tokio::time::Instant;
 
-use super::{ObjectId, ShardMember, Signing, StoreSignature, headers::strip_framing};
+use super::{ObjectId, ShardMember, Signing, StatedStore, StoreSignature, headers::strip_framing};
 use crate::access::Upstream;
 use crate::body::Body;
 use crate::error::{Error, ErrorKind, Result};
@@ -35,7 +37,7 @@ const CUSTOMER_KEY_PREFIX: &str = "x-amz-server-side-encryption-customer-";
 const NEUTRAL_AMZ_HEADERS: [&str; 3] = ["x-amz-checksum-mode", "x-amz-te", "x-amz-user-agent"];
 
 /// A GET or HEAD to send to the store.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct OriginRequest {
     pub(super) method: Method,
     pub(super) target: Uri,
@@ -61,11 +63,24 @@ pub struct OriginObject {
     pub(super) extensions: http::Extensions,
 }
 
+/// Without query and values of headers, in which signatures and session tokens are.
+impl fmt::Debug for OriginRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OriginRequest")
+            .field("method", &self.method)
+            .field("path", &self.target.path())
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .field("store", &self.store())
+            .field("member", &self.member)
+            .finish_non_exhaustive()
+    }
+}
+
 impl OriginRequest {
     /// The caller's GET or HEAD, with the same target byte for byte. Signed headers are forwarded, `x-pushdown-*` too.
     /// Unsigned headers are not forwarded if they are the gateway's or apply to the derived answer. Headers that describe a
     /// body or the connection are never forwarded, signed or not. If the gateway signs, its own parameters are dropped, too: a store
-    /// need not know them.
+    /// need not know them. A store that the request states gets its own host and what was signed.
     ///
     /// # Errors
     /// Those of [`Signature::from_parts`].
@@ -73,13 +88,21 @@ impl OriginRequest {
         let claimed = Signature::from_parts(caller)?;
         let mut headers = HeaderMap::with_capacity(caller.headers.len());
         for (name, value) in &caller.headers {
-            if claimed.has_signed(name) || !is_for_gateway(name) {
+            let is_forwarded = match &signature {
+                // What proxies in front of the gateway add is not for the stores of others.
+                StoreSignature::Stated(_) => false,
+                StoreSignature::Unchanged | StoreSignature::Renewed(_) => !is_for_gateway(name),
+            };
+            if is_forwarded || claimed.has_signed(name) {
                 headers.append(name, value.clone());
             }
         }
         strip_framing(&mut headers);
+        if let StoreSignature::Stated(store) = &signature {
+            headers.insert(HOST, store.host());
+        }
         let target = match &signature {
-            StoreSignature::Unchanged => caller.uri.clone(),
+            StoreSignature::Unchanged | StoreSignature::Stated(_) => caller.uri.clone(),
             StoreSignature::Renewed(_) => without_own_parameters(&caller.uri)?,
         };
         Ok(Self {
@@ -102,6 +125,20 @@ impl OriginRequest {
         }
     }
 
+    /// The same of a sample that is presigned for a store that the request states.
+    pub fn for_stated_sample(store: StatedStore, target: PathAndQuery) -> Self {
+        Self {
+            headers: HeaderMap::from_iter([(HOST, store.host())]),
+            signature: StoreSignature::Stated(store),
+            ..Self::for_sample(HeaderValue::from_static(""), target)
+        }
+    }
+
+    /// The store that it is signed for, if that is not the gateway's own.
+    pub const fn store(&self) -> Option<&StatedStore> {
+        self.signature.stated()
+    }
+
     /// The same request as a GET, if the gateway signs it. A caller's signature is for one method, so that its request stays as
     /// it is.
     #[must_use]
@@ -111,7 +148,7 @@ impl OriginRequest {
                 method: Method::GET,
                 ..self
             },
-            StoreSignature::Unchanged => self,
+            StoreSignature::Unchanged | StoreSignature::Stated(_) => self,
         }
     }
 
@@ -155,9 +192,13 @@ impl OriginRequest {
 
     /// The object that it reads, or the member of it.
     pub fn object_id(&self) -> ObjectId {
-        let object = ObjectId::new(self.headers.get(HOST), &self.target);
+        let store = self.store().map(StatedStore::endpoint);
+        let object = match store {
+            Some(store) => ObjectId::at_store(store, &self.target),
+            None => ObjectId::new(self.headers.get(HOST), &self.target),
+        };
         match &self.member {
-            Some(member) => object.member(&self.target, member),
+            Some(member) => object.member(store, &self.target, member),
             None => object,
         }
     }

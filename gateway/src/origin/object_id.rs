@@ -1,8 +1,11 @@
 //! The identity of an object at the store, and of a part of it.
 
 use http::{HeaderValue, Uri};
-use pushdown::{pipeline::Digest, wire::header};
-use pushdown_s3::{escapes, presign};
+use pushdown::{
+    pipeline::Digest,
+    wire::{StoreEndpoint, header},
+};
+use pushdown_s3::{Address, escapes, presign};
 
 use super::ShardMember;
 use crate::s3::query;
@@ -30,7 +33,8 @@ const NEUTRAL_PARAMETERS: [&str; 12] = [
 /// The address of an object: host, path and version of the request that reads it, percent-decoded, with all other parameters that a
 /// store could answer differently to. If the object is a shard, it can be that of a member.
 ///
-/// The host is part of it, because the path of a virtual-hosted address lacks the bucket.
+/// The host is part of it, because the path of a virtual-hosted address lacks the bucket. Of a store that the request states, scheme, host
+/// and port are: what a caller claims never merges two stores. Two addresses of one object are two objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectId {
     digest: Digest,
@@ -42,23 +46,37 @@ pub struct ObjectId {
 }
 
 impl ObjectId {
-    /// The object that a request to `host` with this target reads.
+    /// The object that a request to `host` with this target reads at the gateway's own store.
     pub fn new(host: Option<&HeaderValue>, target: &Uri) -> Self {
+        let host = host.map_or(&b""[..], HeaderValue::as_bytes).to_ascii_lowercase();
+        Self::at_place(&[&host[..]], None, target)
+    }
+
+    /// The object that a request with this target reads at a store that it states.
+    pub fn at_store(store: &StoreEndpoint, target: &Uri) -> Self {
+        let url = store.url().to_string();
+        // No path of the gateway's own store is such a URL.
+        Self::at_place(&[&b"store"[..], url.as_bytes()], Some(store), target)
+    }
+
+    /// The object with this target at a `place`.
+    fn at_place(place: &[&[u8]], store: Option<&StoreEndpoint>, target: &Uri) -> Self {
         let path = decoded_path(target);
         let query = target.query().unwrap_or_default();
         let version = query::values(query, VERSION_ID).next().unwrap_or_default();
         let version = escapes::decode_lenient(version).into_owned();
-        let host = host.map_or(&b""[..], HeaderValue::as_bytes).to_ascii_lowercase();
-        let bucket = path.split(|byte| *byte == b'/').nth(1).unwrap_or_default();
+        let name = sample_path(store, target);
+        let bucket = name.split(|byte| *byte == b'/').nth(1).unwrap_or_default();
         let mut others: Vec<_> = query::decoded(query)
             .filter(|(name, _)| !is_neutral(name) && name[..] != *VERSION_ID.as_bytes())
             .collect();
         others.sort_unstable();
         let others = others.iter().flat_map(|(name, value)| [&name[..], &value[..]]);
-        let digest = Digest::from_parts([&host[..], &path, &version].into_iter().chain(others));
-        let path_hash = Digest::new(&path).first_u64();
+        let parts = place.iter().copied().chain([&path[..], &version]).chain(others);
+        let digest = Digest::from_parts(parts);
+        let path_hash = Digest::new(&name).first_u64();
         Self {
-            container: Digest::from_parts([&host[..], bucket]).first_u64(),
+            container: Digest::from_parts(place.iter().copied().chain([bucket])).first_u64(),
             digest,
             object: digest,
             path_hash,
@@ -66,11 +84,12 @@ impl ObjectId {
         }
     }
 
-    /// The id of a member of this object, which is at `target`. Whoever may read the object may read its members.
+    /// The id of a member of this object, which is at `target`, of the `store` that the request states. Whoever may read the object may read
+    /// its members.
     #[must_use]
-    pub fn member(&self, target: &Uri, member: &ShardMember) -> Self {
+    pub fn member(&self, store: Option<&StoreEndpoint>, target: &Uri, member: &ShardMember) -> Self {
         let place = member.digest();
-        let name = [&decoded_path(target)[..], b"\0", member.name().as_bytes()].concat();
+        let name = [&sample_path(store, target)[..], b"\0", member.name().as_bytes()].concat();
         Self {
             digest: Digest::from_parts([self.digest.as_bytes(), &b"member"[..], place.as_bytes()]),
             sample_hash: Digest::new(&name).first_u64(),
@@ -111,12 +130,12 @@ impl ObjectId {
         self.container
     }
 
-    /// The first 64 bits of the SHA-256 of the percent-decoded path `/bucket/key`.
+    /// The first 64 bits of the SHA-256 of `/bucket/key`, percent-decoded, whether the path or the host names the bucket.
     pub const fn path_hash(&self) -> u64 {
         self.path_hash
     }
 
-    /// The same for an object. For a member, that of the path, a NUL and the name of the member. A reader can compute it: it
+    /// The same for an object. For a member, that of `/bucket/key`, a NUL and the name of the member. A reader can compute it: it
     /// decides whether values of the sample are cached.
     pub const fn sample_hash(&self) -> u64 {
         self.sample_hash
@@ -129,6 +148,14 @@ fn is_neutral(name: &[u8]) -> bool {
         || NEUTRAL_PARAMETERS
             .iter()
             .any(|neutral| neutral.as_bytes() == name)
+}
+
+/// `/bucket/key` of a target, percent-decoded, or the path of something else than an object.
+fn sample_path(store: Option<&StoreEndpoint>, target: &Uri) -> Vec<u8> {
+    match Address::new(store, target.path()) {
+        Some(address) => [&b"/"[..], &address.bucket, b"/", &address.key].concat(),
+        None => decoded_path(target),
+    }
 }
 
 fn decoded_path(target: &Uri) -> Vec<u8> {
@@ -170,6 +197,54 @@ mod tests {
         }
     }
 
+    fn stated(store: &str, target: &'static str) -> ObjectId {
+        ObjectId::at_store(&store.parse().unwrap(), &Uri::from_static(target))
+    }
+
+    #[test]
+    fn objects_of_stated_stores_differ_by_scheme_host_and_port() {
+        let first = stated("https://s3.example", "/b/k?X-Amz-Signature=1");
+        assert_eq!(first, stated("https://S3.Example.:443", "/b/k?X-Amz-Signature=2"));
+        for other in [
+            stated("http://s3.example:443", "/b/k"),
+            stated("http://s3.example", "/b/k"),
+            stated("https://s3.example:8443", "/b/k"),
+            stated("https://other.example", "/b/k"),
+            stated("https://b.s3.example; bucket=b", "/k"),
+            id("s3.example", "/b/k"),
+            id("https://s3.example", "/b/k"),
+            id("store", "/b/k"),
+        ] {
+            assert_ne!(first.digest(), other.digest());
+            assert_ne!(first.container(), other.container());
+            assert_eq!(first.sample_hash(), other.sample_hash());
+        }
+        // A caller's claim about the bucket changes no address, and the object is the same one.
+        let claims = ["https://b.s3.example", "https://b.s3.example; bucket=b"];
+        let [path_style, virtual_host] = claims.map(|store| stated(store, "/a/k"));
+        assert_eq!(path_style.digest(), virtual_host.digest());
+        assert_ne!(path_style.sample_hash(), virtual_host.sample_hash());
+    }
+
+    /// Readers of both styles compute the same hash: it decides which samples are cached.
+    #[test]
+    fn the_host_of_a_bucket_names_it_in_data_sets_and_hashes() {
+        let object = stated("https://photos.s3.example; bucket=photos", "/train/cat%201.jpg");
+        assert_eq!(object.sample_hash(), object_hash("photos", "train/cat 1.jpg"));
+        assert!(object.is_at(b"photos", b"train/cat 1.jpg"));
+        let other = stated("https://photos.s3.example; bucket=photos", "/test/1.jpg");
+        assert_eq!(object.container(), other.container());
+        let store: StoreEndpoint = "https://photos.s3.example; bucket=photos".parse().unwrap();
+        let target = Uri::from_static("/train%201.tar");
+        let range = MemberRange::new(0, 512, 7).unwrap();
+        let member = ShardMember::new("a.jpg", range, ShardFormat::Tar, None);
+        let member = ObjectId::at_store(&store, &target).member(Some(&store), &target, &member);
+        assert_eq!(
+            member.sample_hash(),
+            member_hash("photos", "train 1.tar", "a.jpg")
+        );
+    }
+
     #[test]
     fn objects_of_a_bucket_are_in_one_container() {
         let container = |target| id("store", target).container();
@@ -202,7 +277,11 @@ mod tests {
         let shard = ObjectId::new(None, &target);
         let member = |name, offset, size| {
             let range = MemberRange::new(offset, 512, size).unwrap();
-            shard.member(&target, &ShardMember::new(name, range, ShardFormat::Tar, None))
+            shard.member(
+                None,
+                &target,
+                &ShardMember::new(name, range, ShardFormat::Tar, None),
+            )
         };
         let first = member("a.jpg", 0, 7);
         assert_eq!(first, member("a.jpg", 0, 7));

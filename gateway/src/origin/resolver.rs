@@ -2,16 +2,20 @@
 //! resolver of the system makes of them. A local store with virtual hosts needs no DNS.
 
 use std::{
-    future::Future,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    pin::Pin,
-    task::{Context, Poll},
-    vec,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr as _,
 };
 
+use futures::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
-use tower_service::Service;
+use tower_service::Service as _;
+
+/// Looks up the addresses of a host name.
+pub(super) trait Resolver: Clone + Send + 'static {
+    /// The addresses of a name, in the order in which they are to be tried.
+    fn resolve(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
+}
 
 /// The system's resolver, with loopback addresses for `*.localhost`.
 #[derive(Debug, Clone)]
@@ -23,23 +27,18 @@ impl DnsResolver {
     }
 }
 
-impl Service<Name> for DnsResolver {
-    type Response = vec::IntoIter<SocketAddr>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
-        if is_loopback(name.as_str()) {
-            let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-            let addresses = addresses.map(|address| SocketAddr::new(address, 0)).to_vec();
-            return Box::pin(async move { Ok(addresses.into_iter()) });
+impl Resolver for DnsResolver {
+    fn resolve(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
+        if is_loopback(name) {
+            let addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+            return Box::pin(async { Ok(addresses) });
         }
-        let addresses = self.0.call(name);
-        Box::pin(async move { Ok(addresses.await?.collect::<Vec<_>>().into_iter()) })
+        let (mut resolver, name) = (self.0.clone(), Name::from_str(name));
+        Box::pin(async move {
+            let name = name.map_err(io::Error::other)?;
+            let addresses = resolver.call(name).await?;
+            Ok(addresses.map(|address| address.ip()).collect())
+        })
     }
 }
 
@@ -50,15 +49,13 @@ fn is_loopback(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::str::FromStr as _;
-
     use super::*;
 
     #[tokio::test]
     async fn names_below_localhost_are_loopback_addresses() {
-        let name = Name::from_str("photos.s3.eu-central-1.LocalHost").unwrap();
-        let addresses: Vec<_> = DnsResolver::new().call(name).await.unwrap().collect();
-        assert!(addresses.iter().all(|address| address.ip().is_loopback()));
+        let name = "photos.s3.eu-central-1.LocalHost";
+        let addresses = DnsResolver::new().resolve(name).await.unwrap();
+        assert!(addresses.iter().all(IpAddr::is_loopback));
         assert_eq!(addresses.len(), 2);
     }
 

@@ -6,10 +6,13 @@ use crate::config::Limits;
 /// No store listens at this address.
 fn origin(requires_signing: bool) -> Origin {
     let config = Config {
-        url: Uri::from_static("http://127.0.0.1:1"),
-        style: None,
-        region: String::new(),
-        ca: None,
+        own: Some(OwnStoreConfig {
+            url: Uri::from_static("http://127.0.0.1:1"),
+            style: None,
+            region: String::new(),
+            ca: None,
+        }),
+        stated: None,
         limits: Limits::default(),
         requires_signing,
     };

@@ -21,12 +21,15 @@ use pushdown::{
 
 use super::{
     Services,
+    account::account_of_batch,
     batch_table::BatchTableRoute,
     http::{insert_cached_ratios, insert_engine, insert_warnings, respond},
+    stated_store,
 };
 use crate::{
     body::{Body, BoxError},
     compute::{CpuTimeReader, Tenant},
+    config::TenantBy,
     error::{Error, ErrorKind, Result},
     resign::{BatchAdmission, SampleSignatures},
     s3::sign::Signature,
@@ -82,10 +85,12 @@ impl BatchRoute {
             )
         })?;
         let request = ReservedRequest::read(&self.services, &parts, &signatures, body).await?;
-        let tenant = tenant(&request, &signatures)?;
+        let store = stated_store::admit_batch(&request, &self.services.origin)?;
+        let tenant = tenant(&request, &signatures, self.services.tenant_by)?;
         let batches = self.tenant_batches.clone();
         let services = Arc::clone(&self.services);
-        let batch = Arc::new(Batch::new(services, batches, request, host, tenant, signatures));
+        let batch = Batch::new(services, batches, request, host, tenant, signatures);
+        let batch = Arc::new(batch.at_store(store));
         if let Some(rule) = batch.request.table {
             return self.table.answer(&parts, batch, rule).await;
         }
@@ -149,10 +154,10 @@ impl BatchRoute {
 
 /// The account of a batch: of the key that signed it, or else of the one that its presigned samples claim, each of which the store
 /// or the gateway has yet to verify.
-fn tenant(request: &BatchRequest, signatures: &SampleSignatures) -> Result<Tenant> {
+fn tenant(request: &BatchRequest, signatures: &SampleSignatures, tenant_by: TenantBy) -> Result<Tenant> {
     let claimed = || Signature::read(&HeaderMap::new(), request.presign.as_deref());
     let account = match signatures {
-        SampleSignatures::ForStore => claimed()?.access_key().map(str::to_owned),
+        SampleSignatures::ForStore => account_of_batch(tenant_by, &claimed()?, request)?,
         SampleSignatures::ForGateway(gate) => {
             let claimed = claimed()?;
             claimed

@@ -11,13 +11,14 @@ use pushdown::{
 };
 use pushdown_s3::{Address, escapes};
 
-use super::scoped_models::ScopedModels;
+use super::{account::account, scoped_models::ScopedModels};
 use crate::{
     cache::{CacheSample, CacheUnit, Prefixes, ResultCache},
     compute::{QueuePosition, Tenant},
+    config::TenantBy,
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
-    origin::{ObjectId, ShardMember, StoreSignature},
+    origin::{ObjectId, ShardMember, StatedStore, StoreSignature},
     s3::{query::values, sign::Signature},
 };
 
@@ -72,6 +73,7 @@ impl PipelineJob {
         parts: &Parts,
         store_signature: &StoreSignature,
         models: &ModelRegistry,
+        tenant_by: TenantBy,
     ) -> Result<Self> {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(invalid(format!(
@@ -79,7 +81,8 @@ impl PipelineJob {
                 parts.method
             )));
         }
-        let address = Address::from_path(parts.uri.path()).filter(|address| !address.key.is_empty());
+        let store = store_signature.stated().map(StatedStore::endpoint);
+        let address = Address::new(store, parts.uri.path()).filter(|address| !address.key.is_empty());
         let Some(address) = address else {
             return Err(invalid(
                 "invalid path for a pipeline: expected /bucket/key, found no key",
@@ -108,8 +111,10 @@ impl PipelineJob {
             "full, smallest or a stage number",
         )?;
         let account = match store_signature {
-            StoreSignature::Unchanged => signature.access_key(),
-            StoreSignature::Renewed(signing) => Some(signing.allowed().key().tenant()),
+            StoreSignature::Unchanged | StoreSignature::Stated(_) => {
+                account(tenant_by, &signature, &address.bucket)
+            }
+            StoreSignature::Renewed(signing) => Some(signing.allowed().key().tenant().to_owned()),
         };
         let pipeline = Arc::new(pipeline);
         let member = member::for_request(parts, query, &address)?;
@@ -120,10 +125,10 @@ impl PipelineJob {
             max_bytes: None,
             seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
-            sample_id: wire::sample_id(parts.uri.path(), member.as_ref().map(ShardMember::name)),
+            sample_id: wire::sample_id(store, parts.uri.path(), member.as_ref().map(ShardMember::name)),
             member,
             is_row: false,
-            position: Tenant::from_access_key(account).position_now(),
+            position: Tenant::from_access_key(account.as_deref()).position_now(),
         })
     }
 }
@@ -145,7 +150,7 @@ impl PipelineJob {
             max_bytes: sample.max_bytes,
             seed: request.seed,
             epoch: request.epoch,
-            sample_id: sample.id(),
+            sample_id: sample.id(request.store.as_ref()),
             member: None,
             is_row: true,
             position,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, request::Parts};
 use pushdown::wire::header;
 
-use super::{Services, job::PipelineJob, stage::AnswerStage};
+use super::{Services, job::PipelineJob, stage::AnswerStage, stated_store};
 use crate::{
     compute::{BodySize, Tenant},
     error::{Error, ErrorKind, Result},
@@ -38,6 +38,7 @@ impl PipelineRequest {
         services: &Services,
     ) -> Result<Self> {
         check_no_body(&body)?;
+        let admission = stated_store::admit_read(admission, &services.origin)?;
         let models = &services.models;
         let mut parsed = ParsedRequest::parse(admission, services).await?;
         if parsed.job.is_err() && !models.is_ready() {
@@ -59,7 +60,7 @@ impl PipelineRequest {
     /// for the store. The length of streamed rows is unknown before their end, so that nothing is gained from a scan for a HEAD.
     pub(super) fn needs_value(&self) -> bool {
         let can_get_for_head = match self.signature {
-            StoreSignature::Unchanged => false,
+            StoreSignature::Unchanged | StoreSignature::Stated(_) => false,
             StoreSignature::Renewed(_) => true,
         };
         self.parts.method == Method::GET || can_get_for_head && self.job.scan_stage().is_none()
@@ -94,9 +95,9 @@ impl ParsedRequest {
     async fn parse(admission: ReadAdmission, services: &Services) -> Result<Self> {
         let models = services.models.clone();
         let is_short = pipeline_bytes(&admission.head) <= SHORT_PIPELINE_BYTES;
-        let tenant = verified_tenant(&admission.signature);
+        let (tenant, tenant_by) = (verified_tenant(&admission.signature), services.tenant_by);
         let parse = move || Self {
-            job: PipelineJob::for_request(&admission.head, &admission.signature, &models),
+            job: PipelineJob::for_request(&admission.head, &admission.signature, &models, tenant_by),
             admission,
         };
         Ok(if is_short {
@@ -119,7 +120,7 @@ fn pipeline_bytes(parts: &Parts) -> usize {
 /// leaves CPU time to others.
 fn verified_tenant(signature: &StoreSignature) -> Tenant {
     match signature {
-        StoreSignature::Unchanged => Tenant::unverified(BodySize::Small),
+        StoreSignature::Unchanged | StoreSignature::Stated(_) => Tenant::unverified(BodySize::Small),
         StoreSignature::Renewed(signing) => Tenant::from_access_key(Some(signing.allowed().key().tenant())),
     }
 }

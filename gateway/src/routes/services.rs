@@ -7,7 +7,7 @@ use super::{http::insert, value::ValueFlights};
 use crate::{
     cache::ResultCache,
     compute::{CellBudget, CpuPool, Memory, MicroBatcher, cpu_set_id},
-    config::Limits,
+    config::{Limits, TenantBy},
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
     origin::{Origin, OriginObject},
@@ -28,6 +28,8 @@ pub struct Services {
     pub(super) cell_budget: CellBudget,
     pub(super) models: ModelRegistry,
     pub(super) limits: Limits,
+    /// Whose account requests in forward mode are charged to.
+    pub(super) tenant_by: TenantBy,
     pub(super) metrics: Metrics,
     /// Identifies the CPUs that steps run on, if steps run on all of them.
     pub(super) cpu_set_id: Option<String>,
@@ -53,10 +55,17 @@ impl Services {
             memory,
             models,
             limits,
+            tenant_by: TenantBy::default(),
             metrics,
             cpu_set_id: cpu_set_id(cpu.threads().get()),
             cpu,
         }
+    }
+
+    /// The same with accounts for other tenants.
+    #[must_use]
+    pub fn with_tenant_by(self, tenant_by: TenantBy) -> Self {
+        Self { tenant_by, ..self }
     }
 
     /// The limits on every value of a sample.

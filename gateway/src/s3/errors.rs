@@ -114,6 +114,8 @@ fn code_and_status(kind: ErrorKind) -> (&'static str, StatusCode) {
         ErrorKind::InvalidShard => ("InvalidShard", StatusCode::UNPROCESSABLE_ENTITY),
         ErrorKind::NotFound => ("NoSuchKey", StatusCode::NOT_FOUND),
         ErrorKind::AccessDenied => ("AccessDenied", StatusCode::FORBIDDEN),
+        ErrorKind::StoreNotAllowed => ("StoreNotAllowed", StatusCode::FORBIDDEN),
+        ErrorKind::NoUpstream => ("NoUpstream", StatusCode::BAD_REQUEST),
         ErrorKind::Replaced => ("OperationAborted", StatusCode::CONFLICT),
         ErrorKind::ShardReplaced => ("ShardReplaced", StatusCode::CONFLICT),
         ErrorKind::NotImplemented => ("NotImplemented", StatusCode::NOT_IMPLEMENTED),

@@ -73,6 +73,11 @@ pub(super) struct VerdictLabel {
     pub(super) verdict: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ReasonLabel {
+    pub(super) reason: &'static str,
+}
+
 /// A level of the result cache. Its label is called `tier` since its first release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct TierLabel {
@@ -186,6 +191,10 @@ metrics! {
     pub(super) cache_saved: Counter<f64, AtomicU64> = counter "cache_saved" {} [seconds] Unstable;
     /// Bytes of values in the memory of the result cache
     pub(super) cache_memory: Gauge = gauge "cache_memory" {} [bytes] Unstable;
+    /// Requests for stores of readers that were refused, by reason: store, bucket, address of its host, too many hosts
+    pub(super) stores_refused: Family<ReasonLabel, Counter> = counter "stores_refused" {reason} Unstable;
+    /// Hosts of stores of readers that have open connections
+    pub(super) store_hosts: Gauge = gauge "store_hosts" {} Unstable;
     /// Size of the memory budget
     pub(super) memory_budget: Gauge = gauge "memory_budget" {} [bytes] Stable;
     /// Decisions of re-sign mode on requests and on samples of batches, by verdict: allowed, denied

@@ -9,8 +9,36 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::list::{
-    Metrics, OriginLabel, RequestLabels, RouteLabel, StatusLabel, StepLabel, TierLabel, VerdictLabel,
+    Metrics, OriginLabel, ReasonLabel, RequestLabels, RouteLabel, StatusLabel, StepLabel, TierLabel,
+    VerdictLabel,
 };
+
+/// Why a store that a request states was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreRefusal {
+    /// The operator did not allow it.
+    Store,
+    /// The operator did not allow the bucket.
+    Bucket,
+    /// Its host has no address that the operator allows.
+    Address,
+    /// Too many hosts have open connections.
+    Hosts,
+}
+
+impl StoreRefusal {
+    const ALL: [Self; 4] = [Self::Store, Self::Bucket, Self::Address, Self::Hosts];
+
+    const fn label(self) -> ReasonLabel {
+        let reason = match self {
+            Self::Store => "store",
+            Self::Bucket => "bucket",
+            Self::Address => "address",
+            Self::Hosts => "hosts",
+        };
+        ReasonLabel { reason }
+    }
+}
 
 /// Raises a gauge until it is dropped.
 #[derive(Debug)]
@@ -32,6 +60,9 @@ impl Metrics {
         metrics.list_cache();
         for verdict in ["allowed", "denied"] {
             metrics.count_decisions(verdict, 0);
+        }
+        for refusal in StoreRefusal::ALL {
+            drop(metrics.stores_refused.get_or_create(&refusal.label()));
         }
         metrics
     }
@@ -164,6 +195,16 @@ impl Metrics {
         self.decisions
             .get_or_create(&VerdictLabel { verdict })
             .inc_by(number);
+    }
+
+    /// Counts a refusal of a store that a request states.
+    pub fn count_refused_store(&self, refusal: StoreRefusal) {
+        self.stores_refused.get_or_create(&refusal.label()).inc();
+    }
+
+    /// Sets the number of hosts of such stores that have open connections.
+    pub fn set_store_hosts(&self, hosts: usize) {
+        self.store_hosts.set(i64::try_from(hosts).unwrap_or(i64::MAX));
     }
 
     /// Sets the size of the memory budget, in bytes.

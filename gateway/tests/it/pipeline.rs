@@ -30,6 +30,7 @@ use pushdown::{Context, Image, Pipeline, Sample};
 use pushdown_testkit::{Gateway, Keys, Payload, Request, Response};
 
 use super::binary;
+pub(super) use cache::{ATTACKS, Attack};
 
 const BUCKET: &str = "/photos";
 const SHORT: &str = "decode | resize(short=64) | center_crop(48)";

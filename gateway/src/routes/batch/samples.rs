@@ -17,7 +17,7 @@ use crate::{
     cache::{Hints, Prefixes},
     compute::{QueuePosition, Tenant},
     error::{Error, ErrorKind, Result},
-    origin::{ObjectId, OriginRequest, ShardMember},
+    origin::{ObjectId, OriginRequest, ShardMember, StatedStore},
     resign::SampleSignatures,
     routes::{Services, job::PipelineJob, value::SampleHints},
     s3::sign::Signature,
@@ -33,6 +33,8 @@ pub(in crate::routes) struct Batch {
     /// The tenant of the key that signed the request, or the one that the signatures of the samples claim.
     pub(in crate::routes) tenant: Tenant,
     host: HeaderValue,
+    /// The store that the samples are signed for, if that is not the gateway's own.
+    store: Option<StatedStore>,
     joined: JoinedEntries,
     tenant_batches: TenantBatches,
     signatures: SampleSignatures,
@@ -59,10 +61,16 @@ impl Batch {
             request,
             tenant,
             host,
+            store: None,
             tenant_batches,
             signatures,
             in_flight: OnceLock::new(),
         }
+    }
+
+    /// The same, of samples that are signed for this store.
+    pub(super) fn at_store(self, store: Option<StatedStore>) -> Self {
+        Self { store, ..self }
     }
 
     /// The job of a sample, at `position` in the queue of the tenant.
@@ -119,7 +127,7 @@ impl Batch {
 
     /// A member of the shard of a sample.
     fn member_at(&self, index: usize, name: &str, range: Option<MemberRange>) -> Result<ShardMember> {
-        let format = self.request.samples[index].shard_format();
+        let format = self.request.samples[index].shard_format(self.request.store.as_ref());
         let Some((range, format)) = range.zip(format) else {
             let message = format!("invalid member `{name}`: expected its place in a shard");
             return Err(Error::new(ErrorKind::InvalidRequest, message));
@@ -147,7 +155,11 @@ impl Batch {
         let admitted = match &self.signatures {
             SampleSignatures::ForStore => {
                 self.check_account(&target)?;
-                return Ok(OriginRequest::for_sample(host, target).with_member(member));
+                let request = match &self.store {
+                    Some(store) => OriginRequest::for_stated_sample(store.clone(), target),
+                    None => OriginRequest::for_sample(host, target),
+                };
+                return Ok(request.with_member(member));
             }
             SampleSignatures::OfBatch(gate, signed) if sample.signature.is_none() => {
                 gate.admit(signed, sample_head(host, target), &self.pipeline)?
@@ -163,8 +175,14 @@ impl Batch {
     /// In forward mode, checks that the store verifies the key whose account the batch claims: the address of a sample could have
     /// further parameters.
     fn check_account(&self, target: &PathAndQuery) -> Result<()> {
-        let signature = Signature::read(&HeaderMap::new(), target.query())?;
-        if signature.access_key() == self.tenant.access_key() {
+        let signed_by = |query| {
+            Ok::<_, Error>(
+                Signature::read(&HeaderMap::new(), query)?
+                    .access_key()
+                    .map(str::to_owned),
+            )
+        };
+        if signed_by(target.query())? == signed_by(self.request.presign.as_deref())? {
             return Ok(());
         }
         let message = "invalid path of a sample: expected no signature, which `presign` and `signature` are";

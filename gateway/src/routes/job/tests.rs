@@ -12,7 +12,8 @@ fn job(builder: http::request::Builder) -> Result<PipelineJob> {
     let Ok(models) = ModelRegistry::new(None, 0) else {
         panic!("no models is a valid folder")
     };
-    PipelineJob::for_request(&request.into_parts().0, &StoreSignature::Unchanged, &models)
+    let (head, ()) = request.into_parts();
+    PipelineJob::for_request(&head, &StoreSignature::Unchanged, &models, TenantBy::AccessKey)
 }
 
 fn get(uri: &str) -> http::request::Builder {

@@ -18,6 +18,8 @@ use anyhow::{Context as _, Result, ensure};
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CacheHints, Row};
 use pushdown_testkit::{GOOD_SIGNATURE, Gateway, PolicyStore, Request, Response, signed_by};
 
+pub(in crate::it) use adversary::{ATTACKS, Attack};
+
 use super::{binary, expected, photo, pixels};
 
 const PATH: &str = "/photos/cat.jpg";

@@ -135,7 +135,7 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     let forward = gateway_for(&origin, &[])?;
     for (gateway, features) in [
         (&resign, "each-parts, families, members, signed-batches"),
-        (&forward, "each-parts, families, members"),
+        (&forward, "each-parts, families, members, stores"),
     ] {
         let client = Client::new(&trainer(), gateway.listen());
         // An error lists them, too.

@@ -16,7 +16,7 @@ const MAX_REFUSAL_BYTES: usize = 1000;
 
 /// What changes before the adversary asks, the signature that it uses, and the answer that it must get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Attack {
+pub(in crate::it) enum Attack {
     NoRight,
     WrongSignature,
     Expired,
@@ -25,7 +25,7 @@ pub(super) enum Attack {
     RightWithdrawn,
 }
 
-pub(super) const ATTACKS: [Attack; 6] = [
+pub(in crate::it) const ATTACKS: [Attack; 6] = [
     Attack::NoRight,
     Attack::WrongSignature,
     Attack::Expired,
@@ -62,7 +62,7 @@ impl Attack {
     }
 
     /// The answer is the store's own.
-    pub(super) fn check(self, answer: &Response, value: &[u8]) -> Result<()> {
+    pub(in crate::it) fn check(self, answer: &Response, value: &[u8]) -> Result<()> {
         let is_refused = match self {
             Self::Deleted => answer.status == 404,
             // Garage calls the request invalid.

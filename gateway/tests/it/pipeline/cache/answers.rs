@@ -216,8 +216,8 @@ fn the_status_page_shows_what_is_cached() -> Result<()> {
 #[test]
 fn a_gateway_with_a_cache_lists_it() -> Result<()> {
     for (flags, features) in [
-        (&[][..], "each-parts, families, members"),
-        (&[MEMORY], "cache, each-parts, families, members"),
+        (&[][..], "each-parts, families, members, stores"),
+        (&[MEMORY], "cache, each-parts, families, members, stores"),
     ] {
         let lab = CacheLab::new(flags)?;
         assert_eq!(lab.get(PIPELINE)?.header("x-pushdown-features"), Some(features));

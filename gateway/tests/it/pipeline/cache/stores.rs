@@ -17,7 +17,7 @@ use super::{
     adversary::{ATTACKS, Attack},
     binary, expected, origin, photo, pixels,
 };
-use lab::{StoreLab, presigned};
+use lab::{SignedFor, StoreLab};
 
 const BUCKET: &str = "/photos";
 /// Validity of a signature.
@@ -64,13 +64,23 @@ fn garage_authorizes_each_value() -> Result<()> {
 
 fn check(store: &RealStore) -> Result<()> {
     store.put(BUCKET, "")?;
-    check_cached(store, &[MEMORY]).context("cached")?;
-    check_cached(store, &[MEMORY, "--auth-cache-ttl=60s"])
+    [SignedFor::Gateway, SignedFor::Store]
+        .into_iter()
+        .try_for_each(|signed_for| {
+            check_signed_for(store, signed_for).with_context(|| format!("{signed_for:?}"))
+        })
+}
+
+fn check_signed_for(store: &RealStore, signed_for: SignedFor) -> Result<()> {
+    let new_lab = |flags: &[&str]| StoreLab::new(store, signed_for, flags);
+    check_cached(store, || new_lab(&[MEMORY])).context("cached")?;
+    check_cached(store, || new_lab(&[MEMORY, "--auth-cache-ttl=60s"]))
         .context("cached, with authorizations remembered")?;
-    check_in_flight(store).context("in flight")?;
-    check_replaced(store).context("replaced")?;
-    check_ttl(store).context("after the ttl")?;
-    check_signature_end(store).context("after the end of the signature")
+    check_in_flight(store, || new_lab(&[])).context("in flight")?;
+    check_replaced(store, &new_lab(&[])?, signed_for).context("replaced")?;
+    check_ttl(store, &new_lab(&[MEMORY, "--auth-cache-ttl=1s"])?).context("after the ttl")?;
+    check_signature_end(store, &new_lab(&[MEMORY, "--auth-cache-ttl=60s"])?)
+        .context("after the end of the signature")
 }
 
 /// The attacks that a store can express. The embedded store has one account, whose right cannot be withdrawn; an unknown access
@@ -81,9 +91,9 @@ fn attacks(store: &RealStore) -> impl Iterator<Item = Attack> {
     attacks.filter(move |attack| has_accounts || *attack != Attack::RightWithdrawn)
 }
 
-fn check_cached(store: &RealStore, flags: &[&str]) -> Result<()> {
+fn check_cached<'a>(store: &'a RealStore, new_lab: impl Fn() -> Result<StoreLab<'a>>) -> Result<()> {
     for attack in attacks(store) {
-        let lab = StoreLab::new(store, flags)?;
+        let lab = new_lab()?;
         lab.warm()?;
         lab.attack(attack).with_context(|| format!("{attack:?}"))?;
         // The value is still there for those who may have it.
@@ -98,10 +108,10 @@ fn check_cached(store: &RealStore, flags: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn check_in_flight(store: &RealStore) -> Result<()> {
+fn check_in_flight<'a>(store: &'a RealStore, new_lab: impl Fn() -> Result<StoreLab<'a>>) -> Result<()> {
     let mut shared = 0;
     for attack in attacks(store) {
-        let lab = StoreLab::new(store, &[])?;
+        let lab = new_lab()?;
         lab.relay.set_stalled(true);
         thread::scope(|scope| {
             let leader = scope.spawn(|| lab.get(&store.reader));
@@ -137,10 +147,9 @@ fn check_in_flight(store: &RealStore) -> Result<()> {
 }
 
 /// The object is replaced between leader and follower, and after the value is cached: each gets the value of its own version.
-fn check_replaced(store: &RealStore) -> Result<()> {
+fn check_replaced(store: &RealStore, lab: &StoreLab<'_>, signed_for: SignedFor) -> Result<()> {
     let other = photo(300, 500, "jpeg");
     let other_value = pixels(expected(&other, PIPELINE));
-    let lab = StoreLab::new(store, &[])?;
     lab.relay.set_stalled(true);
     thread::scope(|scope| {
         let leader = scope.spawn(|| lab.get(&store.reader));
@@ -157,7 +166,7 @@ fn check_replaced(store: &RealStore) -> Result<()> {
         }
         anyhow::Ok(())
     })?;
-    let lab = StoreLab::new(store, &[MEMORY])?;
+    let lab = StoreLab::new(store, signed_for, &[MEMORY])?;
     lab.warm()?;
     store.put(PATH, other)?;
     let answer = lab.get(&store.reader)?;
@@ -166,12 +175,11 @@ fn check_replaced(store: &RealStore) -> Result<()> {
 }
 
 /// `--auth-cache-ttl`: the store decides again after the ttl.
-fn check_ttl(store: &RealStore) -> Result<()> {
+fn check_ttl(store: &RealStore, lab: &StoreLab<'_>) -> Result<()> {
     let ttl = Duration::from_secs(1);
-    let lab = StoreLab::new(store, &[MEMORY, "--auth-cache-ttl=1s"])?;
     lab.warm()?;
     let address = lab.gateway.listen();
-    let request = presigned(address, &store.owner, VALID)?;
+    let request = lab.presigned(&store.owner, VALID)?;
     ensure!(origin(&request.send(address)?)? == "memory");
     let end = Instant::now() + ttl;
     store.delete(PATH)?;
@@ -186,11 +194,10 @@ fn check_ttl(store: &RealStore) -> Result<()> {
 }
 
 /// `--auth-cache-ttl`: nothing is remembered beyond the end of the signature.
-fn check_signature_end(store: &RealStore) -> Result<()> {
-    let lab = StoreLab::new(store, &[MEMORY, "--auth-cache-ttl=60s"])?;
+fn check_signature_end(store: &RealStore, lab: &StoreLab<'_>) -> Result<()> {
     lab.warm()?;
     let address = lab.gateway.listen();
-    let request = presigned(address, &store.owner, SHORT_VALID)?;
+    let request = lab.presigned(&store.owner, SHORT_VALID)?;
     let end = Instant::now() + SHORT_VALID;
     ensure!(origin(&request.send(address)?)? == "memory");
     let asked = lab.relay.sent().not_modified;

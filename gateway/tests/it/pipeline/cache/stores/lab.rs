@@ -16,23 +16,38 @@ const VALID: Duration = Duration::from_mins(15);
 /// Validity of the adversary's signatures, so that its targets differ from all others.
 const ADVERSARY_VALID: Duration = Duration::from_mins(10);
 
-/// A gateway in front of a store with one photo, at [`PATH`].
+/// What callers sign for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SignedFor {
+    /// The gateway, in front of its own store.
+    Gateway,
+    /// The store, which their requests state.
+    Store,
+}
+
+/// A gateway and a store with one photo, at [`PATH`].
 pub(super) struct StoreLab<'a> {
     store: &'a RealStore,
+    signed_for: SignedFor,
     pub(super) relay: StoreRelay,
     pub(super) gateway: Gateway,
     pub(super) value: Vec<u8>,
 }
 
 impl<'a> StoreLab<'a> {
-    pub(super) fn new(store: &'a RealStore, flags: &[&str]) -> Result<Self> {
+    pub(super) fn new(store: &'a RealStore, signed_for: SignedFor, flags: &[&str]) -> Result<Self> {
         let relay = StoreRelay::start(store.address()?)?;
-        let upstream = format!("--upstream=http://{}", relay.address());
+        let setting = match signed_for {
+            SignedFor::Gateway => "upstream",
+            SignedFor::Store => "allow-store",
+        };
+        let address = format!("--{setting}=http://{}", relay.address());
         let photo = photo(600, 400, "jpeg");
         let lab = Self {
             store,
+            signed_for,
             relay,
-            gateway: Gateway::launch(binary(), [&[upstream.as_str()], flags].concat())?,
+            gateway: Gateway::launch(binary(), [&[address.as_str()], flags].concat())?,
             value: pixels(expected(&photo, PIPELINE)),
         };
         store.put(PATH, photo)?;
@@ -46,10 +61,35 @@ impl<'a> StoreLab<'a> {
 
     /// A GET at the gateway that is answered with a value.
     pub(super) fn get(&self, keys: &Keys) -> Result<Response> {
-        let address = self.gateway.listen();
-        let answer = presigned(address, keys, VALID)?.send(address)?;
+        let answer = self.presigned(keys, VALID)?.send(self.gateway.listen())?;
         ensure!(answer.status == 200, "{}", answer.text());
         Ok(answer)
+    }
+
+    /// A request for the gateway, whose target is signed as by readers.
+    pub(super) fn presigned(&self, keys: &Keys, valid: Duration) -> Result<Request> {
+        Ok(self.to_gateway(presigned(self.signed_host(), keys, valid)?))
+    }
+
+    /// The address that callers sign for.
+    fn signed_host(&self) -> SocketAddr {
+        match self.signed_for {
+            SignedFor::Gateway => self.gateway.listen(),
+            SignedFor::Store => self.relay.address(),
+        }
+    }
+
+    /// A request for the store, sent to the gateway: its host is the gateway's, and it states the store.
+    fn to_gateway(&self, mut request: Request) -> Request {
+        if self.signed_for == SignedFor::Gateway {
+            return request;
+        }
+        for (name, value) in &mut request.headers {
+            if name == "Host" {
+                *value = self.gateway.listen().to_string();
+            }
+        }
+        request.header("x-pushdown-store", &format!("http://{}", self.relay.address()))
     }
 
     /// Asks until the value is cached.
@@ -87,12 +127,12 @@ impl<'a> StoreLab<'a> {
             }
             Attack::NoRight | Attack::WrongSignature | Attack::Expired | Attack::Anonymous => {}
         }
-        let [answer, direct] = [self.gateway.listen(), self.store.address()?].map(|address| {
-            let request = self.adversary_request(address, attack)?;
-            // Its own condition must not matter.
-            request.header("If-None-Match", "\"other\"").send(address)
-        });
-        let (answer, direct) = (answer?, direct?);
+        // Its own condition must not matter.
+        let with_condition = |request: Request| request.header("If-None-Match", "\"other\"");
+        let request = self.to_gateway(self.adversary_request(self.signed_host(), attack)?);
+        let answer = with_condition(request).send(self.gateway.listen())?;
+        let address = self.store.address()?;
+        let direct = with_condition(self.adversary_request(address, attack)?).send(address)?;
         attack.check(&answer, &self.value)?;
         let (code, store_code) = (answer.element("Code"), direct.element("Code"));
         ensure!(code == store_code, "expected {store_code:?}, found {code:?}");
@@ -116,7 +156,7 @@ impl<'a> StoreLab<'a> {
 }
 
 /// A request to `address` whose target and host are signed, as by readers.
-pub(super) fn presigned(address: SocketAddr, keys: &Keys, valid: Duration) -> Result<Request> {
+fn presigned(address: SocketAddr, keys: &Keys, valid: Duration) -> Result<Request> {
     Ok(with_pipeline(keys.presign(unsigned(address), valid)?))
 }
 

@@ -71,7 +71,7 @@ mod tests {
             "train/a b.tar member x/1.jpg"
         );
         let path = object_path("b", object.key);
-        assert_eq!(*draw_id(object), sample_id(&path, None));
-        assert_eq!(*draw_id(member), sample_id(&path, Some("x/1.jpg")));
+        assert_eq!(*draw_id(object), sample_id(None, &path, None));
+        assert_eq!(*draw_id(member), sample_id(None, &path, Some("x/1.jpg")));
     }
 }

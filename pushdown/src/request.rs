@@ -6,7 +6,7 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-use pushdown_wire::{BatchSample, CacheHints, Compression, Features, OnError, Order, Split};
+use pushdown_wire::{BatchSample, CacheHints, Compression, Features, OnError, Order, Split, StoreEndpoint};
 use serde::{Serialize, Serializer};
 
 use optional_fields::OPTIONAL_FIELDS;
@@ -49,6 +49,10 @@ pub struct BatchRequest {
     /// gateway with the feature [`MEMBERS`](Features::MEMBERS).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
+    /// The store that the samples are signed for. `None` for the gateway's own store, and in a signed batch. For a gateway with the feature
+    /// [`STORES`](Features::STORES).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<StoreEndpoint>,
     /// The signing parameters that all samples share: a presigned query without its signature. `None` for a signed batch, whose
     /// samples have no signatures. For a gateway with the feature [`SIGNED_BATCHES`](Features::SIGNED_BATCHES).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,6 +83,7 @@ impl BatchRequest {
             table: None,
             cache: None,
             columns: Vec::new(),
+            store: None,
             presign: None,
             samples,
         }
@@ -93,7 +98,7 @@ impl BatchRequest {
     }
 
     /// The request as JSON for a gateway with these features: without fields newer than version 0.1.0 that it does not know, which
-    /// it would refuse. Members stay: a sample without them would be another one.
+    /// it would refuse. Members and the store stay: without them the samples would be others.
     ///
     /// # Errors
     /// [`Internal`](crate::ErrorKind::Internal) for a bug.

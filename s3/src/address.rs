@@ -1,4 +1,4 @@
-//! What a request addresses: the bucket and the key, from its path or its virtual host.
+//! What a request addresses: the bucket and the key, from its path, its store or its virtual host.
 
 mod request;
 
@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 pub use request::{AddressStyle, RequestAddress};
 
-use crate::escapes;
+use crate::{StoreEndpoint, escapes};
 
 /// The bucket and the key of an object, percent-decoded. Both are bytes: escapes need not be UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,16 +18,27 @@ pub struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// The address of a path `/bucket/key`, without a query. `None` without a leading slash, or without one after the bucket.
+    /// The address of an object, by its path without a query and the `store` that the path is for, as the request states it. Without one the
+    /// request went to an endpoint with paths `/bucket/key`, as do those for a store whose host names no bucket; at the host of a bucket the
+    /// whole path is the key. `None` without a leading slash, or without one after the bucket.
     ///
+    /// This is the name of a sample, whoever serves it: ids for random draws, data sets of the cache and members follow from it, at either end.
     /// The path is split before it is decoded, so that a bucket may contain an escaped slash; `+` and `%` without two hex digits are
-    /// literal. This is the name of a sample, whoever serves it. What a request that the gateway verifies addresses, is [`RequestAddress`],
-    /// which is decoded strictly and first.
-    pub fn from_path(path: &'a str) -> Option<Self> {
-        let (bucket, key) = path.strip_prefix('/')?.split_once('/')?;
-        Some(Self {
-            bucket: escapes::decode_lenient(bucket),
-            key: escapes::decode_lenient(key),
+    /// literal. What a request that the gateway verifies addresses, is [`RequestAddress`], which is decoded strictly and first.
+    pub fn new(store: Option<&'a StoreEndpoint>, path: &'a str) -> Option<Self> {
+        let path = path.strip_prefix('/')?;
+        Some(match store.and_then(StoreEndpoint::bucket) {
+            Some(bucket) => Self {
+                bucket: bucket.as_bytes().into(),
+                key: escapes::decode_lenient(path),
+            },
+            None => {
+                let (bucket, key) = path.split_once('/')?;
+                Self {
+                    bucket: escapes::decode_lenient(bucket),
+                    key: escapes::decode_lenient(key),
+                }
+            }
         })
     }
 
@@ -60,12 +71,41 @@ mod tests {
     use super::*;
 
     fn parse(path: &str) -> Option<(Vec<u8>, Vec<u8>)> {
-        let address = Address::from_path(path)?;
+        let address = Address::new(None, path)?;
         Some((address.bucket.into_owned(), address.key.into_owned()))
     }
 
     fn both(bucket: &str, key: &str) -> (Vec<u8>, Vec<u8>) {
         (bucket.into(), key.into())
+    }
+
+    /// The first segment of the path would be lost otherwise, and random steps would draw other pixels in silence.
+    #[test]
+    fn the_path_at_the_host_of_a_bucket_is_a_key() {
+        let photos: StoreEndpoint = "https://photos.s3.example; bucket=photos".parse().unwrap();
+        let store: StoreEndpoint = "https://s3.example".parse().unwrap();
+        for (path, key) in [
+            ("/train/1.jpg", "train/1.jpg"),
+            ("/1.jpg", "1.jpg"),
+            ("//a//b/", "/a//b/"),
+            ("/photos/1.jpg", "photos/1.jpg"),
+            ("/a%2Fb%20c+%zz", "a/b c+%zz"),
+        ] {
+            let found = Address::new(Some(&photos), path).unwrap();
+            assert_eq!(
+                (&*found.bucket, &*found.key),
+                (&b"photos"[..], key.as_bytes()),
+                "{path}"
+            );
+            assert!(found.is_object());
+            let path_style = format!("/photos{path}");
+            assert_eq!(Address::new(Some(&store), &path_style), Some(found), "{path}");
+        }
+        assert!(!Address::new(Some(&photos), "/").unwrap().is_object());
+        for path in ["", "train/1.jpg"] {
+            assert_eq!(Address::new(Some(&photos), path), None, "{path}");
+        }
+        assert_eq!(Address::new(Some(&store), "/photos"), None);
     }
 
     #[test]
@@ -92,7 +132,7 @@ mod tests {
 
     #[test]
     fn an_object_has_a_bucket_and_a_key() {
-        let is_object = |path| Address::from_path(path).is_some_and(|address| address.is_object());
+        let is_object = |path| Address::new(None, path).is_some_and(|address| address.is_object());
         assert!(is_object("/b/k") && is_object("/b//"));
         assert!(!is_object("//k") && !is_object("/b/") && !is_object("/b"));
     }

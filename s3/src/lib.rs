@@ -1,4 +1,4 @@
-//! What the gateway and the reader both know of S3: addresses, percent-encoding, conditions, names of presigned URLs, when requests are retried,
+//! What the gateway and the reader both know of S3: stores, addresses, percent-encoding, conditions, names of presigned URLs, when requests are retried,
 //! ranges of one version of an object, documents, and how texts of others are shown.
 //!
 //! No network I/O, no timers, and nothing of pipelines: requests are sent by a [`RangeTransport`], and retries wait in a [`RetryEnvironment`].
@@ -15,6 +15,8 @@ pub mod presign;
 mod resumable_get;
 mod retry;
 pub mod seconds;
+mod store_endpoint;
+mod store_url;
 mod transport;
 pub mod xml;
 
@@ -29,4 +31,6 @@ pub use retry::{
     Attempt, AttemptError, FailingRequest, RetriesLeft, RetryContext, RetryEnvironment, RetryPolicy,
     is_transient, is_transient_code, parse_retry_after,
 };
+pub use store_endpoint::StoreEndpoint;
+pub use store_url::{InvalidStore, StoreHost, StoreUrl};
 pub use transport::{AnswerBody, AnswerHead, RangeTransport, ReadError, ReadResult};

@@ -56,7 +56,7 @@ impl Writes {
         let write = PendingWrite {
             writes: self.clone(),
             object: ObjectId::new(headers.get(header::HOST), target),
-            is_bucket_wide: !Address::from_path(target.path()).is_some_and(|address| address.is_object()),
+            is_bucket_wide: !Address::new(None, target.path()).is_some_and(|address| address.is_object()),
         };
         write.forget();
         Some(write)

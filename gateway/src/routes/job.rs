@@ -74,7 +74,7 @@ impl PipelineJob {
                 parts.method
             )));
         }
-        let address = Address::from_path(parts.uri.path()).filter(|address| !address.key.is_empty());
+        let address = Address::new(None, parts.uri.path()).filter(|address| !address.key.is_empty());
         let Some(address) = address else {
             return Err(invalid(
                 "invalid path for a pipeline: expected /bucket/key, found no key",
@@ -114,7 +114,7 @@ impl PipelineJob {
             max_bytes: None,
             seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
-            sample_id: wire::sample_id(parts.uri.path(), member.as_ref().map(ShardMember::name)),
+            sample_id: wire::sample_id(None, parts.uri.path(), member.as_ref().map(ShardMember::name)),
             member,
             position: Tenant::from_access_key(account).position_now(),
         })
@@ -138,7 +138,7 @@ impl PipelineJob {
             max_bytes: sample.max_bytes,
             seed: request.seed,
             epoch: request.epoch,
-            sample_id: sample.id(),
+            sample_id: sample.id(request.store.as_ref()),
             member: None,
             position,
         }

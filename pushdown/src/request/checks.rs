@@ -1,6 +1,6 @@
 //! Checks of a batch request that concern several of its fields.
 
-use pushdown_wire::{BatchSample, Split};
+use pushdown_wire::{BatchSample, Split, StoreEndpoint};
 
 use crate::{Error, Kind, Pipeline, Result};
 
@@ -15,6 +15,16 @@ pub(super) fn signature(sample: &BatchSample, is_presigned: bool) -> Result<()> 
             "unexpected signature: expected none without `presign` in the request",
         )),
     }
+}
+
+/// Checks that samples for a stated store are presigned: nobody but their signer has rights there.
+pub(super) fn store(store: Option<&StoreEndpoint>, is_presigned: bool) -> Result<()> {
+    if store.is_some() && !is_presigned {
+        return Err(Error::wire(
+            "unexpected store: expected it with `presign` only, for samples that are signed for it",
+        ));
+    }
+    Ok(())
 }
 
 /// Checks that a sample has a member or none for each further column of the request, or no columns at all.

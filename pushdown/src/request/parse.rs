@@ -1,7 +1,7 @@
 //! Parses and checks the JSON body of a batch request.
 
 use pushdown_wire::{
-    BatchSample, CacheHints, Compression, OnError, Order, Split, check_columns, check_presign,
+    BatchSample, CacheHints, Compression, OnError, Order, Split, StoreEndpoint, check_columns, check_presign,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -29,6 +29,7 @@ struct UnparsedRequest<'a> {
     cache: Option<CacheHints>,
     #[serde(default)]
     columns: Vec<String>,
+    store: Option<StoreEndpoint>,
     presign: Option<String>,
     samples: Vec<BatchSample>,
 }
@@ -61,6 +62,7 @@ impl BatchRequest {
             table: unparsed.table,
             cache: unparsed.cache,
             columns: unparsed.columns,
+            store: unparsed.store,
             presign: unparsed.presign,
             samples: unparsed.samples,
         };
@@ -73,6 +75,7 @@ impl BatchRequest {
         let Self {
             pipeline, samples, ..
         } = self;
+        let store = self.store.as_ref();
         if samples.is_empty() || samples.len() > max_samples {
             return Err(Error::wire(format!(
                 "invalid batch request: expected 1 to {max_samples} samples, found {}",
@@ -84,10 +87,11 @@ impl BatchRequest {
         if self.table.is_some() {
             checks::table(pipeline, self.split, samples, &self.columns)?;
         }
+        checks::store(store, self.presign.is_some())?;
         self.presign.as_deref().map_or(Ok(()), check_presign)?;
         for (index, sample) in samples.iter().enumerate() {
             sample
-                .check()
+                .check(store)
                 .and_then(|()| checks::signature(sample, self.presign.is_some()))
                 .and_then(|()| checks::number_of_columns(sample, self.columns.len()))
                 .and_then(|()| sample.split.map_or(Ok(()), |split| pipeline.check_split(split)))

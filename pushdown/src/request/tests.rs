@@ -122,6 +122,81 @@ fn a_signed_batch_has_no_signatures_in_its_body() {
     assert_eq!(String::from_utf8(request.to_json().unwrap()).unwrap(), json);
 }
 
+/// For gateways with the feature `stores`.
+#[test]
+fn a_request_states_the_store_that_its_samples_are_signed_for() {
+    let mut request = request();
+    request.store = Some("https://photos.s3.example; bucket=photos".parse().unwrap());
+    // The host names the bucket: a key needs no slash.
+    request.samples[0].path = "/1.jpg".to_owned();
+    let json = String::from_utf8(request.to_json_for(&Features::default()).unwrap()).unwrap();
+    let stated =
+        r#""order":"request","store":{"url":"https://photos.s3.example","bucket":"photos"},"presign":"#;
+    assert!(json.contains(stated), "{json}");
+    assert_eq!(
+        BatchRequest::parse(json.as_bytes(), 3, &NoModels).unwrap(),
+        request
+    );
+    assert_eq!(request.samples[1].id(request.store.as_ref()), b"b/k 1.jpg");
+    request.samples.remove(0);
+    request.store = Some("http://127.0.0.1:8333".parse().unwrap());
+    let json = String::from_utf8(request.to_json().unwrap()).unwrap();
+    assert!(
+        json.contains(r#""store":{"url":"http://127.0.0.1:8333"},"presign":"#),
+        "{json}"
+    );
+    assert_eq!(
+        BatchRequest::parse(json.as_bytes(), 3, &NoModels).unwrap(),
+        request
+    );
+}
+
+#[test]
+fn invalid_stores_are_errors_without_secrets() {
+    let at = |url: &str, bucket: Option<&str>| serde_json::json!({"url": url, "bucket": bucket});
+    for (store, expected) in [
+        (at("file:///etc/passwd", None), "begins with http:// or https://"),
+        (at("http://key:secret@store", None), "without a user name"),
+        (
+            at("http://store/?X-Amz-Security-Token=secret", None),
+            "found a path or a query",
+        ),
+        (
+            at("http://s3.example", Some("photos")),
+            "the first label of the host `s3.example`",
+        ),
+        (serde_json::json!({"bucket": "photos"}), "missing field `url`"),
+        (
+            serde_json::json!({"url": "http://s3.example", "region": "secret"}),
+            "unknown field `region`",
+        ),
+        ("http://store".into(), "invalid type: string"),
+    ] {
+        let error = fault(|json| json["store"] = store);
+        assert_eq!(error.kind(), ErrorKind::InvalidWire, "{error}");
+        let error = error.to_string();
+        assert!(error.contains(expected) && !error.contains("secret"), "{error}");
+    }
+    let error = fault(|json| {
+        json["store"] = at("http://photos.s3.example", Some("photos"));
+        json["samples"][1]["path"] = "/".into();
+    });
+    assert!(
+        error
+            .to_string()
+            .contains("sample 1: invalid path: expected /key"),
+        "{error}"
+    );
+    let unsigned = r#"{"pipeline":"decode","store":{"url":"http://store"},"samples":[{"path":"/b/k"}]}"#;
+    let error = BatchRequest::parse(unsigned.as_bytes(), 2, &NoModels).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("unexpected store: expected it with `presign`"),
+        "{error}"
+    );
+}
+
 #[test]
 fn pipeline_errors_keep_kind_and_position() {
     let error = fault(|json| json["pipeline"] = "decode | rezise(8)".into());

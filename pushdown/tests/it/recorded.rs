@@ -69,7 +69,7 @@ fn rows_of_recorded_batches_are_read() {
             let path = &request.samples[row as usize].path;
             match value {
                 Ok(value) => {
-                    let id = wire::sample_id(path, None);
+                    let id = wire::sample_id(request.store.as_ref(), path, None);
                     let context = Context {
                         seed: request.seed,
                         epoch: request.epoch,

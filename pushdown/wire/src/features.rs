@@ -22,6 +22,9 @@ impl Features {
     /// A batch request may be signed itself, with samples that have no signatures: a *signed batch*. The rights of the key that
     /// signed decide on each sample.
     pub const SIGNED_BATCHES: &'static str = "signed-batches";
+    /// A batch request, and a GET with a pipeline, may state the store that its presigned paths are for: a
+    /// [`StoreEndpoint`](crate::StoreEndpoint) other than the gateway's own store.
+    pub const STORES: &'static str = "stores";
 
     /// The features of this build.
     pub fn all() -> Self {

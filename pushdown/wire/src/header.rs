@@ -23,6 +23,9 @@ pub const SIZE: &str = "x-pushdown-size";
 pub const HEADER_SIZE: &str = "x-pushdown-header-size";
 /// Request: the `ETag` of the shard in which the member has this place. At another version the request fails.
 pub const SHARD_ETAG: &str = "x-pushdown-shard-etag";
+/// Request, as a header only: the [`StoreEndpoint`](super::StoreEndpoint) that path and presigned query are for: `URL`, or
+/// `URL; bucket=NAME` if the host names the bucket.
+pub const STORE: &str = "x-pushdown-store";
 
 /// Answer: the stage of the value, the number of steps already applied.
 pub const STAGE: &str = "x-pushdown-stage";

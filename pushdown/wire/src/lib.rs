@@ -41,6 +41,7 @@ pub use features::Features;
 pub use fixed_shape::FixedShape;
 pub use form::Form;
 pub use ipc::{Message, MessageReader, RawBatch, RecordBatchReader};
+pub use pushdown_s3::{InvalidStore, StoreEndpoint, StoreHost, StoreUrl};
 pub use split::Split;
 pub use table::{TableDecoder, TableEncoder, TableForm};
 pub use tensor_column::TensorColumn;

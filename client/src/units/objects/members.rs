@@ -29,7 +29,7 @@ pub(super) fn check_members(objects: &Objects, index: usize) -> Result<(), RowEr
         return Ok(());
     }
     let sample = BatchSample::for_signed_batch(object_path(objects.bucket(), objects.key(index)));
-    let checked = with_members(sample, objects, index).check();
+    let checked = with_members(sample, objects, index).check(None);
     checked.map_err(|error| RowError::from(&error))
 }
 

@@ -131,7 +131,7 @@ impl Batch {
 
     /// A member of the shard of a sample.
     fn member_at(&self, index: usize, name: &str, range: Option<MemberRange>) -> Result<ShardMember> {
-        let format = self.request.samples[index].shard_format();
+        let format = self.request.samples[index].shard_format(self.request.store.as_ref());
         let Some((range, format)) = range.zip(format) else {
             let message = format!("invalid member `{name}`: expected its place in a shard");
             return Err(Error::new(ErrorKind::InvalidRequest, message));

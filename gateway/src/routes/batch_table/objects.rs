@@ -84,7 +84,8 @@ impl TableObjects {
     }
 
     fn key(&self, index: usize) -> Arc<str> {
-        String::from_utf8_lossy(&self.batch.request.samples[index].id()).into()
+        String::from_utf8_lossy(&self.batch.request.samples[index].id(self.batch.request.store.as_ref()))
+            .into()
     }
 
     /// Reads the schemas of all objects. Returns their combination, and the header `source-bytes`: bytes to read of the bytes

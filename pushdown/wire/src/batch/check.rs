@@ -1,7 +1,7 @@
 //! Checks the texts of a batch request that become a part of requests to the store.
 
 use pushdown_core::{Error, Result};
-use pushdown_s3::{Address, presign};
+use pushdown_s3::{Address, StoreEndpoint, presign};
 
 use super::{BatchSample, is_etag_hint};
 
@@ -18,9 +18,9 @@ const SIGNING: [&str; 7] = [
 const REQUIRED: usize = 5;
 
 impl BatchSample {
-    /// Checks everything that does not depend on the pipeline.
-    pub fn check(&self) -> Result<()> {
-        check_path(&self.path)?;
+    /// Checks everything that does not depend on the pipeline, of a sample in a request that states this `store`.
+    pub fn check(&self, store: Option<&StoreEndpoint>) -> Result<()> {
+        check_path(store, &self.path)?;
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let is_signature = |signature: &String| signature.len() == 64 && signature.bytes().all(hex);
         if !self.signature.as_ref().is_none_or(is_signature) {
@@ -28,7 +28,7 @@ impl BatchSample {
                 "invalid signature: expected 64 lower-case hex digits",
             ));
         }
-        self.check_member()?;
+        self.check_member(store)?;
         if self.etag.as_deref().is_some_and(|etag| !is_etag_hint(etag)) {
             return Err(Error::wire(
                 "invalid etag: expected 1 to 1024 characters of visible ASCII, as listed by the store",
@@ -77,7 +77,7 @@ pub fn check_presign(query: &str) -> Result<()> {
     }
 }
 
-fn check_path(path: &str) -> Result<()> {
+fn check_path(store: Option<&StoreEndpoint>, path: &str) -> Result<()> {
     let fault = |expected: &str| {
         Err(Error::wire(format!(
             "invalid path: expected {expected}, found {path:?}"
@@ -89,8 +89,11 @@ fn check_path(path: &str) -> Result<()> {
     {
         return fault("the signed, percent-encoded path without a query");
     }
-    match Address::from_path(path) {
+    match Address::new(store, path) {
         Some(address) if address.is_object() => Ok(()),
+        _ if store.and_then(StoreEndpoint::bucket).is_some() => {
+            fault("/key, because the host names the bucket")
+        }
         _ => fault("/bucket/key"),
     }
 }
@@ -111,13 +114,13 @@ mod tests {
 
     #[test]
     fn samples_are_checked() {
-        sample().check().unwrap();
-        BatchSample::for_signed_batch("/bucket/k").check().unwrap();
+        sample().check(None).unwrap();
+        BatchSample::for_signed_batch("/bucket/k").check(None).unwrap();
         let listed = BatchSample {
             etag: Some("\"0f-2\"".to_owned()),
             ..sample()
         };
-        listed.check().unwrap();
+        listed.check(None).unwrap();
         let faults: [Change; 18] = [
             |sample| sample.path = String::new(),
             |sample| sample.path = "bucket/key".to_owned(),
@@ -141,7 +144,7 @@ mod tests {
         for (index, change) in faults.into_iter().enumerate() {
             let mut sample = sample();
             change(&mut sample);
-            let error = sample.check().unwrap_err();
+            let error = sample.check(None).unwrap_err();
             assert_eq!(
                 error.kind(),
                 pushdown_core::ErrorKind::InvalidWire,

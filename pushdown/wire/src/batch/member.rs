@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use pushdown_core::{Error, Result};
-use pushdown_s3::Address;
+use pushdown_s3::{Address, StoreEndpoint};
 use pushdown_shard::{MemberRange, ShardFormat, check_name};
 use serde::{Deserialize, Serialize};
 
@@ -82,14 +82,14 @@ impl BatchSample {
         MemberRange::new(self.offset?, self.header_size, self.size?).ok()
     }
 
-    /// The format of the shard, by the key of the object. `None` if it is none that has members.
-    pub fn shard_format(&self) -> Option<ShardFormat> {
-        let address = Address::from_path(&self.path)?;
+    /// The format of the shard, by the key of the object in a request that states this `store`. `None` if it is none that has members.
+    pub fn shard_format(&self, store: Option<&StoreEndpoint>) -> Option<ShardFormat> {
+        let address = Address::new(store, &self.path)?;
         ShardFormat::from_key(&String::from_utf8_lossy(&address.key))
     }
 
     /// Checks the fields of a member.
-    pub(super) fn check_member(&self) -> Result<()> {
+    pub(super) fn check_member(&self, store: Option<&StoreEndpoint>) -> Result<()> {
         let Some(member) = &self.member else {
             let is_plain = is_plain(&self.header_size) && self.columns.is_empty();
             if self.offset.is_none() && self.size.is_none() && is_plain {
@@ -104,7 +104,7 @@ impl BatchSample {
                 "invalid member: expected `offset`, `size`, and the shard's `etag`; `pushdown index` lists them",
             ));
         };
-        if self.shard_format().is_none() {
+        if self.shard_format(store).is_none() {
             return Err(Error::wire(
                 "invalid member: expected an object whose key ends in `.tar` or `.zip`",
             ));
@@ -173,16 +173,16 @@ mod tests {
 
     #[test]
     fn a_member_has_its_place_and_its_format() {
-        sample().check().unwrap();
+        sample().check(None).unwrap();
         assert_eq!(sample().member_range(), Some(range(1024, 7000)));
-        assert_eq!(sample().shard_format(), Some(ShardFormat::Tar));
-        assert_eq!(sample().id(), b"train-1.tar\0a.jpg");
+        assert_eq!(sample().shard_format(None), Some(ShardFormat::Tar));
+        assert_eq!(sample().id(None), b"train-1.tar\0a.jpg");
         assert_eq!(
             sample().columns[1].as_ref().and_then(ColumnMember::range),
             Some(range(0, 3))
         );
         let whole = BatchSample::for_signed_batch("/bucket/train.tar");
-        whole.check().unwrap();
+        whole.check(None).unwrap();
         assert_eq!(whole.member_range(), None);
     }
 
@@ -243,13 +243,13 @@ mod tests {
         for (index, (change, expected)) in faults.into_iter().enumerate() {
             let mut sample = sample();
             change(&mut sample);
-            let error = sample.check().unwrap_err();
+            let error = sample.check(None).unwrap_err();
             assert_eq!(error.kind(), pushdown_core::ErrorKind::InvalidWire, "{index}");
             assert!(error.to_string().contains(expected), "{index}: {error}");
         }
         let mut whole = BatchSample::for_signed_batch("/b/1.tar");
         whole.header_size = 1024;
-        assert!(whole.check().is_err());
+        assert!(whole.check(None).is_err());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The request target of a sample at the store, which its signature covers, and the id of a sample.
 
-use pushdown_s3::{Address, presign};
+use pushdown_s3::{Address, StoreEndpoint, presign};
 
 use super::BatchSample;
 
@@ -25,18 +25,18 @@ impl BatchSample {
         format!("{}?{}", self.path, parameters.join("&"))
     }
 
-    /// The id for random draws; see [`sample_id`].
-    pub fn id(&self) -> Vec<u8> {
-        sample_id(&self.path, self.member.as_deref())
+    /// The id for random draws, of a sample in a request that states this `store`; see [`sample_id`].
+    pub fn id(&self, store: Option<&StoreEndpoint>) -> Vec<u8> {
+        sample_id(store, &self.path, self.member.as_deref())
     }
 }
 
 /// The id of a sample for random draws: the percent-decoded key, followed by `\0` and the member for a sample of a shard.
 ///
-/// `path` is the signed path of a path-style target, `/bucket/key`. `+` and `%` without two hex digits are literal. The id
-/// does not depend on bucket, endpoint and version.
-pub fn sample_id(path: &str, member: Option<&str>) -> Vec<u8> {
-    let mut id = Address::from_path(path)
+/// `path` is the signed path, for the `store` that the request states: see [`Address::new`]. `+` and `%` without two hex digits are literal.
+/// The id does not depend on bucket, endpoint, version, and on where the request names the bucket.
+pub fn sample_id(store: Option<&StoreEndpoint>, path: &str, member: Option<&str>) -> Vec<u8> {
+    let mut id = Address::new(store, path)
         .map(|address| address.key.into_owned())
         .unwrap_or_default();
     if let Some(member) = member {
@@ -56,12 +56,34 @@ mod tests {
 
     #[test]
     fn ids_are_decoded_keys() {
-        assert_eq!(sample().id(), "a b+c//\u{e9}.jpg".as_bytes());
-        assert_eq!(sample_id("/bucket//x/%zz%4", None), b"/x/%zz%4");
-        assert_eq!(sample_id("/bucket/k", Some("m/1.jpg")), b"k\0m/1.jpg");
-        assert_eq!(sample_id("/other/k%00", None), b"k\0");
+        assert_eq!(sample().id(None), "a b+c//\u{e9}.jpg".as_bytes());
+        assert_eq!(sample_id(None, "/bucket//x/%zz%4", None), b"/x/%zz%4");
+        assert_eq!(sample_id(None, "/bucket/k", Some("m/1.jpg")), b"k\0m/1.jpg");
+        assert_eq!(sample_id(None, "/other/k%00", None), b"k\0");
         for path in ["", "/", "/bucket", "/bucket/", "bucket"] {
-            assert_eq!(sample_id(path, None), b"", "{path}");
+            assert_eq!(sample_id(None, path, None), b"", "{path}");
+        }
+    }
+
+    /// Otherwise random steps would draw other pixels at the gateway than on the host, in silence.
+    #[test]
+    fn an_id_does_not_depend_on_where_the_bucket_is_named() {
+        let photos: StoreEndpoint = "https://photos.s3.example; bucket=photos".parse().unwrap();
+        let store: StoreEndpoint = "https://s3.example".parse().unwrap();
+        for (path, key) in [
+            ("/train/1.jpg", "train/1.jpg"),
+            ("/1.jpg", "1.jpg"),
+            ("//x/%20", "/x/ "),
+        ] {
+            let member = Some("m/1.jpg");
+            let path_style = format!("/photos{path}");
+            assert_eq!(sample_id(Some(&photos), path, None), key.as_bytes());
+            for store in [None, Some(&store)] {
+                assert_eq!(
+                    sample_id(store, &path_style, member),
+                    sample_id(Some(&photos), path, member)
+                );
+            }
         }
     }
 

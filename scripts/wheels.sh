@@ -48,8 +48,8 @@ try() {
     --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 --ready-file ready.json </dev/null >log 2>&1 &
   gateway=$!
   for _ in $(seq 600); do [ -f ready.json ] && break; sleep 0.1; done
-  AWS_ENDPOINT_URL="http://$(sed -n 's/.*"listen":"\([^"]*\)".*/\1/p' ready.json)"
-  export AWS_ENDPOINT_URL
+  AWS_ENDPOINT_URL_S3="http://$(sed -n 's/.*"listen":"\([^"]*\)".*/\1/p' ready.json)"
+  export AWS_ENDPOINT_URL_S3
   "$folder/venv/bin/python" - <<'PYTHON'
 import pushdown
 reader = pushdown.Reader("s3://photos/train/", "decode | random_resized_crop(64) | flip_h | to_float | normalize(imagenet)",

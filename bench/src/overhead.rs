@@ -185,6 +185,7 @@ pub(crate) fn batch_request(
         samples.push(BatchSample::new(path, signature));
     }
     let body = BatchRequest {
+        store: None,
         pipeline: pipeline.clone(),
         split: Split::Full,
         seed: None,

@@ -6,13 +6,14 @@ use clap::Args;
 use pushdown::Pipeline;
 use pushdown_client::{
     internal::parse_with_model_folder,
-    store::{Store, StoreBuilder},
+    store::{AddressingStyle, Store, StoreBuilder},
 };
 
 use crate::errors::PipelineError;
 
 // Constants, because in doc comments `clap` would show the backticks that names of variables require.
-const ENDPOINT: &str = "URL of the gateway, or with --plain of any S3 store [default: as the AWS tools, AWS_ENDPOINT_URL_S3 first]";
+const ENDPOINT: &str = "URL of the store, or of a gateway in its place [default: as the AWS tools, AWS_ENDPOINT_URL_S3 first, else AWS]";
+const GATEWAY: &str = "URL of a gateway that fetches from the store what is signed for the store [default: PUSHDOWN_GATEWAY_URL, else the endpoint itself]";
 const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, then us-east-1]";
 
 /// The endpoint and the credentials.
@@ -21,6 +22,11 @@ const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, th
 pub(crate) struct Connection {
     #[arg(long, env = "PUSHDOWN_ENDPOINT", hide_env_values = true, value_name = "URL", help = ENDPOINT)]
     pub(crate) endpoint_url: Option<String>,
+    #[arg(long, value_name = "URL", help = GATEWAY)]
+    pub(crate) gateway: Option<String>,
+    /// Where requests name the bucket: auto, path or virtual (in the host) [default: that of the profile, else auto]
+    #[arg(long, value_name = "STYLE", value_parser = addressing_style)]
+    pub(crate) addressing_style: Option<AddressingStyle>,
     #[arg(long, value_name = "NAME", help = REGION)]
     pub(crate) region: Option<String>,
     /// Profile of the AWS configuration files; credentials are from the usual AWS chain
@@ -42,12 +48,27 @@ pub(crate) struct Randomness {
     pub(crate) epoch: u32,
 }
 
+fn addressing_style(text: &str) -> Result<AddressingStyle, String> {
+    match text {
+        "auto" => Ok(AddressingStyle::Auto),
+        "path" => Ok(AddressingStyle::Path),
+        "virtual" => Ok(AddressingStyle::Virtual),
+        _ => Err("expected auto, path or virtual".to_owned()),
+    }
+}
+
 impl Connection {
     /// The settings of a store.
     pub(crate) fn store(&self) -> StoreBuilder {
         let mut store = Store::builder();
         if let Some(url) = &self.endpoint_url {
             store = store.endpoint(url);
+        }
+        if let Some(url) = &self.gateway {
+            store = store.gateway(url);
+        }
+        if let Some(style) = self.addressing_style {
+            store = store.addressing_style(style);
         }
         if let Some(region) = &self.region {
             store = store.region(region);

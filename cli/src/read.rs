@@ -137,6 +137,7 @@ impl Read {
         let (elapsed, cpu) = (start.elapsed(), cpu_time().saturating_sub(cpu));
         bar.finish_and_clear();
         let mut report = Report::new(&reader.stats(), reader.mode(), self.split, elapsed, cpu);
+        report.addresses = reader.addresses();
         report.epoch_seconds = epochs;
         report.stages = figures.stages;
         report.last_epoch = figures.last_epoch;

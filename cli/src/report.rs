@@ -47,6 +47,12 @@ pub(crate) struct Report {
     gateway_prefix_hits: u64,
     wire_bytes_down: u64,
     wire_bytes_up: u64,
+    /// Bytes of them that a gateway beside the store has sent and received.
+    gateway_bytes_down: u64,
+    gateway_bytes_up: u64,
+    /// The addresses, once they are known.
+    #[serde(flatten)]
+    pub(crate) addresses: Addresses,
     retries: u64,
     /// Seconds of each epoch.
     pub(crate) epoch_seconds: Vec<f64>,
@@ -56,6 +62,16 @@ pub(crate) struct Report {
     /// The plan in force at the end, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) plan: Option<String>,
+}
+
+/// Where bytes come from.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Addresses {
+    /// URL of the store, or of a gateway in its place.
+    pub(crate) endpoint: String,
+    /// URL of a gateway beside the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) gateway: Option<String>,
 }
 
 /// Figures of one epoch. Earlier epochs may include one-time costs and trials.
@@ -106,6 +122,9 @@ impl Report {
             gateway_prefix_hits: stats.gateway_prefix_hits,
             wire_bytes_down: stats.wire_bytes_down,
             wire_bytes_up: stats.wire_bytes_up,
+            gateway_bytes_down: stats.gateway_bytes_down,
+            gateway_bytes_up: stats.gateway_bytes_up,
+            addresses: Addresses::default(),
             retries: stats.retries,
             epoch_seconds: Vec::new(),
             planned_samples_per_second: None,
@@ -153,6 +172,15 @@ impl fmt::Display for Report {
             self.errors,
             self.retries
         )?;
+        let Addresses { endpoint, gateway } = &self.addresses;
+        if let Some(gateway) = gateway {
+            writeln!(
+                f,
+                "from the gateway {gateway}: received {}, sent {}; the rest is with the store {endpoint}",
+                HumanBytes(self.gateway_bytes_down),
+                HumanBytes(self.gateway_bytes_up)
+            )?;
+        }
         if self.cache_hits > 0 {
             writeln!(
                 f,
@@ -215,13 +243,21 @@ mod tests {
             ..Stats::default()
         };
         let second = Duration::from_secs(1);
-        insta::assert_snapshot!(Report::new(
-            &stats,
-            Mode::Pushdown,
-            Split::At(3),
-            10 * second,
-            4 * second
-        ));
+        let report = |stats| Report::new(stats, Mode::Pushdown, Split::At(3), 10 * second, 4 * second);
+        insta::assert_snapshot!(report(&stats));
+
+        let stats = Stats {
+            gateway_bytes_down: 1_000_000,
+            gateway_bytes_up: 2_000,
+            ..stats
+        };
+        let mut report = report(&stats);
+        report.addresses = Addresses {
+            endpoint: "http://store:9000".to_owned(),
+            gateway: Some("http://gw:9900".to_owned()),
+        };
+        let expected = "from the gateway http://gw:9900: received 976.56 KiB, sent 1.95 KiB; the rest is with the store http://store:9000\n";
+        assert!(report.to_string().contains(expected), "{report}");
     }
 
     #[cfg(target_os = "linux")]

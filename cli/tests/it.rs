@@ -1,5 +1,6 @@
 //! Integration tests: the program `pushdown` with the real gateway on its embedded store.
 //!
+//! - `aws`: a store that addresses as AWS does, with sessions that end
 //! - `cli`: help, checks, values, statistics, errors
 //! - `endpoints`: where the endpoint is configured
 //! - `hidden_objects`: objects that are no samples
@@ -26,6 +27,7 @@
 
 #[cfg(test)]
 mod it {
+    mod aws;
     mod broken_answers;
     mod cli;
     mod endpoints;

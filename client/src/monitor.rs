@@ -40,7 +40,19 @@ impl ReaderMonitor {
 
     /// Counts so far.
     pub fn stats(&self) -> Stats {
-        self.0.counters().snapshot(self.0.store().traffic())
+        let transport = self.0.store().transport();
+        let counters = self.0.counters();
+        counters.snapshot(transport.traffic(), transport.gateway_traffic())
+    }
+
+    /// URL of the store endpoint.
+    pub fn endpoint(&self) -> String {
+        self.0.store().endpoint()
+    }
+
+    /// URL of a [gateway beside the store](crate::store#two-addresses). `None` if the endpoint itself may be a gateway.
+    pub fn gateway_url(&self) -> Option<String> {
+        self.0.store().gateway_url()
     }
 
     /// The mode in force: plain as well after the gateway turned out to have another engine, and if all steps run on this host.

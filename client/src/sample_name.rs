@@ -48,7 +48,7 @@ mod tests {
     use pushdown::{shard::MemberRange, wire::sample_id};
 
     use super::*;
-    use crate::{objects::MemberRef, sign::object_path};
+    use crate::{objects::MemberRef, sign::ObjectPaths};
 
     #[test]
     fn members_have_names_and_ids_of_their_own() {
@@ -70,7 +70,7 @@ mod tests {
             SampleName::from(member).to_string(),
             "train/a b.tar member x/1.jpg"
         );
-        let path = object_path("b", object.key);
+        let path = ObjectPaths::with_bucket("b").path(object.key);
         assert_eq!(*draw_id(object), sample_id(None, &path, None));
         assert_eq!(*draw_id(member), sample_id(None, &path, Some("x/1.jpg")));
     }

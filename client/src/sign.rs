@@ -14,14 +14,14 @@ use aws_sigv4::sign::v4::{calculate_signature, generate_signing_key};
 use pushdown::pipeline::Digest;
 use pushdown_s3::{escapes::encode_component, presign};
 
-pub(crate) use batch::{BatchPost, BatchSigner, RequestSigner};
-pub(crate) use path::object_path;
+pub(crate) use batch::{BatchAuthority, BatchPost, BatchSigner, RequestSigner};
+pub(crate) use path::ObjectPaths;
 
 use crate::error::{Error, Result};
 
-/// Validity of a signature, from the start of its minute. Every attempt is signed again, so this only covers clock differences and
+/// Longest validity of a signature, from the start of its minute. Every attempt is signed again, so this only covers clock differences and
 /// slow answers.
-const EXPIRES: Duration = Duration::from_mins(15);
+const MAX_EXPIRES: Duration = Duration::from_mins(15);
 /// Time stamps are rounded down to this many seconds. Readers with the same credentials then send equal targets for an object, by
 /// which a gateway may remember the store's authorization.
 const STAMP_SECONDS: u64 = 60;
@@ -34,16 +34,25 @@ pub(crate) struct Presigner {
     stamp: String,
     scope: String,
     key: Vec<u8>,
+    validity: Validity,
+}
+
+/// Whose signatures these are, and until when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Validity {
+    pub(crate) access_key: String,
+    pub(crate) end: SystemTime,
 }
 
 impl Presigner {
-    /// Signatures of `credentials` for requests to `host` (with the port, unless it is the scheme's default). All presigners of one
-    /// minute are equal.
+    /// Signatures of `credentials` for requests to `host` (with the port, unless it is the scheme's default). They do not outlive the
+    /// credentials. All presigners of one minute are equal.
     ///
     /// # Errors
     /// If the time cannot be formatted.
     pub(crate) fn new(credentials: &Credentials, region: &str, host: &str, time: SystemTime) -> Result<Self> {
         let time = rounded_down(time);
+        let expires = expires(credentials, time);
         let stamp = DateTime::from(time)
             .fmt(DateTimeFormat::DateTime)
             .map_err(|error| Error::internal("cannot format the time").with_source(error))?;
@@ -67,7 +76,7 @@ impl Presigner {
             encode(&format!("{}/{scope}", credentials.access_key_id())),
             presign::DATE,
             presign::EXPIRES,
-            EXPIRES.as_secs(),
+            expires.as_secs(),
             presign::SIGNED_HEADERS,
         );
         let key = generate_signing_key(credentials.secret_access_key(), time, region, "s3")
@@ -79,7 +88,16 @@ impl Presigner {
             stamp,
             scope,
             key,
+            validity: Validity {
+                access_key: credentials.access_key_id().to_owned(),
+                end: time + expires,
+            },
         })
+    }
+
+    /// The validity of its signatures.
+    pub(crate) const fn validity(&self) -> &Validity {
+        &self.validity
     }
 
     /// The parameters that all signatures share: everything but the signature.
@@ -104,6 +122,15 @@ impl Presigner {
         let (query, signature) = (&self.query, self.signature(path));
         format!("{path}?{query}&{}={signature}", presign::SIGNATURE)
     }
+}
+
+/// The validity of signatures with the time stamp `time`, in whole seconds: at least 1, as S3 requires.
+fn expires(credentials: &Credentials, time: SystemTime) -> Duration {
+    let life = credentials
+        .expiry()
+        .map(|end| end.duration_since(time).unwrap_or_default());
+    let seconds = life.map_or(MAX_EXPIRES, |life| life.min(MAX_EXPIRES)).as_secs();
+    Duration::from_secs(seconds.max(1))
 }
 
 fn rounded_down(time: SystemTime) -> SystemTime {

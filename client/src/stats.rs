@@ -21,10 +21,14 @@ pub struct Stats {
     /// Bytes of received values, each at the stage at which it arrived; in plain mode, of the objects or members. Further columns do not
     /// count.
     pub value_bytes: u64,
-    /// Bytes received from the endpoint, including HTTP heads, framing and TLS, without TCP and IP, and without the listing.
+    /// Bytes received from store and gateway, including HTTP heads, framing and TLS, without TCP and IP, and without the listing.
     pub wire_bytes_down: u64,
-    /// Bytes sent to the endpoint, counted in the same way.
+    /// Bytes sent to them, counted in the same way.
     pub wire_bytes_up: u64,
+    /// Bytes received from a [gateway beside the store](crate::store#two-addresses), part of [`wire_bytes_down`](Self::wire_bytes_down).
+    pub gateway_bytes_down: u64,
+    /// Bytes sent to it, part of [`wire_bytes_up`](Self::wire_bytes_up).
+    pub gateway_bytes_up: u64,
     /// Stored size of the objects or members whose values arrived, where the listing or a plain answer states it.
     pub stored_bytes: u64,
     /// Values read from the [`value_cache`](crate::reader::PushdownReaderBuilder::value_cache) and not requested from the endpoint.
@@ -89,7 +93,8 @@ impl Counters {
         add(counter, 1);
     }
 
-    pub(crate) fn snapshot(&self, traffic: &Traffic) -> Stats {
+    /// The counts so far, with all traffic and the part of it that is with a gateway beside the store.
+    pub(crate) fn snapshot(&self, traffic: &Traffic, gateway: &Traffic) -> Stats {
         Stats {
             samples: self.samples.load(Relaxed),
             errors: self.errors.load(Relaxed),
@@ -97,6 +102,8 @@ impl Counters {
             value_bytes: self.value_bytes.load(Relaxed),
             wire_bytes_down: traffic.received_bytes(),
             wire_bytes_up: traffic.sent_bytes.load(Relaxed),
+            gateway_bytes_down: gateway.received_bytes(),
+            gateway_bytes_up: gateway.sent_bytes.load(Relaxed),
             stored_bytes: self.stored_bytes.load(Relaxed),
             cache_hits: self.cache_hits.load(Relaxed),
             cache_writes: self.cache_writes.load(Relaxed),
@@ -124,7 +131,7 @@ mod tests {
         for (times, number) in [(4, 0), (1, 1), (2, 2), (5, 3), (6, 4)] {
             (0..times).for_each(|_| counters.count_gateway_value(CacheStatus::from(number)));
         }
-        let stats = counters.snapshot(&Traffic::default());
+        let stats = counters.snapshot(&Traffic::default(), &Traffic::default());
         assert_eq!(
             (
                 stats.gateway_cache_hits,

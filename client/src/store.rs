@@ -1,4 +1,9 @@
-//! One S3 endpoint, a gateway or a plain store: [`Store`], its credentials, and what single requests return.
+//! A store and its gateway: [`Store`], its credentials, and what single requests return.
+//!
+//! # Two addresses
+//! A store has an endpoint, and its gateway may have another address: [`StoreBuilder::gateway`]. Lists, plain reads and uploads go to the store;
+//! batches, single values and tables with a pipeline go to the gateway, signed for the store, from which the gateway fetches exactly that.
+//! Without such an address the endpoint itself may be a gateway, which forwards what it does not compute.
 //!
 //! ```no_run
 //! use pushdown_client::store::{Store, ValueRequest};
@@ -27,8 +32,11 @@
 
 mod aws;
 mod batch;
+mod bucket_endpoints;
 mod conditional;
+mod credentials;
 mod failure;
+mod gateway;
 mod get;
 mod list;
 mod multi_object;
@@ -46,10 +54,13 @@ mod versioned_object;
 
 #[cfg(feature = "models")]
 use std::path::{Path, PathBuf};
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
-use pushdown_exec::sync::Mutex;
+use aws_credential_types::provider::ProvideCredentials;
+use pushdown::wire::StoreEndpoint;
 
 pub use crate::{
     objects::{MemberRef, Object, Objects},
@@ -57,6 +68,9 @@ pub use crate::{
     transport::Timeouts,
 };
 pub use aws::Upload;
+pub(crate) use batch::BatchAnswer;
+pub use bucket_endpoints::AddressingStyle;
+pub(crate) use bucket_endpoints::BucketEndpoint;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure, object_too_large};
 pub use list::HiddenObjects;
@@ -75,16 +89,20 @@ pub use value::{Value, ValueRequest, ValueStream};
 #[cfg(feature = "tables")]
 pub(crate) use versioned_object::ObjectEnd;
 
+use self::{bucket_endpoints::BucketEndpoints, credentials::RenewedCredentials, gateway::Gateway};
 use crate::{
     error::{Error, ErrorKind, Result},
     outage_log::Outages,
     retry::{ClientEnvironment, Retries},
-    sign::Presigner,
+    sign::{Presigner, Validity},
     stats::{Counters, Traffic},
-    transport::{Endpoint, Transport},
+    transport::{Addresses, Endpoint, Transport},
 };
 
-/// An S3 endpoint (a gateway or a plain store, path style) with credentials. Clones share connections.
+/// How much earlier the clock of a store may see the end of a signature.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
+
+/// A store with credentials, and its gateway if there is one. Clones share connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     shared: Arc<Shared>,
@@ -93,15 +111,13 @@ pub struct Store {
 #[derive(Debug)]
 struct Shared {
     transport: Transport,
-    /// For what is no GET: listings and uploads.
-    sdk: aws_sdk_s3::Client,
-    region: String,
-    provider: SharedCredentialsProvider,
+    endpoints: BucketEndpoints,
+    /// The gateway, or the configured endpoint, which may be one. `None` for the endpoints of AWS, and for virtual hosts.
+    gateway: Option<Gateway>,
+    credentials: Arc<RenewedCredentials>,
     /// Cache folder for the weights of models, if any.
     #[cfg(feature = "models")]
     model_cache: Option<PathBuf>,
-    /// The last credentials: not every provider caches its own.
-    credentials: Mutex<Option<aws_credential_types::Credentials>>,
     retry: RetryPolicy,
     outages: Arc<Outages>,
 }
@@ -135,13 +151,29 @@ impl From<StoreSpec> for StoreBuilder {
 impl StoreBuilder {
     /// URL of the endpoint. Default, as for the AWS tools: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, `endpoint_url` of `s3` in the profile's
     /// `services` section, `endpoint_url` of the profile; none of them if `AWS_IGNORE_CONFIGURED_ENDPOINT_URLS` is `true`, or
-    /// `ignore_configured_endpoint_urls` of the profile.
+    /// `ignore_configured_endpoint_urls` of the profile. Then those of AWS: of the region, and as `AWS_USE_FIPS_ENDPOINT` and
+    /// `AWS_USE_DUALSTACK_ENDPOINT` say.
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
         self.spec.endpoint = Some(url.into());
         self
     }
 
-    /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`.
+    /// URL of the gateway that runs steps for samples that are signed for the store: [two addresses](crate::store#two-addresses). Default:
+    /// `PUSHDOWN_GATEWAY_URL`; without one the endpoint, which may be a gateway.
+    pub fn gateway(mut self, url: impl Into<String>) -> Self {
+        self.spec.gateway = Some(url.into());
+        self
+    }
+
+    /// How requests name their bucket. Default: `addressing_style` in the profile's section `s3`, then [`AddressingStyle::Auto`]. Buckets with
+    /// dots are always named in the path.
+    pub fn addressing_style(mut self, style: AddressingStyle) -> Self {
+        self.spec.addressing_style = Some(style);
+        self
+    }
+
+    /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`. If hosts name regions, as those of AWS do, that of a bucket is
+    /// learnt from the store's answers.
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.spec.region = Some(region.into());
         self
@@ -181,30 +213,43 @@ impl StoreBuilder {
     /// Resolves the settings, without network I/O.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] if no endpoint is found, or a setting is invalid.
+    /// [`ErrorKind::Config`] if a setting is invalid; [`ErrorKind::Credentials`] if there is no source of credentials.
     pub async fn build(self) -> Result<Store> {
-        let sources = aws::Sources::load(&self).await;
-        let endpoint = sources.endpoint.ok_or_else(|| {
-            Error::config(
-                "no endpoint is set: set the gateway's URL, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` in the profile",
-            )
-        })?;
-        let endpoint = Endpoint::parse(&endpoint)?;
+        let sources = aws::Sources::load(&self).await?;
+        let configured = sources.endpoint.as_deref();
+        let configured = configured
+            .map(|url| Endpoint::parse("endpoint", url))
+            .transpose()?;
         let provider = sources.provider.ok_or_else(|| {
             Error::new(
                 ErrorKind::Credentials,
                 "no credentials are set: set an access key and its secret",
             )
         })?;
-        let sdk = aws::client(&endpoint, &sources.region, provider.clone(), self.spec.timeouts);
+        let credentials = Arc::new(RenewedCredentials::new(provider));
+        let provider: Arc<dyn ProvideCredentials> = Arc::<RenewedCredentials>::clone(&credentials);
+        let clients = aws::SdkClients::new(provider.into(), self.spec.timeouts);
+        let endpoints =
+            BucketEndpoints::new(configured, sources.style, sources.region, sources.aws, clients)?;
+        let gateway = gateway(self.spec.gateway, &endpoints)?;
+        let beside = gateway.as_ref().filter(|gateway| !gateway.is_store());
+        let beside = beside.map(|gateway| gateway.endpoint().clone());
+        let url = endpoints.url();
+        let outages = match &beside {
+            Some(gateway) => Outages::new(format!("{url}, or the gateway {gateway},")),
+            None => Outages::new(url.to_owned()),
+        };
+        let addresses = Addresses {
+            has_tls: endpoints.has_tls() || beside.as_ref().is_some_and(Endpoint::is_tls),
+            gateway: beside,
+        };
         Ok(Store {
             shared: Arc::new(Shared {
-                outages: Outages::new(endpoint.to_string()),
-                transport: Transport::new(endpoint, self.spec.timeouts)?,
-                sdk,
-                region: sources.region,
-                provider,
-                credentials: Mutex::default(),
+                outages,
+                transport: Transport::new(addresses, self.spec.timeouts)?,
+                gateway,
+                endpoints,
+                credentials,
                 retry: self.spec.retry,
                 #[cfg(feature = "models")]
                 model_cache: self.spec.model_cache.or_else(default_model_cache),
@@ -219,9 +264,28 @@ impl Store {
         StoreBuilder::default()
     }
 
-    /// URL of the endpoint.
+    /// URL of the store endpoint, without a bucket.
     pub fn endpoint(&self) -> String {
-        self.shared.transport.endpoint().to_string()
+        self.shared.endpoints.url().to_owned()
+    }
+
+    /// Where the requests for a bucket go, as far as it is known.
+    pub(crate) fn bucket_endpoint(&self, bucket: &str) -> Result<Arc<BucketEndpoint>> {
+        self.shared.endpoints.bucket(bucket)
+    }
+
+    /// Whether the region of a bucket is certain.
+    fn is_confirmed(&self, bucket: &BucketEndpoint) -> bool {
+        self.shared.endpoints.is_confirmed(bucket)
+    }
+
+    /// Adopts the region of a bucket that the answer to a request to `used` names, if it names one. Returns whether another request may succeed.
+    fn learn_region(&self, bucket: &str, used: &BucketEndpoint, region: Option<&str>) -> Result<bool> {
+        let endpoints = &self.shared.endpoints;
+        match region.filter(|_| endpoints.is_regional()) {
+            Some(region) => endpoints.learn_region(bucket, used, region),
+            None => Ok(false),
+        }
     }
 
     pub(crate) fn transport(&self) -> &Transport {
@@ -252,45 +316,61 @@ impl Store {
         Retries::new(self.shared.retry, ClientEnvironment { outages, counters })
     }
 
-    /// A presigner with the current credentials and time.
-    pub(crate) async fn presigner(&self) -> Result<Presigner> {
-        self.presigner_at(SystemTime::now()).await
+    /// A presigner for GETs of a bucket's objects, with the current credentials and time.
+    pub(crate) async fn presigner(&self, bucket: &BucketEndpoint) -> Result<Presigner> {
+        self.presigner_at(bucket, SystemTime::now()).await
     }
 
-    /// A presigner with the current credentials and the given time.
-    async fn presigner_at(&self, time: SystemTime) -> Result<Presigner> {
+    /// The same at another time.
+    async fn presigner_at(&self, bucket: &BucketEndpoint, time: SystemTime) -> Result<Presigner> {
         let credentials = self.current_credentials().await?;
-        Presigner::new(
-            &credentials,
-            &self.shared.region,
-            self.shared.transport.endpoint().host(),
-            time,
-        )
+        Presigner::new(&credentials, bucket.region(), bucket.endpoint().host(), time)
+    }
+
+    /// Whether a request may succeed with a new signature, after one with this `validity` was answered by this error code. Forgets credentials
+    /// that have ended, if they can be renewed.
+    pub(crate) fn may_sign_again(&self, validity: &Validity, code: &str) -> bool {
+        match code {
+            "ExpiredToken" | "TokenRefreshRequired" => self.shared.credentials.forget(&validity.access_key),
+            // Stores do not distinguish a signature that has ended.
+            "AccessDenied" | "InvalidToken" => SystemTime::now() + CLOCK_DIFFERENCE >= validity.end,
+            _ => false,
+        }
+    }
+
+    /// A presigner for GETs of the gateway's own routes, with the current credentials and time. `None` for a gateway beside the store, which
+    /// does not verify signatures for itself.
+    #[cfg(feature = "models")]
+    pub(crate) async fn gateway_presigner(&self) -> Result<Option<Presigner>> {
+        let gateway = self.gateway()?;
+        if !gateway.is_store() {
+            return Ok(None);
+        }
+        let credentials = self.current_credentials().await?;
+        let (region, host) = (self.shared.endpoints.region(), gateway.endpoint().host());
+        Presigner::new(&credentials, region, host, SystemTime::now()).map(Some)
+    }
+
+    /// A presigner for GETs of a bucket's objects through the gateway, and the store that they are for if they have to state it.
+    async fn stated_presigner(&self, bucket: &BucketEndpoint) -> Result<(Presigner, Option<StoreEndpoint>)> {
+        if self.gateway()?.is_store() {
+            return Ok((self.presigner(bucket).await?, None));
+        }
+        let stated = bucket.stated()?;
+        let credentials = self.current_credentials().await?;
+        // The gateway makes the Host header from the URL.
+        let host = stated.url().authority();
+        let presigner = Presigner::new(&credentials, bucket.region(), &host, SystemTime::now())?;
+        Ok((presigner, Some(stated)))
     }
 
     /// The credentials, renewed if they end soon.
     async fn current_credentials(&self) -> Result<aws_credential_types::Credentials> {
-        let now = SystemTime::now();
-        let known = self.shared.credentials.lock().clone();
-        let fresh = |credentials: &aws_credential_types::Credentials| {
-            credentials
-                .expiry()
-                .is_none_or(|expiry| expiry > now + aws::RENEW_BEFORE)
-        };
-        if let Some(credentials) = known.filter(fresh) {
-            return Ok(credentials);
-        }
-        let found = self
-            .shared
-            .provider
-            .provide_credentials()
-            .await
-            .map_err(|error| {
-                let text =
-                    "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile";
-                Error::new(ErrorKind::Credentials, text).with_source(error)
-            })?;
-        Ok(self.shared.credentials.lock().insert(found).clone())
+        self.shared.credentials.current().await.map_err(|error| {
+            let text = "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile; buckets cannot be read without \
+                        credentials, public ones included";
+            Error::new(ErrorKind::Credentials, text).with_source(error)
+        })
     }
 }
 
@@ -319,6 +399,25 @@ impl std::fmt::Debug for Credentials {
             .field("access_key", &self.access_key)
             .finish_non_exhaustive()
     }
+}
+
+/// The variable with the URL of the gateway.
+const GATEWAY_VARIABLE: &str = "PUSHDOWN_GATEWAY_URL";
+
+/// The gateway at this URL or that of the environment, or else the configured endpoint, which may be one.
+fn gateway(url: Option<String>, endpoints: &BucketEndpoints) -> Result<Option<Gateway>> {
+    let of_environment = || std::env::var(GATEWAY_VARIABLE).ok();
+    let url = url.or_else(of_environment).filter(|url| !url.is_empty());
+    let in_place = endpoints.configured().filter(|_| endpoints.is_path_style());
+    let Some(url) = url else {
+        return Ok(in_place.cloned().map(Gateway::in_place_of_store));
+    };
+    let endpoint = Endpoint::parse("gateway", &url)?;
+    Ok(Some(if in_place == Some(&endpoint) {
+        Gateway::in_place_of_store(endpoint)
+    } else {
+        Gateway::beside_store(endpoint)
+    }))
 }
 
 /// Default folder of weights: `pushdown/models` in the user's cache.

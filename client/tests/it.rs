@@ -1,5 +1,6 @@
 //! Integration tests: the reader with the real gateway on its embedded store.
 //!
+//! - `aws`: a store that addresses as AWS does, without a gateway
 //! - `order`: each sample once, in the seeded order; shards, resuming, epochs, `take`
 //! - `elastic`: other worlds, batch sizes, workers and tail policies; resuming at a position
 //! - `elastic_rows`: the same of rows
@@ -24,6 +25,7 @@
 //! - `value_cache_reasons`: why values are not cached
 //! - `cache_hints`: hints for the gateway's result cache
 //! - `signed_batches`: batches at a gateway in re-sign mode
+//! - `two_addresses`: a store, and a gateway that fetches what is signed for it
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both
@@ -39,6 +41,7 @@
 mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod auto;
+    mod aws;
     mod cache_hints;
     mod elastic;
     #[cfg(all(feature = "models", feature = "tables"))]
@@ -79,6 +82,7 @@ mod it {
     mod splits;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;
+    mod two_addresses;
     mod uploads;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache;

@@ -27,7 +27,7 @@ PIPELINE = "decode | random_resized_crop(64) | flip_h | to_float | normalize(ima
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train a small CNN on photos in folders by class.")
     parser.add_argument("--data", required=True, help="photos, one folder per class: s3://BUCKET/PREFIX/")
-    parser.add_argument("--endpoint", help="address of the gateway (default: AWS_ENDPOINT_URL)")
+    parser.add_argument("--endpoint", help="address of the gateway (default: AWS_ENDPOINT_URL_S3)")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=32, help="samples per batch and process")
     parser.add_argument("--seed", type=int, default=7)

@@ -304,11 +304,7 @@ impl Origin {
     }
 
     /// Addresses a request that keeps the caller's signature, as in forward mode: to the store that it states, or to the gateway's own.
-    fn address_unsigned(
-        &self,
-        parts: &mut Parts,
-        stated: Option<&StatedStore>,
-    ) -> Result<&client::Client> {
+    fn address_unsigned(&self, parts: &mut Parts, stated: Option<&StatedStore>) -> Result<&client::Client> {
         if self.requires_signing {
             let message = "a request for the store has no decision";
             return Err(Error::new(ErrorKind::Internal, message));

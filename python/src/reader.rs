@@ -1,7 +1,7 @@
 //! A live reader of objects.
 
 use futures::FutureExt as _;
-use pushdown_client::reader::{Mode, OnError, PushdownReader, ReaderMonitor, Stats};
+use pushdown_client::reader::{Mode, OnError, PushdownReader, ReaderMonitor};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -82,7 +82,7 @@ impl Reader {
 
     /// Counts so far, as JSON.
     fn stats_json(&self) -> String {
-        stats_json(&self.monitor.stats())
+        stats_json(&self.monitor)
     }
 
     /// The plan in force, for people; `None` before the first one and in other modes than auto.
@@ -116,15 +116,20 @@ pub(crate) const fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-/// Counts as JSON.
-pub(crate) fn stats_json(stats: &Stats) -> String {
+/// Counts so far as JSON, and the addresses with which bytes are exchanged.
+pub(crate) fn stats_json(monitor: &ReaderMonitor) -> String {
+    let stats = monitor.stats();
     json!({
+        "endpoint": monitor.endpoint(),
+        "gateway": monitor.gateway_url(),
         "samples": stats.samples,
         "errors": stats.errors,
         "skipped": stats.skipped,
         "value_bytes": stats.value_bytes,
         "wire_bytes_down": stats.wire_bytes_down,
         "wire_bytes_up": stats.wire_bytes_up,
+        "gateway_bytes_down": stats.gateway_bytes_down,
+        "gateway_bytes_up": stats.gateway_bytes_up,
         "stored_bytes": stats.stored_bytes,
         "cache_hits": stats.cache_hits,
         "cache_writes": stats.cache_writes,

@@ -80,7 +80,7 @@ impl ShardReader {
 
     /// Counts so far, as JSON.
     fn stats_json(&self) -> String {
-        stats_json(&self.monitor.stats())
+        stats_json(&self.monitor)
     }
 
     /// Cancels everything in flight, and waits until all threads have ended.

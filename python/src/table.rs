@@ -409,7 +409,7 @@ impl TableReader {
 
     /// Counts so far, as JSON.
     fn stats_json(&self) -> String {
-        stats_json(&self.monitor.stats())
+        stats_json(self.monitor.as_reader_monitor())
     }
 
     /// The plan in force, for people; `None` before the first one, in other modes than auto, and once all rows are read plainly.

@@ -1,9 +1,11 @@
 //! What a request addresses: the bucket and the key, from its path, its store or its virtual host.
 
+mod region;
 mod request;
 
 use std::borrow::Cow;
 
+pub use region::{authority_in_region, is_aws_host, is_label};
 pub use request::{AddressStyle, RequestAddress};
 
 use crate::{StoreEndpoint, escapes};

@@ -4,17 +4,19 @@ use quick_xml::{Reader, events::Event};
 
 use crate::xml::{UnknownEntity, text_of};
 
-/// What an error document says. Both parts are optional: proxies and stores answer with other documents too.
+/// What an error document says. All parts are optional: proxies and stores answer with other documents too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ErrorDocument {
     /// The S3 error code, such as `NoSuchKey`.
     pub code: Option<String>,
     /// The message for people.
     pub message: Option<String>,
+    /// The region that the store expects, in a refusal of a signature for another one.
+    pub region: Option<String>,
 }
 
 impl ErrorDocument {
-    /// Reads a document: the text of its first `Code` and `Message` elements. A malformed or truncated document yields what was
+    /// Reads a document: the text of its first `Code`, `Message` and `Region` elements. A malformed or truncated document yields what was
     /// complete before the defect.
     pub fn parse(document: &[u8]) -> Self {
         let document = String::from_utf8_lossy(document);
@@ -50,6 +52,7 @@ impl ErrorDocument {
         match element {
             "Code" => _ = self.code.get_or_insert(content),
             "Message" => _ = self.message.get_or_insert(content),
+            "Region" => _ = self.region.get_or_insert(content),
             _ => {}
         }
     }

@@ -20,7 +20,7 @@ mod store_url;
 mod transport;
 pub mod xml;
 
-pub use address::{Address, AddressStyle, RequestAddress};
+pub use address::{Address, AddressStyle, RequestAddress, authority_in_region, is_aws_host, is_label};
 pub use content_range::ContentRange;
 pub use error_document::ErrorDocument;
 pub use escaped::{Escaped, is_control};

@@ -3,7 +3,8 @@
 //! - Hosts name the region, and the bucket if its name can be a label: `BUCKET.s3.REGION.localhost`. A path-style address of such
 //!   a bucket gets 301 `PermanentRedirect` with the endpoint, as AWS answers requests that another endpoint should get. AWS still
 //!   serves path-style addresses of old buckets; the front is stricter, so that no test passes by them.
-//! - Requests are signed in the header, with credentials of a session that the front has issued, for the region of the host.
+//! - Requests are signed in the header or presigned, with credentials of a session that the front has issued, for the region of the host.
+//!   A presigned request ends with its `X-Amz-Expires`, and with its session.
 //! - A bucket of another region gets [`MovedAnswer`], and a newly created bucket 307 `TemporaryRedirect`. The `Location` of both is
 //!   the address of a listener that counts its visitors.
 //! - `HEAD` gets the status and the headers of a refusal, and no document.
@@ -29,11 +30,11 @@ use parking_lot::Mutex;
 use crate::origin::{Exchange, ScriptedOrigin};
 use crate::raw::Request;
 use crate::relay::read_head;
-use crate::sign::Keys;
+use crate::sign::{Keys, Presigned};
 use address::{Address, host_name};
 use forward::Store;
 use refusal::Refusal;
-use rules::Rules;
+use rules::{KnownKeys, Rules};
 use sessions::Sessions;
 use sources::Sources;
 
@@ -230,12 +231,23 @@ impl Front {
         let host = request.header_value("host").unwrap_or_default();
         let name = host_name(host).to_owned();
         *self.record.lock().hosts.entry(name).or_default() += 1;
-        let address = Address::new(host, &request.target).ok_or_else(|| {
+        let presigned = Presigned::parse(&request.target);
+        let target = presigned
+            .as_ref()
+            .map_or(&request.target, |presigned| &presigned.target);
+        let address = Address::new(host, target).ok_or_else(|| {
             let message = "Couldn't parse the specified URI.";
             Refusal::new("400 Bad Request", "InvalidURI", message)
         })?;
         let rules = self.rules.lock();
-        let signer = rules.check_signature(request, &address.region, &self.sessions, &self.store.keys)?;
+        let known = KnownKeys {
+            sessions: &self.sessions,
+            store: &self.store.keys,
+        };
+        let signer = match &presigned {
+            Some(presigned) => rules.check_presigned(request, presigned, &address.region, known)?,
+            None => rules.check_signature(request, &address.region, known)?,
+        };
         *self.record.lock().signers.entry(signer).or_default() += 1;
         rules.check_place(request, &address)?;
         Ok(address)

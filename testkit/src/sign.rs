@@ -1,7 +1,8 @@
-//! Signs requests with AWS Signature Version 4: in headers, in the query, and in chunks; and verifies signatures in headers.
+//! Signs requests with AWS Signature Version 4: in headers, in the query, and in chunks; and verifies signatures in headers and in the query.
 
 mod chunked;
 mod head;
+mod presigned;
 
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
@@ -21,6 +22,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 pub use chunked::{ChunkedBody, Trailers};
 pub(crate) use head::{Authorization, CONTENT_SHA256, DATE, SECURITY_TOKEN, signing_time};
+pub(crate) use presigned::Presigned;
 
 use crate::raw::Request;
 

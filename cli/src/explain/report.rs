@@ -160,7 +160,11 @@ impl Explanation {
         let Self {
             tiers, plan, plain, ..
         } = self;
-        writeln!(out, "measured on {} samples\n", self.profile.samples.len())?;
+        writeln!(out, "measured on {} samples", self.profile.samples.len())?;
+        if let Some(gateway) = &self.profile.gateway_url {
+            writeln!(out, "store {}, gateway {gateway}", self.profile.endpoint)?;
+        }
+        writeln!(out)?;
         let rows = self.rows();
         let kinds: Vec<String> = rows.iter().map(|row| row.kind.to_string()).collect();
         let width = kinds.iter().map(String::len).max().unwrap_or_default();
@@ -303,6 +307,7 @@ impl Explanation {
             })
             .collect();
         json!({
+            "endpoint": profile.endpoint, "gateway": profile.gateway_url,
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
             "samples_left": self.samples_left(),
             "tiers": {

@@ -7,6 +7,8 @@ use pushdown_client::{
     shards::ShardReader,
 };
 
+use crate::report::Addresses;
+
 /// Reads samples.
 #[derive(Debug)]
 pub(super) enum SampleReader {
@@ -41,6 +43,17 @@ impl SampleReader {
         match self {
             Self::Objects(reader) => reader.stats(),
             Self::Shards(reader) => reader.stats(),
+        }
+    }
+
+    pub(super) fn addresses(&self) -> Addresses {
+        let monitor = match self {
+            Self::Objects(reader) => reader.monitor(),
+            Self::Shards(reader) => reader.monitor(),
+        };
+        Addresses {
+            endpoint: monitor.endpoint(),
+            gateway: monitor.gateway_url(),
         }
     }
 

@@ -129,7 +129,6 @@ fn command_line_errors_exit_with_2() {
                 "--endpoint-url",
                 "http://127.0.0.1:9"
             ]),
-            shown(&["read", "s3://photos/", "--pipeline", "decode"]),
             shown(&[
                 "read",
                 "s3://photos/",
@@ -283,9 +282,12 @@ fn read_reports_its_statistics() {
                 "cache_hits",
                 "cache_writes",
                 "cpu_seconds",
+                "endpoint",
                 "epoch_seconds",
                 "errors",
                 "first_batch_seconds",
+                "gateway_bytes_down",
+                "gateway_bytes_up",
                 "gateway_cache_hits",
                 "gateway_prefix_hits",
                 "gateway_shared",

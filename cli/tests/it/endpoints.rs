@@ -101,6 +101,18 @@ fn the_endpoint_is_found_where_the_aws_tools_find_it() {
 }
 
 #[test]
+fn without_an_endpoint_a_read_that_needs_a_gateway_is_refused() {
+    let output = pushdown(&["read", "s3://photos/", "--pipeline", "decode"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: https://s3.us-east-1.amazonaws.com is no pushdown gateway: use plain mode, or set the gateway's URL\n"
+    );
+}
+
+#[test]
 fn configured_endpoints_can_be_ignored() {
     let world = World::with_photos(1).unwrap();
     for setting in [
@@ -119,9 +131,11 @@ fn configured_endpoints_can_be_ignored() {
             services: "endpoint_url = URL",
         },
     ] {
-        let (listed, error) = list(&world, &setting, &[]);
+        // Without a configured endpoint it is that of AWS in the region, which this one does not have.
+        let (listed, error) = list(&world, &setting, &["--region", "not a region"]);
         assert!(
-            listed.is_empty() && error.contains("no endpoint is set"),
+            listed.is_empty()
+                && error.contains("cannot resolve the endpoint of S3 in the region `not a region`"),
             "{error}"
         );
         let (listed, error) = list(&world, &setting, &["--endpoint-url", &world.endpoint()]);

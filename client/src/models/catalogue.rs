@@ -63,17 +63,23 @@ impl Store {
 
     /// The target of a route of the gateway, signed if there are credentials: in re-sign mode the gateway serves nobody else.
     async fn own_target(&self, path: &str) -> String {
-        match self.presigner().await {
-            Ok(presigner) => presigner.target(path),
-            Err(_) => path.to_owned(),
+        match self.gateway_presigner().await {
+            Ok(Some(presigner)) => presigner.target(path),
+            Ok(None) | Err(_) => path.to_owned(),
         }
     }
 
     async fn models(&self) -> Result<GatewayModels> {
+        if !self.has_gateway() {
+            let text = format!(
+                "{} serves no models: use a pushdown gateway as the endpoint, or set a folder of models",
+                self.gateway_name()
+            );
+            return Err(Error::new(ErrorKind::NotAGateway, text));
+        }
         let target = self.own_target(MODELS_PATH).await;
         let answer = self
-            .transport()
-            .send(Method::GET, &target, HeaderMap::new(), Bytes::new())
+            .send_to_gateway(Method::GET, &target, HeaderMap::new(), Bytes::new())
             .await?;
         let status = answer.status;
         let body = answer
@@ -85,7 +91,7 @@ impl Store {
             .ok_or_else(|| {
                 let text = format!(
                     "{} serves no models ({status}): use a pushdown gateway as the endpoint, or set a folder of models",
-                    self.endpoint()
+                    self.gateway_name()
                 );
                 Error::new(ErrorKind::NotAGateway, text)
             })?;
@@ -96,7 +102,7 @@ impl Store {
         });
         Ok(GatewayModels {
             models: models.collect::<Result<_>>()?,
-            endpoint: self.endpoint(),
+            endpoint: self.gateway_name(),
         })
     }
 }

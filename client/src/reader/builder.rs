@@ -114,8 +114,10 @@ impl PushdownReaderBuilder {
         /// Endpoint, credentials, timeouts and retries at once, instead of by the setters after this one.
         store(store: StoreBuilder) => |builder|
             (builder.spec.store, builder.credentials) = (store.spec, store.credentials);
-        /// URL of the gateway, or in plain mode of any store. Default: as [`StoreBuilder::endpoint`].
+        /// URL of the store, or of a gateway in its place. Default: as [`StoreBuilder::endpoint`].
         endpoint(url: impl Into<String>) => |builder| builder.spec.store.endpoint = Some(url.into());
+        /// URL of the gateway that runs steps for samples that are signed for the store. Default: as [`StoreBuilder::gateway`].
+        gateway(url: impl Into<String>) => |builder| builder.spec.store.gateway = Some(url.into());
         /// Region to sign for. Default: the environment's, the profile's, then `us-east-1`.
         region(region: impl Into<String>) => |builder| builder.spec.store.region = Some(region.into());
         /// Profile of the AWS configuration files. Default: `AWS_PROFILE`, then `default`.

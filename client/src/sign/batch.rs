@@ -14,15 +14,24 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use pushdown::{
     Pipeline,
-    wire::{BatchRequest, BatchSample, Features, header::BATCH_PATH},
+    wire::{BatchRequest, BatchSample, Features, StoreEndpoint, header::BATCH_PATH},
 };
 
-use super::Presigner;
+use super::{ObjectPaths, Presigner, Validity};
 use crate::error::{Error, Result};
+
+/// Signs a batch request for objects of one bucket.
+#[derive(Debug)]
+pub(crate) struct BatchSigner {
+    authority: BatchAuthority,
+    paths: ObjectPaths,
+    /// The store that samples are signed for, if the request has to state it.
+    store: Option<StoreEndpoint>,
+}
 
 /// What authorizes a batch request.
 #[derive(Debug)]
-pub(crate) enum BatchSigner {
+pub(crate) enum BatchAuthority {
     /// Each sample has a signature of its own: for gateways that forward them to the store, and for those that are not known yet.
     Samples(Presigner),
     /// The request is signed, and its samples are not: for gateways with the feature [`SIGNED_BATCHES`](Features::SIGNED_BATCHES).
@@ -38,31 +47,60 @@ pub(crate) struct RequestSigner {
 }
 
 /// A batch request that is ready to be sent.
-#[derive(Debug)]
 pub(crate) struct BatchPost {
     /// The headers that sign it. Empty if its samples are presigned.
     pub(crate) signature: HeaderMap,
+    /// Of the signatures of presigned samples.
+    pub(crate) validity: Option<Validity>,
     /// The request as JSON.
     pub(crate) body: Bytes,
 }
 
+/// Without the body, which has signatures and a session token.
+impl std::fmt::Debug for BatchPost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BatchPost")
+            .field("signature", &self.signature)
+            .field("validity", &self.validity)
+            .field("body_bytes", &self.body.len())
+            .finish()
+    }
+}
+
 impl BatchSigner {
-    /// A sample with this path.
-    pub(crate) fn sample(&self, path: String) -> BatchSample {
-        match self {
-            Self::Samples(presigner) => {
+    pub(crate) const fn new(
+        authority: BatchAuthority,
+        paths: ObjectPaths,
+        store: Option<StoreEndpoint>,
+    ) -> Self {
+        Self {
+            authority,
+            paths,
+            store,
+        }
+    }
+
+    /// The sample of a whole object.
+    pub(crate) fn sample(&self, key: &str) -> BatchSample {
+        let path = self.paths.path(key);
+        match &self.authority {
+            BatchAuthority::Samples(presigner) => {
                 let signature = presigner.signature(&path);
                 BatchSample::new(path, signature)
             }
-            Self::Request(_) => BatchSample::for_signed_batch(path),
+            BatchAuthority::Request(_) => BatchSample::for_signed_batch(path),
         }
     }
 
     /// A request for samples of this signer.
     pub(crate) fn request(&self, pipeline: Pipeline, samples: Vec<BatchSample>) -> BatchRequest {
-        match self {
-            Self::Samples(presigner) => BatchRequest::new(pipeline, presigner.query(), samples),
-            Self::Request(_) => BatchRequest::for_signed_batch(pipeline, samples),
+        let request = match &self.authority {
+            BatchAuthority::Samples(presigner) => BatchRequest::new(pipeline, presigner.query(), samples),
+            BatchAuthority::Request(_) => BatchRequest::for_signed_batch(pipeline, samples),
+        };
+        BatchRequest {
+            store: self.store.clone(),
+            ..request
         }
     }
 
@@ -72,11 +110,17 @@ impl BatchSigner {
     /// If it cannot be written or signed, which is a bug.
     pub(crate) fn post(&self, request: &BatchRequest, features: &Features) -> Result<BatchPost> {
         let body = Bytes::from(request.to_json_for(features)?);
-        let signature = match self {
-            Self::Samples(_) => HeaderMap::new(),
-            Self::Request(signer) => signer.signature(BATCH_PATH, &body, SystemTime::now())?,
+        let (signature, validity) = match &self.authority {
+            BatchAuthority::Samples(presigner) => (HeaderMap::new(), Some(presigner.validity().clone())),
+            BatchAuthority::Request(signer) => {
+                (signer.signature(BATCH_PATH, &body, SystemTime::now())?, None)
+            }
         };
-        Ok(BatchPost { signature, body })
+        Ok(BatchPost {
+            signature,
+            validity,
+            body,
+        })
     }
 }
 
@@ -134,7 +178,7 @@ fn cannot_sign() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{fmt::Write as _, time::Duration};
 
     use super::*;
 
@@ -145,15 +189,19 @@ mod tests {
         Credentials::new(KEY, SECRET, token.map(str::to_owned), None, "test")
     }
 
+    fn signer_of(authority: BatchAuthority) -> BatchSigner {
+        BatchSigner::new(authority, ObjectPaths::with_bucket("b"), None)
+    }
+
     fn request(signer: &BatchSigner) -> BatchRequest {
-        let sample = signer.sample("/b/k".to_owned());
+        let sample = signer.sample("k");
         signer.request(Pipeline::parse("decode").unwrap(), vec![sample])
     }
 
     #[test]
     fn a_signed_request_has_no_signatures_in_its_body() {
         let signer = RequestSigner::new(credentials(Some("token")), "eu-west-1", "gateway.local:9900");
-        let signer = BatchSigner::Request(signer);
+        let signer = signer_of(BatchAuthority::Request(signer));
         let post = signer.post(&request(&signer), &Features::all()).unwrap();
         let body = String::from_utf8(post.body.to_vec()).unwrap();
         assert!(body.contains(r#""samples":[{"path":"/b/k"}]"#), "{body}");
@@ -170,7 +218,7 @@ mod tests {
     #[test]
     fn presigned_samples_need_no_signature_of_the_request() {
         let presigner = Presigner::new(&credentials(None), "eu-west-1", "h", SystemTime::now()).unwrap();
-        let signer = BatchSigner::Samples(presigner);
+        let signer = signer_of(BatchAuthority::Samples(presigner));
         let post = signer.post(&request(&signer), &Features::default()).unwrap();
         let body = String::from_utf8(post.body.to_vec()).unwrap();
         assert!(body.contains("X-Amz-Expires=900"), "{body}");
@@ -201,12 +249,17 @@ mod tests {
 
     #[test]
     fn debug_shows_no_secret() {
-        let signer = RequestSigner::new(credentials(Some("a-token")), "eu-west-1", "h");
-        let post = BatchPost {
-            signature: signer.signature("/p", b"", SystemTime::now()).unwrap(),
-            body: Bytes::new(),
-        };
-        let shown = format!("{signer:?} {post:?}");
+        let credentials = credentials(Some("a-token"));
+        let presigner = Presigner::new(&credentials, "eu-west-1", "h", SystemTime::now()).unwrap();
+        let mut shown = String::new();
+        for authority in [
+            BatchAuthority::Request(RequestSigner::new(credentials, "eu-west-1", "h")),
+            BatchAuthority::Samples(presigner),
+        ] {
+            let signer = signer_of(authority);
+            let post = signer.post(&request(&signer), &Features::all()).unwrap();
+            write!(shown, "{signer:?} {post:?}").unwrap();
+        }
         for hidden in [SECRET, "a-token", "Signature="] {
             assert!(!shown.contains(hidden), "{shown}");
         }

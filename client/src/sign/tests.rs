@@ -34,7 +34,7 @@ fn reference(path: &str, host: &str, token: Option<&str>) -> Vec<(String, String
     let identity = credentials(token).into();
     let mut settings = SigningSettings::default();
     settings.signature_location = SignatureLocation::QueryParams;
-    settings.expires_in = Some(EXPIRES);
+    settings.expires_in = Some(MAX_EXPIRES);
     settings.percent_encoding_mode = PercentEncodingMode::Single;
     settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
     let params = v4::SigningParams::builder()
@@ -68,7 +68,7 @@ fn agrees_with_the_presigner_of_aws() {
         let presigner =
             Presigner::new(&credentials(token), "eu-west-1", "gateway.local:9900", time()).unwrap();
         for key in ["a.jpg", "a b+c/\u{e9}%2F.jpg", "//x/../y", "k=v&x?y#z", "~-_."] {
-            let path = object_path("bucket", key);
+            let path = ObjectPaths::with_bucket("bucket").path(key);
             let mut ours: Vec<(String, String)> = presigner
                 .target(&path)
                 .split_once('?')
@@ -132,6 +132,22 @@ fn the_first_minute_of_a_day_is_signed_for_that_day() {
     assert_eq!(first.target("/b/k"), presigner(midnight).target("/b/k"));
     let last = presigner(midnight - Duration::from_secs(1));
     assert!(last.query().contains("20261117%2Feu-west-1") && last.query().contains("20261117T235900Z"));
+}
+
+#[test]
+fn a_signature_does_not_outlive_its_credentials() {
+    for (life, expires) in [(3600, "900"), (900, "900"), (899, "899"), (70, "70"), (0, "1")] {
+        let end = minute() + Duration::from_millis(life * 1000 + 400);
+        let session = Credentials::new("A", "s", Some("t".to_owned()), Some(end), "test");
+        let presigner = Presigner::new(&session, "eu-west-1", "h", time()).unwrap();
+        let expected = format!("&X-Amz-Expires={expires}&");
+        assert!(
+            presigner.query().contains(&expected),
+            "{life}: {}",
+            presigner.query()
+        );
+        assert!(life == 0 || presigner.validity().end <= end, "{life}");
+    }
 }
 
 #[test]

@@ -12,76 +12,170 @@ use aws_config::{BehaviorVersion, Region};
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_s3::{
     config::{
-        RequestChecksumCalculation, SharedHttpClient, http::HttpResponse, retry::RetryConfig,
+        IdentityCache, RequestChecksumCalculation, SharedHttpClient, http::HttpResponse, retry::RetryConfig,
         timeout::TimeoutConfig,
     },
     error::{ProvideErrorMetadata, SdkError},
 };
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use http::StatusCode;
-use pushdown_s3::{is_transient, parse_retry_after};
+use pushdown_s3::{ErrorDocument, is_transient, parse_retry_after};
 
 pub use self::upload::Upload;
-pub(super) use self::{
-    pages::BucketPages,
-    settings::{RENEW_BEFORE, Sources},
+pub(super) use self::{pages::BucketPages, settings::Sources};
+use super::{
+    Store,
+    bucket_endpoints::{AwsEndpoints, BucketEndpoint},
+    failure::FailedAttempt,
 };
-use super::{Store, failure::FailedAttempt};
 use crate::{
     error::{Error, ErrorKind, Result},
-    transport::{Endpoint, Timeouts, root_cause},
+    transport::{BUCKET_REGION, DnsResolver, Endpoint, Timeouts, root_cause},
 };
 
-/// A client for listings and uploads, in path style. It does not retry: retries follow the same policy as for all other requests.
-pub(super) fn client(
-    endpoint: &Endpoint,
-    region: &str,
+/// Makes clients for listings and uploads. They share connections and credentials, and do not retry: retries follow the same policy as for
+/// all other requests.
+#[derive(Debug, Clone)]
+pub(super) struct SdkClients {
+    http: SharedHttpClient,
     provider: SharedCredentialsProvider,
     timeouts: Timeouts,
-) -> aws_sdk_s3::Client {
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(timeouts.connect)
-        .read_timeout(timeouts.first_byte)
-        .build();
-    let config = aws_sdk_s3::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .http_client(http())
-        .region(Region::new(region.to_owned()))
-        .endpoint_url(endpoint.to_string())
-        .force_path_style(true)
-        .credentials_provider(provider)
-        .retry_config(RetryConfig::disabled())
-        // The signature covers the body, and not every store knows checksums in trailers.
-        .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
-        .timeout_config(timeouts)
-        .build();
-    aws_sdk_s3::Client::from_conf(config)
+}
+
+impl SdkClients {
+    pub(super) fn new(provider: SharedCredentialsProvider, timeouts: Timeouts) -> Self {
+        Self {
+            http: http(),
+            provider,
+            timeouts,
+        }
+    }
+
+    /// A client for buckets of a region, at a configured endpoint or those of AWS.
+    pub(super) fn client(
+        &self,
+        configured: Option<&Endpoint>,
+        is_path_style: bool,
+        region: &str,
+        aws: AwsEndpoints,
+    ) -> aws_sdk_s3::Client {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(self.timeouts.connect)
+            .read_timeout(self.timeouts.first_byte)
+            .build();
+        let mut config = aws_sdk_s3::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .http_client(self.http.clone())
+            .region(Region::new(region.to_owned()))
+            .force_path_style(is_path_style)
+            .credentials_provider(self.provider.clone())
+            // The provider has a cache of its own, which other requests share.
+            .identity_cache(IdentityCache::no_cache())
+            .retry_config(RetryConfig::disabled())
+            // The signature covers the body, and not every store knows checksums in trailers.
+            .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
+            .timeout_config(timeouts);
+        config = match configured {
+            Some(endpoint) => config.endpoint_url(endpoint.to_string()),
+            None => config.use_fips(aws.use_fips).use_dual_stack(aws.use_dual_stack),
+        };
+        aws_sdk_s3::Client::from_conf(config.build())
+    }
 }
 
 fn http() -> SharedHttpClient {
     aws_smithy_http_client::Builder::new()
         .tls_provider(Provider::Rustls(CryptoMode::Ring))
-        .build_https()
+        .build_with_resolver(DnsResolver::new())
 }
 
 impl Store {
-    /// Sends a request of the SDK, with retries. `action` is what an error says that cannot be done.
+    /// Sends a request of the SDK about a bucket, with retries; once more if the answer names another region of the bucket. `action` is what an
+    /// error says that cannot be done.
     pub(super) async fn with_sdk_retries<T, E, F>(
         &self,
+        bucket: &str,
         action: &str,
-        send: impl Fn() -> F + Sync,
+        send: impl Fn(aws_sdk_s3::Client) -> F + Sync,
     ) -> Result<T>
     where
-        E: ProvideErrorMetadata + std::error::Error + 'static,
+        E: ProvideErrorMetadata + std::error::Error + Send + 'static,
         F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
+        T: Send,
     {
-        let failed = |error: SdkError<E, HttpResponse>| FailedAttempt {
-            error: sdk_error(action, &error),
-            retry_after: retry_after(&error),
+        let mut attempt = || async {
+            let sent = self.send_by_sdk(bucket, &send).await?;
+            sent.map_err(|error| FailedAttempt {
+                error: sdk_error(action, &error),
+                retry_after: retry_after(&error),
+            })
         };
-        let mut attempt = || async { send().await.map_err(failed) };
         let sent = self.retries().complete(&mut attempt).await;
         sent.map_err(|failed| failed.error)
+    }
+
+    /// Sends a request of the SDK about a bucket once; once more if the answer names another region of the bucket.
+    async fn send_by_sdk<T, E, F>(
+        &self,
+        bucket: &str,
+        send: &(impl Fn(aws_sdk_s3::Client) -> F + Sync),
+    ) -> Result<Result<T, SdkError<E, HttpResponse>>>
+    where
+        F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
+    {
+        let first = self.bucket_endpoint(bucket)?;
+        let sent = send(first.sdk().clone()).await;
+        if !self.has_moved(bucket, &first, &sent)? {
+            return Ok(sent);
+        }
+        let second = self.bucket_endpoint(bucket)?;
+        Ok(send(second.sdk().clone()).await)
+    }
+
+    /// Whether an answer names another region of the bucket, which is adopted.
+    fn has_moved<T, E>(
+        &self,
+        bucket: &str,
+        used: &BucketEndpoint,
+        sent: &Result<T, SdkError<E, HttpResponse>>,
+    ) -> Result<bool> {
+        let Err(error) = sent else {
+            used.confirm_region();
+            return Ok(false);
+        };
+        let Some(answer) = error.raw_response() else {
+            return Ok(false);
+        };
+        let header = answer.headers().get(BUCKET_REGION).map(str::to_owned);
+        let document = answer.body().bytes().unwrap_or_default();
+        let region = header.or_else(|| ErrorDocument::parse(document).region);
+        self.learn_region(bucket, used, region.as_deref())
+    }
+
+    /// Learns the region of a bucket by a HEAD, unless an answer has confirmed it.
+    ///
+    /// # Errors
+    /// If the store does not answer. A refusal is no error: it names the region, too, or the requests that follow are refused as well.
+    pub(crate) async fn locate(&self, bucket: &str) -> Result<()> {
+        let used = self.bucket_endpoint(bucket)?;
+        if self.is_confirmed(&used) {
+            return Ok(());
+        }
+        let action = format!("find the region of the bucket {bucket} at {}", self.endpoint());
+        let head = |sdk: aws_sdk_s3::Client| {
+            let request = sdk.head_bucket().bucket(bucket);
+            async move { request.send().await }
+        };
+        // The SDK's futures are deeply nested.
+        match Box::pin(self.with_sdk_retries(bucket, &action, head)).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::Refused => {
+                // The region is the one that the refusal names.
+                self.bucket_endpoint(bucket)?.confirm_region();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The ETag of an object, if the store has one. Asked once, without retries.
@@ -89,7 +183,11 @@ impl Store {
     /// # Errors
     /// If the store does not answer, or refuses.
     pub(crate) async fn etag(&self, bucket: &str, key: &str) -> Result<Option<String>> {
-        let head = self.shared.sdk.head_object().bucket(bucket).key(key).send().await;
+        let head = |sdk: aws_sdk_s3::Client| {
+            let request = sdk.head_object().bucket(bucket).key(key);
+            async move { request.send().await }
+        };
+        let head = self.send_by_sdk(bucket, &head).await?;
         let action = || format!("read the ETag of s3://{bucket}/{key}");
         Ok(head.map_err(|error| sdk_error(&action(), &error))?.e_tag)
     }

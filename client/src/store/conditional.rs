@@ -9,11 +9,8 @@ use http::{
 };
 use pushdown_s3::ErrorDocument;
 
-use super::Store;
-use crate::{
-    error::{Error, ErrorKind, Result},
-    sign::object_path,
-};
+use super::{BucketEndpoint, Store};
+use crate::error::{Error, ErrorKind, Result};
 
 /// How long ago an expired signature was made: its validity and more than the difference of two clocks.
 const EXPIRED: Duration = Duration::from_hours(2);
@@ -67,7 +64,8 @@ impl Store {
         get: &ConditionalGet<'_>,
         max_bytes: u64,
     ) -> Result<ConditionalAnswer> {
-        let target = self.target_of(get).await?;
+        let bucket = self.bucket_endpoint(get.bucket)?;
+        let target = self.target_of(&bucket, get).await?;
         let mut headers = HeaderMap::new();
         if let Some(etag) = get.if_none_match {
             let etag = HeaderValue::from_str(etag).map_err(|error| {
@@ -77,7 +75,7 @@ impl Store {
         }
         let answer = self
             .transport()
-            .send(Method::GET, &target, headers, Bytes::new())
+            .send(bucket.endpoint(), Method::GET, &target, headers, Bytes::new())
             .await?;
         let (status, etag) = (answer.status, answer.header(ETAG.as_str()).map(str::to_owned));
         let body = answer.collect(max_bytes).await?.ok_or_else(|| {
@@ -93,13 +91,13 @@ impl Store {
         })
     }
 
-    async fn target_of(&self, get: &ConditionalGet<'_>) -> Result<String> {
-        let path = object_path(get.bucket, get.key);
+    async fn target_of(&self, bucket: &BucketEndpoint, get: &ConditionalGet<'_>) -> Result<String> {
+        let path = bucket.path(get.key);
         let now = SystemTime::now();
         Ok(match get.signature {
-            Signature::Right => self.presigner().await?.target(&path),
-            Signature::Wrong => with_other_last_digit(self.presigner().await?.target(&path)),
-            Signature::Expired => self.presigner_at(now - EXPIRED).await?.target(&path),
+            Signature::Right => self.presigner(bucket).await?.target(&path),
+            Signature::Wrong => with_other_last_digit(self.presigner(bucket).await?.target(&path)),
+            Signature::Expired => self.presigner_at(bucket, now - EXPIRED).await?.target(&path),
             Signature::Missing => path,
         })
     }

@@ -50,6 +50,15 @@ impl fmt::Display for Failure {
     }
 }
 
+impl From<Error> for FailedAttempt {
+    fn from(error: Error) -> Self {
+        Self {
+            error,
+            retry_after: None,
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Lost(error)

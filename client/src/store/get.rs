@@ -1,19 +1,18 @@
 //! Reads one object: as stored, or the value that a pipeline computes from it.
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use pushdown::{Engine, Limits, wire};
 
 use super::{
     Failure, Store,
-    value::{Value, ValueRequest, ValueStream, member_headers},
+    value::{Value, ValueRequest, ValueStream, member_headers, store_header},
 };
 use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},
     objects::Object,
     sample_name::SampleName,
-    sign::object_path,
     transport::Answer,
 };
 
@@ -23,11 +22,13 @@ impl Store {
     /// # Errors
     /// If the store refuses it, or the retries are exhausted.
     pub async fn get(&self, bucket: &str, key: &str, limits: &Limits) -> Result<Bytes> {
-        let (path, about) = (object_path(bucket, key), format!("s3://{bucket}/{key}"));
-        let answer = self
-            .fetch(&path, &about, HeaderMap::new(), limits.max_object_bytes, &|_| ())
-            .await?;
-        Ok(answer.1)
+        let about = format!("s3://{bucket}/{key}");
+        let limit = limits.max_object_bytes;
+        let attempt = || async move {
+            let answer = self.open(bucket, key, HeaderMap::new()).await?;
+            answer.collect(limit).await?.ok_or(Failure::TooLarge(limit))
+        };
+        self.with_retries(&about, attempt).await
     }
 
     /// Requests the value that the gateway computes from an object.
@@ -85,7 +86,7 @@ impl Store {
         limits: &Limits,
         arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<Value> {
-        let (path, name) = (object_path(bucket, object.key), SampleName::from(object));
+        let name = SampleName::from(object);
         let mut headers = request.headers()?;
         headers.extend(member_headers(object)?);
         let max_bytes = limits.max_value_bytes.max(limits.max_object_bytes);
@@ -93,7 +94,8 @@ impl Store {
         if object.member.is_some() {
             self.check_reads_members(&about).await?;
         }
-        let (headers, body) = self.fetch(&path, &about, headers, max_bytes, arrived).await?;
+        let attempt = || self.read_value(bucket, object.key, headers.clone(), max_bytes, arrived);
+        let (headers, body) = self.with_retries(&about, attempt).await?;
         let (stage, content_type) = self.value_head(&headers)?;
         Ok(Value {
             stage,
@@ -114,18 +116,8 @@ impl Store {
         request: &ValueRequest<'_>,
     ) -> Result<ValueStream> {
         let about = format!("s3://{bucket}/{key}");
-        self.stream_at(&object_path(bucket, key), &about, request).await
-    }
-
-    /// The same for an object's path.
-    pub(super) async fn stream_at(
-        &self,
-        path: &str,
-        about: &str,
-        request: &ValueRequest<'_>,
-    ) -> Result<ValueStream> {
         let headers = request.headers()?;
-        let answer = self.with_retries(about, || self.open(path, headers.clone()));
+        let answer = self.with_retries(&about, || self.open_value(bucket, key, headers.clone()));
         self.value_stream(answer.await?)
     }
 
@@ -156,7 +148,7 @@ impl Store {
         let Some(stage) = text(wire::header::STAGE).and_then(|stage| stage.parse().ok()) else {
             let text = format!(
                 "{} sent the object itself, so it is not a pushdown gateway: use plain mode",
-                self.endpoint()
+                self.gateway_name()
             );
             return Err(Error::new(ErrorKind::NotAGateway, text));
         };
@@ -171,60 +163,101 @@ impl Store {
 
     /// Checks that the endpoint is a gateway that reads members. Any other one would answer with the whole shard.
     async fn check_reads_members(&self, about: &str) -> Result<()> {
-        let ask = || async { self.transport().known_features().await.map_err(Failure::from) };
+        let ask = || async { self.known_features().await.map_err(Failure::from) };
         let features = self.with_retries(about, ask).await?;
         if features.is_some_and(|features| features.has(wire::Features::MEMBERS)) {
             return Ok(());
         }
         let text = format!(
             "{} does not read members of shards: its answers do not list the feature `members`; use plain mode",
-            self.endpoint()
+            self.gateway_name()
         );
         Err(Error::new(ErrorKind::NotAGateway, text))
     }
 
-    async fn fetch(
+    async fn read_value(
         &self,
-        path: &str,
-        about: &str,
-        headers: HeaderMap,
-        limit: u64,
-        arrived: &(dyn Fn(u64) + Sync),
-    ) -> Result<(HeaderMap, Bytes)> {
-        self.with_retries(about, || self.attempt(path, headers.clone(), limit, arrived))
-            .await
-    }
-
-    async fn attempt(
-        &self,
-        path: &str,
+        bucket: &str,
+        key: &str,
         headers: HeaderMap,
         limit: u64,
         arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<(HeaderMap, Bytes), Failure> {
-        let mut answer = self.open(path, headers).await?;
+        let mut answer = self.open_value(bucket, key, headers).await?;
         let headers = std::mem::take(&mut answer.headers);
         let body = answer.collect_observed(limit, arrived).await?;
         body.map(|body| (headers, body)).ok_or(Failure::TooLarge(limit))
     }
 
-    /// Sends a signed GET and waits for the head of its answer, with any status.
-    pub(super) async fn send_get(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
-        let target = self.presigner().await?.target(path);
+    /// Sends a signed GET to the gateway and waits for the head of a successful answer.
+    async fn open_value(&self, bucket: &str, key: &str, mut headers: HeaderMap) -> Result<Answer, Failure> {
+        self.check_reads_stores().await?;
+        self.locate(bucket).await?;
+        let endpoint = self.bucket_endpoint(bucket)?;
+        let (presigner, stated) = self.stated_presigner(&endpoint).await?;
+        if let Some(stated) = stated {
+            headers.extend([store_header(&stated)?]);
+        }
+        let target = presigner.target(&endpoint.path(key));
         let answer = self
-            .transport()
-            .send(Method::GET, &target, headers, Bytes::new())
+            .send_to_gateway(Method::GET, &target, headers, Bytes::new())
             .await?;
-        Ok(answer)
+        successful(answer).await
     }
 
-    /// Sends a signed GET and waits for the head of a successful answer.
-    pub(crate) async fn open(&self, path: &str, headers: HeaderMap) -> Result<Answer, Failure> {
-        let answer = self.send_get(path, headers).await?;
-        if answer.status.is_success() {
-            Ok(answer)
-        } else {
-            Err(Failure::Refused(answer.refusal().await))
+    /// Sends a signed GET to the store and waits for the head of its answer, with any status but those of a wrong signature; once more if the
+    /// answer names another region of the bucket, or says that the credentials have ended.
+    pub(super) async fn send_get(
+        &self,
+        bucket: &str,
+        key: &str,
+        headers: HeaderMap,
+    ) -> Result<Answer, Failure> {
+        let mut may_repeat = true;
+        loop {
+            let endpoint = self.bucket_endpoint(bucket)?;
+            let presigner = self.presigner(&endpoint).await?;
+            let target = presigner.target(&endpoint.path(key));
+            let sent = self.transport().send(
+                endpoint.endpoint(),
+                Method::GET,
+                &target,
+                headers.clone(),
+                Bytes::new(),
+            );
+            let answer = sent.await?;
+            self.note_features(&answer.headers);
+            if !is_about_signature(answer.status) {
+                endpoint.confirm_region();
+                return Ok(answer);
+            }
+            let refusal = answer.refusal().await;
+            let has_changed = self.learn_region(bucket, &endpoint, refusal.region.as_deref())?
+                || self.may_sign_again(presigner.validity(), &refusal.code);
+            if !(has_changed && std::mem::take(&mut may_repeat)) {
+                return Err(Failure::Refused(refusal));
+            }
         }
+    }
+
+    /// Sends a signed GET to the store and waits for the head of a successful answer.
+    pub(crate) async fn open(&self, bucket: &str, key: &str, headers: HeaderMap) -> Result<Answer, Failure> {
+        successful(self.send_get(bucket, key, headers).await?).await
+    }
+}
+
+/// Whether an answer with this status is about the region or the credentials of a signature, and has no other use.
+fn is_about_signature(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::TEMPORARY_REDIRECT | StatusCode::BAD_REQUEST
+    )
+}
+
+async fn successful(answer: Answer) -> Result<Answer, Failure> {
+    if answer.status.is_success() {
+        Ok(answer)
+    } else {
+        Err(Failure::Refused(answer.refusal().await))
     }
 }

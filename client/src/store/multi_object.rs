@@ -10,7 +10,7 @@ use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, Schema
 use super::{Failure, Placement, Store, StoredTable, ValueRequest, ValueStream};
 use crate::{
     error::{Error, ErrorKind, Result},
-    sign::{BatchPost, BatchSigner, object_path},
+    sign::{BatchPost, BatchSigner},
     transport::Answer,
 };
 
@@ -75,11 +75,12 @@ impl StoredTables {
 
     async fn send(&self, value: &ValueRequest<'_>) -> Result<Answer, Failure> {
         let headers = value.accept_header()?;
-        let features = self.store.transport().features();
+        let features = self.store.features();
         let write = |signer: BatchSigner, features: Features| async move {
             self.batch_post(value, &signer, &features)
         };
-        let answer = self.store.send_batch(headers, features, write).await?;
+        let sent = self.store.send_batch(&self.bucket, headers, features, write);
+        let answer = sent.await?.answer;
         if answer.status.is_success() {
             return Ok(answer);
         }
@@ -93,7 +94,7 @@ impl StoredTables {
         signer: &BatchSigner,
         features: &Features,
     ) -> Result<BatchPost> {
-        let sample = |key: &Arc<str>| signer.sample(object_path(&self.bucket, key));
+        let sample = |key: &Arc<str>| signer.sample(key);
         let samples = self.keys.iter().map(sample).collect();
         let mut request = signer.request(value.pipeline.clone(), samples);
         request.split = value.split;

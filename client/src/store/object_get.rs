@@ -10,7 +10,8 @@ use crate::transport::Answer;
 #[derive(Debug)]
 pub(super) struct ObjectGet {
     pub(super) store: Store,
-    pub(super) path: String,
+    pub(super) bucket: String,
+    pub(super) key: String,
 }
 
 impl RangeTransport for ObjectGet {
@@ -18,6 +19,6 @@ impl RangeTransport for ObjectGet {
     type Error = Failure;
 
     async fn get(&self, headers: HeaderMap) -> Result<Answer, Failure> {
-        self.store.send_get(&self.path, headers).await
+        self.store.send_get(&self.bucket, &self.key, headers).await
     }
 }

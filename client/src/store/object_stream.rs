@@ -10,7 +10,6 @@ use super::{Failure, NamedFailure, Store, object_get::ObjectGet, shard::SHARD_RE
 use crate::{
     error::{Error, Result},
     retry::Retries,
-    sign::object_path,
     stats::Counters,
     transport::Answer,
 };
@@ -54,7 +53,8 @@ impl Store {
             name: format!("s3://{bucket}/{key}"),
             transport: ObjectGet {
                 store: self.clone(),
-                path: object_path(bucket, key),
+                bucket: bucket.to_owned(),
+                key: key.to_owned(),
             },
             get: ResumableGet::whole(etag),
             broken: None,

@@ -33,6 +33,10 @@ const MAX_CUTS: usize = 12;
 /// The costs of a pipeline on samples of a bucket.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
+    /// URL of the store endpoint.
+    pub endpoint: String,
+    /// URL of a gateway beside the store.
+    pub gateway_url: Option<String>,
     /// The measured pipeline. Its models are cut where a split may be worthwhile.
     pub pipeline: Pipeline,
     /// The samples that were measured.
@@ -116,6 +120,8 @@ impl Store {
         request: &ProfileRequest<'_>,
     ) -> Result<Profile> {
         let mut profile = Profile {
+            endpoint: self.endpoint(),
+            gateway_url: self.gateway_url(),
             pipeline: request.pipeline.clone(),
             samples: Vec::new(),
             failed: Vec::new(),

@@ -16,7 +16,6 @@ use crate::{
     error::{Error, Result},
     objects::{MemberRef, Object},
     sample_name::SampleName,
-    sign::object_path,
     transport::Answer,
 };
 
@@ -72,7 +71,8 @@ impl Store {
         Ok(ShardBody {
             transport: ObjectGet {
                 store: self.clone(),
-                path: object_path(bucket, shard.key),
+                bucket: bucket.to_owned(),
+                key: shard.key.to_owned(),
             },
             max_whole_bytes: limits.max_object_bytes,
             cursor: EntryCursor::listed(range.start),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::AddressingStyle;
 use crate::{retry::RetryPolicy, transport::Timeouts};
 
 /// The settings of a store that serialize: all but explicit credentials. Missing members have their defaults, and unknown ones are
@@ -13,6 +14,10 @@ use crate::{retry::RetryPolicy, transport::Timeouts};
 pub struct StoreSpec {
     /// URL of the endpoint: [`StoreBuilder::endpoint`](crate::store::StoreBuilder::endpoint).
     pub endpoint: Option<String>,
+    /// URL of the gateway: [`StoreBuilder::gateway`](crate::store::StoreBuilder::gateway).
+    pub gateway: Option<String>,
+    /// How requests name their bucket: [`StoreBuilder::addressing_style`](crate::store::StoreBuilder::addressing_style).
+    pub addressing_style: Option<AddressingStyle>,
     /// Region to sign for: [`StoreBuilder::region`](crate::store::StoreBuilder::region).
     pub region: Option<String>,
     /// Profile of the AWS configuration files: [`StoreBuilder::profile`](crate::store::StoreBuilder::profile).

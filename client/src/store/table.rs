@@ -137,6 +137,11 @@ impl StoredTable {
         self.object.value(request).await
     }
 
+    /// Whether there may be a gateway.
+    pub(crate) fn has_gateway(&self) -> bool {
+        self.object.store().has_gateway()
+    }
+
     /// The measured rate at which it arrives.
     pub(crate) fn read_rate(&self) -> RateSamples {
         self.object.read_rate()

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::ACCEPT};
-use pushdown::{Limits, Pipeline, Sample, wire};
+use pushdown::{
+    Limits, Pipeline, Sample,
+    wire::{self, StoreEndpoint},
+};
 use pushdown_s3::escapes::encode_for_header;
 
 use crate::{
@@ -81,6 +84,11 @@ fn header(name: HeaderName, value: String) -> Result<(HeaderName, HeaderValue)> 
     let value = HeaderValue::try_from(value)
         .map_err(|error| Error::config(format!("{name} is not a valid header value")).with_source(error))?;
     Ok((name, value))
+}
+
+/// The header that states the store that a GET is signed for.
+pub(super) fn store_header(store: &StoreEndpoint) -> Result<(HeaderName, HeaderValue)> {
+    header(HeaderName::from_static(wire::header::STORE), store.to_string())
 }
 
 /// The headers that name the member of a shard; none for a whole object.

@@ -19,7 +19,6 @@ use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed, table
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::{RateSamples, ReadRate},
-    sign::object_path,
     transport::Answer,
 };
 
@@ -32,7 +31,7 @@ pub(super) struct VersionedObject {
     name: String,
     /// The object's key. Its extension may determine the format.
     key: String,
-    path: String,
+    bucket: String,
     limits: Limits,
     rate: ReadRate,
     version: Mutex<Option<Version>>,
@@ -67,7 +66,7 @@ impl VersionedObject {
             store,
             name: format!("s3://{bucket}/{key}"),
             key: key.to_owned(),
-            path: object_path(bucket, key),
+            bucket: bucket.to_owned(),
             limits: *limits,
             rate: ReadRate::default(),
             version: Mutex::default(),
@@ -118,7 +117,11 @@ impl VersionedObject {
 
     /// Requests the value that the gateway computes from the object, as a stream, in the version at that time.
     pub(super) async fn value(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
-        self.store.stream_at(&self.path, &self.name, request).await
+        self.store.stream_value(&self.bucket, &self.key, request).await
+    }
+
+    pub(super) const fn store(&self) -> &Store {
+        &self.store
     }
 
     pub(super) fn name(&self) -> &str {

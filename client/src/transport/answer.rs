@@ -11,6 +11,9 @@ use tokio::time::timeout;
 
 use crate::error::{Error, ErrorKind, Result};
 
+/// Header with the region of a bucket.
+pub(crate) const BUCKET_REGION: &str = "x-amz-bucket-region";
+
 /// The most bytes of an error document that are read.
 const DOCUMENT_BYTES: u64 = 64 << 10;
 
@@ -32,6 +35,8 @@ pub(crate) struct Refusal {
     pub(crate) code: String,
     pub(crate) message: String,
     pub(crate) retry_after: Option<Duration>,
+    /// The region of the bucket, if the answer names it.
+    pub(crate) region: Option<String>,
 }
 
 impl Answer {
@@ -119,6 +124,7 @@ impl Answer {
         let retry_after = self
             .header(header::RETRY_AFTER.as_str())
             .and_then(parse_retry_after);
+        let bucket_region = self.header(BUCKET_REGION).map(str::to_owned);
         // If the document cannot be read, the status alone describes the error.
         let document = self
             .collect(DOCUMENT_BYTES)
@@ -126,13 +132,18 @@ impl Answer {
             .ok()
             .flatten()
             .unwrap_or_default();
-        let ErrorDocument { code, message } = ErrorDocument::parse(&document);
+        let ErrorDocument {
+            code,
+            message,
+            region,
+        } = ErrorDocument::parse(&document);
         let reason = status.canonical_reason().unwrap_or("no reason given");
         Refusal {
             status,
             code: code.unwrap_or_else(|| format!("Http{}", status.as_u16())),
             message: message.unwrap_or_else(|| reason.to_owned()),
             retry_after,
+            region: bucket_region.or(region),
         }
     }
 }
@@ -162,7 +173,8 @@ impl AnswerBody for Answer {
 impl Refusal {
     /// Whether the same request may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
-        is_transient(self.status)
+        // AWS redirects requests for a bucket for a while after it was created. `Location` is never followed.
+        is_transient(self.status) || self.status == StatusCode::TEMPORARY_REDIRECT
     }
 
     /// Converts to an error about `subject`.

@@ -3,12 +3,12 @@
 use std::{
     io,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     task::{Context, Poll, ready},
 };
 
 use futures::future::BoxFuture;
-use http::Uri;
+use http::{Uri, uri::Authority};
 use hyper_util::{
     client::legacy::connect::{Connected, Connection, HttpConnector},
     rt::TokioIo,
@@ -19,31 +19,66 @@ use tokio::{
 };
 use tower_service::Service;
 
+use super::DnsResolver;
 use crate::stats::{Traffic, add};
 
-/// Connects over TCP and counts the bytes of its connections.
+/// Connects over TCP and counts the bytes of its connections; those to one address also alone.
 #[derive(Debug, Clone)]
 pub(super) struct MeteredConnector {
-    tcp: HttpConnector,
+    tcp: HttpConnector<DnsResolver>,
     traffic: Arc<Traffic>,
+    gateway: Option<(Authority, Arc<Traffic>)>,
 }
 
 /// A connection whose bytes are counted.
 #[derive(Debug)]
 pub(super) struct MeteredStream {
     stream: TcpStream,
-    traffic: Arc<Traffic>,
+    meters: Meters,
+}
+
+/// Where the bytes of a connection are counted.
+#[derive(Debug)]
+struct Meters {
+    all: Arc<Traffic>,
+    /// Set for a connection to the gateway.
+    gateway: Option<Arc<Traffic>>,
+}
+
+impl Meters {
+    fn received(&self, bytes: u64) {
+        self.count(bytes, |traffic| &traffic.received_bytes);
+    }
+
+    fn sent(&self, bytes: u64) {
+        self.count(bytes, |traffic| &traffic.sent_bytes);
+    }
+
+    fn count(&self, bytes: u64, counter: impl Fn(&Traffic) -> &AtomicU64) {
+        for traffic in [Some(&self.all), self.gateway.as_ref()].into_iter().flatten() {
+            add(counter(traffic), bytes);
+        }
+    }
 }
 
 impl MeteredConnector {
-    pub(super) const fn new(tcp: HttpConnector, traffic: Arc<Traffic>) -> Self {
-        Self { tcp, traffic }
+    /// Counts in `traffic`, and the bytes of connections to the authority of `gateway` there as well.
+    pub(super) const fn new(
+        tcp: HttpConnector<DnsResolver>,
+        traffic: Arc<Traffic>,
+        gateway: Option<(Authority, Arc<Traffic>)>,
+    ) -> Self {
+        Self {
+            tcp,
+            traffic,
+            gateway,
+        }
     }
 }
 
 impl Service<Uri> for MeteredConnector {
     type Response = TokioIo<MeteredStream>;
-    type Error = <HttpConnector as Service<Uri>>::Error;
+    type Error = <HttpConnector<DnsResolver> as Service<Uri>>::Error;
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -51,18 +86,23 @@ impl Service<Uri> for MeteredConnector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
+        let is_gateway = |(authority, _): &&(Authority, _)| uri.authority() == Some(authority);
+        let gateway = self.gateway.as_ref().filter(is_gateway);
+        let meters = Meters {
+            all: Arc::clone(&self.traffic),
+            gateway: gateway.map(|(_, traffic)| Arc::clone(traffic)),
+        };
         let connecting = self.tcp.call(uri);
-        let traffic = Arc::clone(&self.traffic);
         Box::pin(async move {
             let stream = connecting.await?.into_inner();
-            Ok(TokioIo::new(MeteredStream { stream, traffic }))
+            Ok(TokioIo::new(MeteredStream { stream, meters }))
         })
     }
 }
 
 impl MeteredStream {
     fn sent(&self, written: usize) -> Poll<io::Result<usize>> {
-        add(&self.traffic.sent_bytes, written as u64);
+        self.meters.sent(written as u64);
         Poll::Ready(Ok(written))
     }
 }
@@ -81,10 +121,7 @@ impl AsyncRead for MeteredStream {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
-        add(
-            &self.traffic.received_bytes,
-            (buffer.filled().len() - before) as u64,
-        );
+        self.meters.received((buffer.filled().len() - before) as u64);
         Poll::Ready(Ok(()))
     }
 }

@@ -127,6 +127,11 @@ impl TableMonitor {
     pub fn observations(&self) -> Option<Observations> {
         self.shared.observations()
     }
+
+    /// What readers of any kind show.
+    pub const fn as_reader_monitor(&self) -> &ReaderMonitor {
+        &self.shared
+    }
 }
 
 impl TableReader {

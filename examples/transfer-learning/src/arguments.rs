@@ -24,7 +24,8 @@ const METHODS: [ReadMethod; 4] = [
 ];
 
 // Constants, because in doc comments `clap` would show the backticks that names of variables require.
-const ENDPOINT: &str = "URL of the gateway [default: AWS_ENDPOINT_URL, then the profile's]";
+const ENDPOINT: &str =
+    "URL of the gateway [default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, then the profile's]";
 const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, then us-east-1]";
 
 /// Train a head on the features of a frozen model with several read methods, and compare them

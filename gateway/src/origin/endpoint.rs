@@ -7,12 +7,10 @@ use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Uri, Version};
 use pushdown::wire::StoreUrl;
+use pushdown_s3::{authority_in_region, is_aws_host, is_label};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::s3::AddressStyle;
-
-/// The domains of AWS, the second one in China.
-const AWS_DOMAINS: [&str; 2] = ["amazonaws.com", "amazonaws.com.cn"];
 
 /// The store's address.
 #[derive(Debug, Clone)]
@@ -99,17 +97,10 @@ impl Endpoint {
         if region == self.region || self.style == AddressStyle::Path {
             return Ok(self.authority.clone());
         }
-        let text = self.authority.as_str();
-        let global = format!("s3.{}", AWS_DOMAINS[0]);
-        if text.eq_ignore_ascii_case(&global) {
-            return parse_authority(&format!("s3.{region}.{}", AWS_DOMAINS[0]));
+        match authority_in_region(self.authority.as_str(), &self.region, region) {
+            Some(authority) => parse_authority(&authority),
+            None => Ok(self.authority.clone()),
         }
-        for service in ["s3", "s3.dualstack"] {
-            if let Some(rest) = text.strip_prefix(&format!("{service}.{}.", self.region)) {
-                return parse_authority(&format!("{service}.{region}.{rest}"));
-            }
-        }
-        Ok(self.authority.clone())
     }
 
     fn set_uri(&self, parts: &mut Parts, authority: Authority, target: PathAndQuery) -> Result<()> {
@@ -141,15 +132,6 @@ fn set_uri(parts: &mut Parts, scheme: Scheme, authority: Authority, target: Path
     Ok(())
 }
 
-/// Whether a text is one label of a host name, in lower case.
-fn is_label(text: &str) -> bool {
-    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    (1..=63).contains(&text.len())
-        && text.bytes().all(is_inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-}
-
 fn target(parts: &Parts) -> PathAndQuery {
     let target = parts.uri.path_and_query().cloned();
     target.unwrap_or_else(|| PathAndQuery::from_static("/"))
@@ -163,9 +145,7 @@ fn without_bucket(target: &PathAndQuery, bucket: &str) -> Result<PathAndQuery> {
 }
 
 fn default_style(host: &str) -> AddressStyle {
-    let host = host.to_ascii_lowercase();
-    let is_aws = |domain: &&str| host.strip_suffix(*domain).is_some_and(|rest| rest.ends_with('.'));
-    if AWS_DOMAINS.iter().any(is_aws) {
+    if is_aws_host(host) {
         AddressStyle::VirtualHost
     } else {
         AddressStyle::Path

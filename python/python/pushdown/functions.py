@@ -50,7 +50,7 @@ def get(
     `member`: read the file with this name in the tar or zip at the URL, instead of the whole object. It is looked up in `index`, a
     `ShardIndex` or the path of a saved one, or else in the shard itself.
 
-    `store`: a `pushdown.Store`; by default endpoint and credentials are those of the AWS tools.
+    `store`: a `pushdown.Store`; by default endpoint and credentials are those of the AWS tools. `gateway`: as that of `Reader`.
 
     Its threads have ended when it returns: for many objects use `get_many` or a `Reader`. Raises `PipelineError`, `RefusedError`
     and other errors of reading.
@@ -140,7 +140,7 @@ def explain(
 ) -> Explanation:
     """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
 
-    `index`, `column`: as those of `Reader`; `include_hidden`: as that of `Sampling`; `store`: as that of `get`.
+    `index`, `column`: as those of `Reader`; `include_hidden`: as that of `Sampling`; `store`, `gateway`: as those of `get`.
     `bandwidth`: assume a link of this many megabits per second; `gateway_cores`, `host_cores`: assume machines with so many
     cores. By default they are measured. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
     stage before the first random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises

@@ -33,7 +33,7 @@ def list_objects(
         photos = pushdown.list("s3://photos/train/")
         samples = pushdown.list("s3://photos/train-{000000..000999}.tar", columns=["cls"])
 
-    `store`: a `pushdown.Store`; by default endpoint and credentials are those of the AWS tools. `Objects.save` stores the list in
+    `store`, `gateway`: as those of `get`. `Objects.save` stores the list in
     a file, from which `Objects.load` reads a million keys in a fraction of a second. A list holds no credentials.
 
     Hidden objects are left out, and one line of the log counts them: `.DS_Store`, `Thumbs.db`, `desktop.ini`, names that begin with `._`, and
@@ -71,7 +71,7 @@ def index_shards(
 
     `shards`: tar objects, or zip objects without compression: `s3://bucket/key` with braces such as `{000..999}` or `{train,val}`, a URL
     that ends in `/` and means all shards under it, or a list of these. Headers and directories are read by ranges, not the contents. The
-    index names the version of each shard: index shards again after they were replaced. `store`: as of `list`.
+    index names the version of each shard: index shards again after they were replaced. `store`, `gateway`: as of `list`.
 
     Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError`, `UnavailableError`, and `Error` for
     an object that is no shard.

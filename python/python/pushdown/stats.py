@@ -25,9 +25,13 @@ class Stats:
     value_bytes: int = 0
     """Bytes of received values, each at the stage at which it arrived."""
     wire_bytes_down: int = 0
-    """Bytes received from the endpoint, including HTTP heads, framing and TLS."""
+    """Bytes received from store and gateway, including HTTP heads, framing and TLS."""
     wire_bytes_up: int = 0
-    """Bytes sent to the endpoint, counted in the same way."""
+    """Bytes sent to them, counted in the same way."""
+    gateway_bytes_down: int = 0
+    """Bytes of them that were received from the gateway of `gateway=`."""
+    gateway_bytes_up: int = 0
+    """Bytes of them that were sent to it."""
     stored_bytes: int = 0
     """Stored size of the objects whose values arrived, where it is known."""
     cache_hits: int = 0
@@ -48,6 +52,10 @@ class Stats:
     """Time from the first request for a batch until now, or until the iteration ended."""
     bottleneck: str | None = None
     """What limits the plan, such as "the link"; `None` without a plan."""
+    endpoint: str = ""
+    """URL of the store, or of a gateway in its place."""
+    gateway: str | None = None
+    """URL of the gateway of `gateway=`; `None` without one."""
 
     @classmethod
     def from_json(cls, text: str, elapsed_seconds: float = 0.0, plan: str | None = None) -> Stats:
@@ -101,6 +109,11 @@ class Stats:
             + self._other_gateway_values(),
             self.verdict(),
         ]
+        if self.gateway is not None:
+            lines.insert(
+                2,
+                f"of that, {_size(self.gateway_bytes_down)} from the gateway {self.gateway}, the rest from the store {self.endpoint}",
+            )
         return "\n".join(lines)
 
 

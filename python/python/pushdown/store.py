@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from copy import copy
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NoReturn, Self, TypeAlias, TypedDict
+from typing import Any, Literal, NoReturn, Self, TypeAlias, TypedDict
 
-from ._checks import of_type, set_members
+from ._checks import choice_of, of_type, set_members
 from ._settings import Group, check_names, setting
 from .errors import ConfigError
 
@@ -16,15 +16,17 @@ __all__ = ["Connection", "ConnectionOptions", "Credentials", "Keys", "Retry", "S
 Keys: TypeAlias = tuple[str, str, str | None]
 """Access key, secret key, and session token or `None`."""
 
+AddressingStyle: TypeAlias = Literal["auto", "path", "virtual"]
+
 _text = of_type(str, expected="a str or None", optional=True)
 
 
-def _endpoint(name: str, value: Any) -> Any:
+def _address(name: str, value: Any) -> Any:
     _text(name, value)
-    # An endpoint has no path. So there is no other place for the character, even where the scheme is missing or misspelt.
+    # An address has no path. So there is no other place for the character, even where the scheme is missing or misspelt.
     if value is not None and "@" in value:
         # Not even the native module shows it, which refuses it as well.
-        raise ConfigError("invalid endpoint: expected scheme, host and port, found a user name or password")
+        raise ConfigError(f"invalid {name}: expected scheme, host and port, found a user name or password")
     return value
 
 
@@ -99,7 +101,10 @@ class Store(Group):
 
         store = pushdown.Store(endpoint="http://gateway:9900", retry=pushdown.Retry(attempts=3))
 
-    - `endpoint`: URL of the gateway, or of any S3 store. By default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or that of the profile.
+    - `endpoint`: URL of any S3 store, or of a gateway in its place. By default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or that of the
+      profile; without one AWS.
+    - `addressing_style`: where requests name the bucket, "path" or "virtual", in the host; "auto" is virtual for AWS, and path for another
+      `endpoint`. By default that of the profile, then "auto".
     - `region`: to sign for. By default that of the environment or the profile, then `us-east-1`.
     - `profile`: of the AWS configuration files. By default `AWS_PROFILE`, then `default`.
     - `credentials`: `Credentials`, or a tuple of access key, secret key, and session token or `None`. By default the chain of the AWS tools.
@@ -109,7 +114,10 @@ class Store(Group):
     Raises `ConfigError`.
     """
 
-    endpoint: str | None = setting(None, _endpoint, native="endpoint")
+    endpoint: str | None = setting(None, _address, native="endpoint")
+    addressing_style: AddressingStyle | None = setting(
+        None, choice_of(AddressingStyle | None), native="addressing_style"
+    )
     region: str | None = setting(None, _text, native="region")
     profile: str | None = setting(None, _text, native="profile")
     credentials: Credentials | Keys | tuple[str, str] | None = setting(None)
@@ -139,6 +147,11 @@ class Connection(Group):
     """What every call and every reader needs to reach objects."""
 
     store: Store = setting(Store(), group=Store)
+    gateway: str | None = setting(None, _address, native="gateway")
+
+    def native(self) -> dict[str, Any]:
+        """The native settings, without credentials."""
+        return set_members(super().native())
 
     @property
     def keys(self) -> Keys | None:
@@ -160,6 +173,7 @@ class ConnectionOptions(TypedDict, total=False):
     """The keyword arguments of `Connection`, which every call and every reader takes."""
 
     store: Store
+    gateway: str | None
 
 
 def connect(options: ConnectionOptions) -> Connection:

@@ -24,7 +24,7 @@ __all__ = ["TableBatch", "TableIterator", "TableReader", "read_table"]
 class TableReader(ReaderBase[TableBatch]):
     """Reads the rows of Parquet objects in batches of Arrow tables, through a pipeline of `select` and `each`.
 
-    The options are those of `Reader`, as far as they apply to rows: `batch_size`, `seed`, `epoch`, `shuffle`, `mode`, `store`, `io`,
+    The options are those of `Reader`, as far as they apply to rows: `batch_size`, `seed`, `epoch`, `shuffle`, `mode`, `store`, `gateway`, `io`,
     `sampling` without an order and `tail="pad"`, and `plan` without `epochs` and `max_expand`. Row groups are shuffled, and rows within
     them; ranks keep contiguous stretches, so that almost every row group is read by one rank.
 

@@ -85,7 +85,7 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_code_of_the_page_runs(
     page: str, address: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", address)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {
         "numpy": numpy,

@@ -37,7 +37,7 @@ def test_code_prints_what_the_page_says(section: Section, gateway: str, tmp_path
     (tmp_path / "code.py").write_text(code)
     environment = environment_of(tmp_path) | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
     environment |= {"AWS_ACCESS_KEY_ID": "dev", "AWS_SECRET_ACCESS_KEY": "devsecret", "AWS_REGION": "us-east-1"}
-    environment["AWS_ENDPOINT_URL"] = f"http://{gateway}"
+    environment["AWS_ENDPOINT_URL_S3"] = f"http://{gateway}"
     printed = run([sys.executable, "code.py"], tmp_path, environment, Addresses({}))
     reason = differs(expected, printed)
     assert reason is None, reason

@@ -26,6 +26,7 @@ PAGES = [
     "docs/SHARDS.md",
     "docs/TROUBLESHOOTING.md",
     "docs/ADDING_AN_OPTION.md",
+    "docs/CONNECTING.md",
 ]
 READERS = ("Reader", "TableReader", "Loader", "Dataset", "MapDataset")
 GROUPS: dict[str, Any] = {
@@ -91,4 +92,4 @@ def test_the_calls_have_these_arguments(call: str) -> None:
     function: Any = getattr(pushdown, call)
     known = function.__signature__.parameters.values()
     named = [each.name for each in known if each.kind is each.KEYWORD_ONLY or each.name == "path"]
-    assert sorted(named) == sorted([*CALLS[call], "store"])
+    assert sorted(named) == sorted([*CALLS[call], "gateway", "store"])

@@ -106,6 +106,26 @@ def test_every_call_takes_a_store(call: Any) -> None:
         call(*positional, **arguments)
 
 
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_takes_a_gateway(call: Any) -> None:
+    assert inspect.signature(call).parameters["gateway"].default is None
+
+
+def test_a_gateway_is_part_of_the_native_settings_of_the_store() -> None:
+    store, gateway = Store(endpoint="http://store:9000", addressing_style="path"), "http://gateway:9900"
+    expected = {"gateway": gateway, "endpoint": "http://store:9000", "addressing_style": "path"}
+    assert json.loads(Connection(store=store, gateway=gateway).to_json()) == expected
+    assert json.loads(Connection().to_json()) == {}
+    given = {"store": store, "gateway": gateway}
+    assert Options.of(given).applied_to(SourceKind.OBJECTS).native()["store"] == expected
+    for wrong, found in ((5, "expected a str or None, found int"), (f"http://{ACCESS}:{SECRET}@gateway", "found a user name")):
+        with pytest.raises(ConfigError, match=f"invalid gateway: .*{found}") as error:
+            Connection(gateway=wrong)  # type: ignore[arg-type]
+        assert SECRET not in str(error.value)
+    with pytest.raises(ConfigError, match="expected one of auto, path, virtual"):
+        Store(addressing_style="host")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("group", GROUPS.values())
 def test_groups_are_frozen_have_names_and_describe_each_member(group: Any) -> None:
     arguments = {"path": "folder"} if group is ValueCache else {}
@@ -185,9 +205,11 @@ def test_an_argument_that_moved_names_its_group(former: str, option: str, group:
 def test_the_arguments_of_the_last_release_have_moved() -> None:
     former = "endpoint region profile credentials timeouts retry order buffer tail rank world limit include_hidden split max_expand epochs"
     former += " compression models prefetch requests gets threads value_cache_bytes"
-    assert sorted(name for name, *_ in MOVED) == sorted(former.split())
+    # Members that are newer were never arguments.
+    newer = ["addressing_style"]
+    assert sorted(name for name, *_ in MOVED) == sorted([*former.split(), *newer])
     arguments: Any = {"nonsense": 1}
-    with pytest.raises(TypeError, match="unexpected argument nonsense: expected one of index, column, columns, batch_size"):
+    with pytest.raises(TypeError, match="unexpected argument nonsense: expected one of gateway, index, column, columns, batch_size"):
         Reader(URL, "decode", **arguments)
 
 

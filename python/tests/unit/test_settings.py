@@ -155,5 +155,5 @@ def test_a_limit_ends_the_epoch_earlier() -> None:
 
 def test_an_unknown_argument_of_a_call_is_named() -> None:
     arguments: Any = {"endpiont": "http://gateway:9000"}
-    with pytest.raises(TypeError, match=r"unexpected argument endpiont: expected one of store$"):
+    with pytest.raises(TypeError, match=r"unexpected argument endpiont: expected one of gateway, store$"):
         pushdown.get("s3://photos/a.jpg", **arguments)

@@ -94,6 +94,16 @@ def test_stats_name_both_caches() -> None:
     )
 
 
+def test_stats_name_both_addresses() -> None:
+    assert "http" not in str(Stats(endpoint="http://store:9000"))
+    stats = Stats(
+        wire_bytes_down=5_000_000, gateway_bytes_down=2_000_000, endpoint="http://store:9000", gateway="http://gw:9900"
+    )
+    assert str(stats).splitlines()[2] == (
+        "of that, 2.0 MB from the gateway http://gw:9900, the rest from the store http://store:9000"
+    )
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -53,7 +53,8 @@ impl Store {
 
     /// The head for the store. The signature covers the headers that AWS requires.
     fn sign(&self, request: &Request, target: &str) -> io::Result<Request> {
-        let content_sha256 = request.header_value(CONTENT_SHA256).unwrap_or_default();
+        // A presigned request has none.
+        let content_sha256 = request.header_value(CONTENT_SHA256).unwrap_or("UNSIGNED-PAYLOAD");
         let is_signed =
             |name: &str| name.starts_with("x-amz-") || ["content-type", "content-md5"].contains(&name);
         let headers = request.headers.iter().filter_map(|header| {

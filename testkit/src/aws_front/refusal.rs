@@ -45,6 +45,14 @@ impl Refusal {
         Self::new("400 Bad Request", "AuthorizationHeaderMalformed", message).element("Region", expected)
     }
 
+    /// The answer to a presigned request that is signed for another region than `expected`.
+    pub(super) fn wrong_query_region(found: &str, expected: &str) -> Self {
+        let message = format!(
+            "Error parsing the X-Amz-Credential parameter; the region '{found}' is wrong; expecting '{expected}'"
+        );
+        Self::new("400 Bad Request", "AuthorizationQueryParametersError", message).element("Region", expected)
+    }
+
     /// The answer to a request that another host should get.
     pub(super) fn permanent_redirect(bucket: &str, endpoint: impl Into<String>, region: &str) -> Self {
         let message = "The bucket you are attempting to access must be addressed using the specified endpoint. \

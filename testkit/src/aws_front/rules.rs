@@ -8,7 +8,7 @@ use super::address::{Address, is_label};
 use super::refusal::Refusal;
 use super::sessions::{SessionError, Sessions};
 use crate::raw::Request;
-use crate::sign::{Authorization, CONTENT_SHA256, Keys, SECURITY_TOKEN, signing_time};
+use crate::sign::{Authorization, CONTENT_SHA256, Keys, Presigned, SECURITY_TOKEN, signing_time};
 
 /// Largest difference between the time of a signature and now.
 const MAX_SKEW: Duration = Duration::from_mins(15);
@@ -22,6 +22,17 @@ pub enum MovedAnswer {
     Redirect,
     /// 400 `AuthorizationHeaderMalformed`, with the region in the document.
     Malformed,
+}
+
+/// Longest validity of a presigned request.
+const MAX_EXPIRES: Duration = Duration::from_hours(7 * 24);
+
+/// The credentials that a front knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KnownKeys<'a> {
+    pub(super) sessions: &'a Sessions,
+    /// Those of the store.
+    pub(super) store: &'a Keys,
 }
 
 /// Where buckets are, and what else the front accepts.
@@ -71,8 +82,7 @@ impl Rules {
         &self,
         request: &Request,
         region: &str,
-        sessions: &Sessions,
-        store_keys: &Keys,
+        known: KnownKeys<'_>,
     ) -> Result<String, Refusal> {
         let denied = |message: &str| Refusal::new("403 Forbidden", "AccessDenied", message);
         let authorization = Authorization::parse(request).ok_or_else(|| denied("Access Denied"))?;
@@ -89,14 +99,7 @@ impl Rules {
             return Err(denied(message).element("HeadersNotSigned", name));
         }
         let token = request.header_value(SECURITY_TOKEN);
-        let keys =
-            if self.accepts_store_keys && token.is_none() && authorization.access_key == store_keys.access {
-                store_keys.clone()
-            } else {
-                sessions
-                    .get(&authorization.access_key, token)
-                    .map_err(|error| refuse_session(error, &authorization.access_key, token))?
-            };
+        let keys = self.keys_of(&authorization.access_key, token, known)?;
         if authorization.region != region {
             return Err(Refusal::wrong_region(&authorization.region, region));
         }
@@ -109,11 +112,58 @@ impl Rules {
         if keys.has_signed(request).is_ok_and(|has_signed| has_signed) {
             return Ok(keys.access);
         }
-        let message = "The request signature we calculated does not match the signature you provided. \
-                       Check your key and signing method.";
-        Err(Refusal::new("403 Forbidden", "SignatureDoesNotMatch", message)
-            .element("AWSAccessKeyId", keys.access)
-            .element("StringToSign", format!("AWS4-HMAC-SHA256\n{region}")))
+        Err(wrong_signature(keys, region))
+    }
+
+    /// Verifies the signature of a presigned request to a host of `region`, and returns its access key.
+    pub(super) fn check_presigned(
+        &self,
+        request: &Request,
+        presigned: &Presigned,
+        region: &str,
+        known: KnownKeys<'_>,
+    ) -> Result<String, Refusal> {
+        let denied = |message: &str| Refusal::new("403 Forbidden", "AccessDenied", message);
+        let is_required = |name: &str| name == "host" || name.starts_with("x-amz-");
+        let mut names = request.headers.iter().map(|(name, _)| name.to_ascii_lowercase());
+        if let Some(name) = names.find(|name| is_required(name) && !presigned.has_signed(name)) {
+            let message = "There were headers present in the request which were not signed";
+            return Err(denied(message).element("HeadersNotSigned", name));
+        }
+        let keys = self.keys_of(&presigned.access_key, presigned.token.as_deref(), known)?;
+        if presigned.region != region {
+            return Err(Refusal::wrong_query_region(&presigned.region, region));
+        }
+        let now = SystemTime::now();
+        if presigned.time > now + MAX_SKEW {
+            return Err(denied("Request is not valid yet"));
+        }
+        if presigned.expires.is_zero() || presigned.expires > MAX_EXPIRES {
+            let message = "X-Amz-Expires must be between 1 and 604800 seconds";
+            return Err(Refusal::new(
+                "400 Bad Request",
+                "AuthorizationQueryParametersError",
+                message,
+            ));
+        }
+        if presigned.time + presigned.expires <= now {
+            let seconds = presigned.expires.as_secs().to_string();
+            return Err(denied("Request has expired").element("X-Amz-Expires", seconds));
+        }
+        let has_signed = keys.has_presigned(request, presigned);
+        if has_signed.is_ok_and(|has_signed| has_signed) {
+            return Ok(keys.access);
+        }
+        Err(wrong_signature(keys, region))
+    }
+
+    /// The credentials that a request with this access key and this token must be signed with.
+    fn keys_of(&self, access_key: &str, token: Option<&str>, known: KnownKeys<'_>) -> Result<Keys, Refusal> {
+        if self.accepts_store_keys && token.is_none() && access_key == known.store.access {
+            return Ok(known.store.clone());
+        }
+        let session = known.sessions.get(access_key, token);
+        session.map_err(|error| refuse_session(error, access_key, token))
     }
 
     /// Checks that the bucket of a request is where the request was sent to.
@@ -153,6 +203,14 @@ impl Rules {
         }
         Ok(())
     }
+}
+
+fn wrong_signature(keys: Keys, region: &str) -> Refusal {
+    let message = "The request signature we calculated does not match the signature you provided. \
+                   Check your key and signing method.";
+    Refusal::new("403 Forbidden", "SignatureDoesNotMatch", message)
+        .element("AWSAccessKeyId", keys.access)
+        .element("StringToSign", format!("AWS4-HMAC-SHA256\n{region}"))
 }
 
 fn refuse_session(error: SessionError, access_key: &str, token: Option<&str>) -> Refusal {

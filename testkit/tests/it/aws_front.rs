@@ -1,5 +1,6 @@
 //! The front that addresses a store as AWS does: what it forwards, and what it refuses.
 
+mod presigned;
 mod process;
 mod refusals;
 mod sources;

@@ -150,9 +150,9 @@ impl Download {
         let ModelDescription { name, bytes, .. } = &self.description;
         tracing::info!(name, digest, bytes, "downloading the weights of a model");
         let target = self.store.own_target(&format!("{MODELS_PATH}/{digest}")).await;
-        let transport = self.store.transport();
-        let answer = transport
-            .send(Method::GET, &target, HeaderMap::new(), Bytes::new())
+        let answer = self
+            .store
+            .send_to_gateway(Method::GET, &target, HeaderMap::new(), Bytes::new())
             .await?;
         if answer.status != StatusCode::OK {
             let refusal = answer.refusal().await;

@@ -50,8 +50,12 @@ impl Adapter {
         if self.has_plan() {
             return Ok(());
         }
-        if objects.has_members() && !store.transport().ask_for_features().await.has(Features::MEMBERS) {
+        if objects.has_members() && !store.ask_for_features().await.has(Features::MEMBERS) {
             // All is read plainly.
+            return Ok(());
+        }
+        if store.check_reads_stores().await.is_err() {
+            // The same, with a warning at the first batch.
             return Ok(());
         }
         let step = objects.len().div_ceil(PROBED).max(1);

@@ -35,7 +35,7 @@ impl PushdownReaderBuilder {
             store,
             pipeline,
             objects,
-        } = self.open().await?;
+        } = self.open(SampleKind::Objects).await?;
         self.check_samples(&objects, &pipeline)?;
         let (mut mode, mut pipeline) = (self.spec.mode, pipeline);
         let value_cache = match self.spec.value_cache {

@@ -4,12 +4,13 @@ use std::mem;
 
 use pushdown::Pipeline;
 
-use super::{DataSetKeys, ListingCallback, PushdownReaderBuilder, check_pipeline};
+use super::{DataSetKeys, ListingCallback, PushdownReaderBuilder, applies::SampleKind, check_pipeline};
 use crate::{
     epoch::ReadPlan,
     error::{Error, Result},
     models::parse_with_model_folder,
     objects::Objects,
+    planning::Mode,
     store::{HiddenObjects, Store, StoreBuilder},
 };
 
@@ -23,24 +24,40 @@ pub(super) struct OpenedDataSet {
 }
 
 impl PushdownReaderBuilder {
+    /// The mode: plain in place of a plan if there is certainly no gateway.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotAGateway`](crate::ErrorKind) for a reader that needs one.
+    fn settled_mode(&self, store: &Store) -> Result<Mode> {
+        match self.spec.mode {
+            Mode::Pushdown => store.check_has_gateway().map(|()| Mode::Pushdown),
+            Mode::Auto if !store.has_gateway() => Ok(Mode::Plain),
+            mode @ (Mode::Auto | Mode::Plain) => Ok(mode),
+        }
+    }
+
     /// Checks the settings and lists the prefix.
-    pub(super) async fn open(&mut self) -> Result<OpenedDataSet> {
+    pub(super) async fn open(&mut self, samples: SampleKind) -> Result<OpenedDataSet> {
         let rank = self.check()?;
         let bucket = self.data_set_bucket()?;
-        let text = self.spec.pipeline.as_deref().unwrap_or_default();
+        let text = self.spec.pipeline.clone().unwrap_or_default();
         // Before the store, so that an unreadable folder fails at once.
         let of_folder = self.spec.models.as_deref();
         let of_folder = of_folder
-            .map(|folder| parse_with_model_folder(text, folder))
+            .map(|folder| parse_with_model_folder(&text, folder))
             .transpose()?;
         let store = StoreBuilder {
             spec: self.spec.store.clone(),
             credentials: self.credentials.take(),
         };
         let store = store.build().await?;
+        // Whole shards are always read plainly.
+        if samples != SampleKind::Shards {
+            self.spec.mode = self.settled_mode(&store)?;
+        }
         let pipeline = match of_folder {
             Some(pipeline) => pipeline,
-            None => store.pipeline(text).await?,
+            None => store.pipeline(&text).await?,
         };
         check_pipeline(&pipeline, self.spec.split, self.spec.seed, self.spec.epoch)?;
         let keys = mem::replace(&mut self.keys, DataSetKeys::Prefix(String::new()));
@@ -99,6 +116,8 @@ async fn objects(
         DataSetKeys::Keys(keys) => Objects::from_key_column(bucket.into(), keys),
         DataSetKeys::Objects(objects) => objects,
     };
+    // Without a listing, whose answer would have named it: otherwise all first requests would learn the region.
+    store.locate(objects.bucket()).await?;
     if u32::try_from(objects.len()).is_err() {
         return Err(Error::config(format!(
             "found {} objects, expected at most {}",

@@ -46,7 +46,7 @@ impl PushdownReaderBuilder {
             store,
             pipeline,
             objects,
-        } = self.open().await?;
+        } = self.open(SampleKind::Shards).await?;
         let shards = tar_shards(objects, is_listed)?;
         let state = self.resumed_shards(plan.rank, shards.len())?;
         preload(pipeline.steps());

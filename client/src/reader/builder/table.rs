@@ -47,7 +47,7 @@ impl PushdownReaderBuilder {
             store,
             pipeline,
             objects,
-        } = self.open().await?;
+        } = self.open(SampleKind::Rows).await?;
         if objects.has_members() {
             return Err(Error::config(
                 "a reader of rows reads whole objects: found a list with members of shards",

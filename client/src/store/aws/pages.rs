@@ -25,18 +25,18 @@ impl<'a> BucketPages<'a> {
     }
 
     async fn send(&self, request: PageRequest<'_>) -> Result<ListObjectsV2Output> {
-        let client = &self.store.shared.sdk;
-        let listing = client
-            .list_objects_v2()
-            .bucket(self.bucket)
-            .prefix(request.prefix)
-            .encoding_type(EncodingType::Url)
-            .set_delimiter(request.has_delimiter.then(|| "/".to_owned()))
-            .set_continuation_token(request.token.map(str::to_owned));
+        let list = |sdk: aws_sdk_s3::Client| {
+            let listing = sdk
+                .list_objects_v2()
+                .bucket(self.bucket)
+                .prefix(request.prefix)
+                .encoding_type(EncodingType::Url)
+                .set_delimiter(request.has_delimiter.then(|| "/".to_owned()))
+                .set_continuation_token(request.token.map(str::to_owned));
+            async move { listing.send().await }
+        };
         let action = format!("list {}", self.describe(request.prefix));
-        self.store
-            .with_sdk_retries(&action, || listing.clone().send())
-            .await
+        self.store.with_sdk_retries(self.bucket, &action, list).await
     }
 }
 

@@ -1,7 +1,5 @@
 //! Where endpoint, region and credentials come from: the sources of the AWS tools.
 
-use std::time::Duration;
-
 use aws_config::{
     BehaviorVersion, Region, SdkConfig,
     environment::EnvironmentVariableRegionProvider,
@@ -15,23 +13,28 @@ use aws_types::service_config::ServiceConfigKey;
 use super::http;
 use crate::{
     error::{Error, ErrorKind, Result},
-    store::{Credentials, StoreBuilder},
+    store::{AddressingStyle, Credentials, StoreBuilder, bucket_endpoints::AwsEndpoints},
 };
 
 /// The variable with the endpoint of all services; with `_S3` at its end, of S3 alone.
 const ENDPOINT_VARIABLE: &str = "AWS_ENDPOINT_URL";
-/// Credentials are renewed this long before they expire.
-pub(in crate::store) const RENEW_BEFORE: Duration = Duration::from_mins(5);
+/// The section of a profile with settings of S3 alone.
+const S3_SECTION: &str = "s3";
 
 /// Settings resolved from the builder, the environment and the profile.
 pub(in crate::store) struct Sources {
+    /// `None` for the endpoints of AWS.
     pub(in crate::store) endpoint: Option<String>,
+    pub(in crate::store) style: AddressingStyle,
+    pub(in crate::store) aws: AwsEndpoints,
     pub(in crate::store) region: String,
     pub(in crate::store) provider: Option<SharedCredentialsProvider>,
 }
 
 impl Sources {
-    pub(in crate::store) async fn load(builder: &StoreBuilder) -> Self {
+    /// # Errors
+    /// For an addressing style of the profile that is none.
+    pub(in crate::store) async fn load(builder: &StoreBuilder) -> Result<Self> {
         let mut profile = ProfileFileRegionProvider::builder();
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
         if let Some(name) = &builder.spec.profile {
@@ -47,7 +50,16 @@ impl Sources {
             .or_else(profile.build())
             .or_else(Region::from_static("us-east-1"));
         let config = loader.region(region).load().await;
-        Self {
+        let style = match builder.spec.addressing_style {
+            Some(style) => style,
+            None => configured_style(&config)?,
+        };
+        Ok(Self {
+            style,
+            aws: AwsEndpoints {
+                use_fips: config.use_fips().unwrap_or(false),
+                use_dual_stack: config.use_dual_stack().unwrap_or(false),
+            },
             endpoint: builder
                 .spec
                 .endpoint
@@ -57,7 +69,7 @@ impl Sources {
                 .region()
                 .map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
             provider: config.credentials_provider(),
-        }
+        })
     }
 }
 
@@ -65,15 +77,7 @@ impl Sources {
 /// `s3` in the `services` section of the profile, `endpoint_url` of the profile. `None` also if these are to be ignored. An empty value is
 /// none.
 fn configured_endpoint(config: &SdkConfig) -> Option<String> {
-    let sources = config.service_config()?;
-    let load = |variable| {
-        let key = ServiceConfigKey::builder()
-            .service_id("S3")
-            .env(variable)
-            .profile("endpoint_url")
-            .build();
-        sources.load_config(key.ok()?)
-    };
+    let load = |variable| load(config, variable, "endpoint_url");
     // It evaluates `AWS_IGNORE_CONFIGURED_ENDPOINT_URLS` and `ignore_configured_endpoint_urls`, too.
     let found = load(ENDPOINT_VARIABLE)?;
     let variables = || {
@@ -84,6 +88,34 @@ fn configured_endpoint(config: &SdkConfig) -> Option<String> {
     // An empty variable hides the values after it from `load`. No variable has an empty name.
     let values = [found].into_iter().chain(variables()).chain(load(""));
     values.into_iter().find(|value| !value.is_empty())
+}
+
+/// `addressing_style` of the profile, in its section for S3, as the AWS tools read it. Default: `auto`.
+fn configured_style(config: &SdkConfig) -> Result<AddressingStyle> {
+    // No variable has an empty name.
+    let Some(section) = load(config, "", S3_SECTION) else {
+        return Ok(AddressingStyle::Auto);
+    };
+    let mut members = section.lines().filter_map(|line| line.split_once('='));
+    let style = members.find_map(|(name, value)| (name.trim() == "addressing_style").then(|| value.trim()));
+    match style {
+        None | Some("auto") => Ok(AddressingStyle::Auto),
+        Some("path") => Ok(AddressingStyle::Path),
+        Some("virtual") => Ok(AddressingStyle::Virtual),
+        Some(other) => Err(Error::config(format!(
+            "invalid addressing_style of the profile: expected auto, path or virtual, found `{other}`"
+        ))),
+    }
+}
+
+/// A setting of S3 in the environment, or under this name in the profile.
+fn load(config: &SdkConfig, variable: &str, name: &str) -> Option<String> {
+    let key = ServiceConfigKey::builder()
+        .service_id("S3")
+        .env(variable)
+        .profile(name)
+        .build();
+    config.service_config()?.load_config(key.ok()?)
 }
 
 impl Credentials {

@@ -4,6 +4,8 @@ use std::mem;
 
 use aws_sdk_s3::{
     Client,
+    config::http::HttpResponse,
+    error::{ProvideErrorMetadata, SdkError},
     primitives::ByteStream,
     types::{CompletedMultipartUpload, CompletedPart},
 };
@@ -91,12 +93,12 @@ impl Upload {
     /// As [`write`](Self::write).
     pub async fn abort(self) -> Result<()> {
         if let Some(Parts { upload_id, .. }) = &self.parts {
-            let send = || {
-                let request = self.client().abort_multipart_upload();
+            self.send(|sdk| {
+                let request = sdk.abort_multipart_upload();
                 let request = request.bucket(&self.bucket).key(&self.key);
                 request.upload_id(upload_id).send()
-            };
-            self.store.with_sdk_retries(&self.action(), send).await?;
+            })
+            .await?;
         }
         Ok(())
     }
@@ -104,28 +106,28 @@ impl Upload {
     async fn complete(&mut self) -> Result<()> {
         if self.parts.is_none() {
             let body = self.take_buffer();
-            let send = || {
-                let request = self.client().put_object();
+            self.send(|sdk| {
+                let request = sdk.put_object();
                 let request = request.bucket(&self.bucket).key(&self.key);
                 request.body(ByteStream::from(body.clone())).send()
-            };
-            self.store.with_sdk_retries(&self.action(), send).await?;
+            })
+            .await?;
             return Ok(());
         }
         if !self.buffer.is_empty() {
             self.send_part().await?;
         }
         if let Some(Parts { upload_id, sent }) = &self.parts {
-            let send = || {
+            self.send(|sdk| {
                 let parts = CompletedMultipartUpload::builder().set_parts(Some(sent.clone()));
-                let request = self.client().complete_multipart_upload();
+                let request = sdk.complete_multipart_upload();
                 let request = request.bucket(&self.bucket).key(&self.key);
                 request
                     .upload_id(upload_id)
                     .multipart_upload(parts.build())
                     .send()
-            };
-            self.store.with_sdk_retries(&self.action(), send).await?;
+            })
+            .await?;
         }
         Ok(())
     }
@@ -153,24 +155,24 @@ impl Upload {
             Error::new(ErrorKind::Config, text)
         })?;
         let body = self.take_buffer();
-        let send = || {
-            let request = self.client().upload_part();
+        let send = |sdk: Client| {
+            let request = sdk.upload_part();
             let request = request.bucket(&self.bucket).key(&self.key);
             let request = request.upload_id(upload_id).part_number(number);
             request.body(ByteStream::from(body.clone())).send()
         };
-        let sent = self.store.with_sdk_retries(&self.action(), send).await?;
+        let sent = self.send(send).await?;
         let part = CompletedPart::builder().part_number(number).set_e_tag(sent.e_tag);
         Ok(part.build())
     }
 
     /// Begins to send parts.
     async fn begin(&self) -> Result<Parts> {
-        let send = || {
-            let request = self.client().create_multipart_upload();
+        let send = |sdk: Client| {
+            let request = sdk.create_multipart_upload();
             request.bucket(&self.bucket).key(&self.key).send()
         };
-        let begun = self.store.with_sdk_retries(&self.action(), send).await?;
+        let begun = self.send(send).await?;
         let upload_id = begun.upload_id.ok_or_else(|| {
             Error::protocol(format!("cannot {}: the answer has no upload ID", self.action()))
         })?;
@@ -184,8 +186,15 @@ impl Upload {
         mem::take(&mut self.buffer).into()
     }
 
-    fn client(&self) -> &Client {
-        &self.store.shared.sdk
+    /// Sends a request, with retries.
+    async fn send<T, E, F>(&self, send: impl Fn(Client) -> F + Sync) -> Result<T>
+    where
+        T: Send,
+        E: ProvideErrorMetadata + std::error::Error + Send + 'static,
+        F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
+    {
+        let action = self.action();
+        self.store.with_sdk_retries(&self.bucket, &action, send).await
     }
 
     /// What an error says that cannot be done.

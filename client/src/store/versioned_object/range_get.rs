@@ -28,10 +28,14 @@ impl<'a> RangeTransport for RangeGet<'a> {
 
     async fn get(&self, headers: HeaderMap) -> Result<RangeAnswer<'a>, Failure> {
         let VersionedObject {
-            store, path, rate, ..
+            store,
+            bucket,
+            key,
+            rate,
+            ..
         } = self.object;
         let mut pending = self.is_measured.then(|| rate.begin_read(store.traffic()));
-        let answer = store.send_get(path, headers).await?;
+        let answer = store.send_get(bucket, key, headers).await?;
         if let Some(pending) = &mut pending {
             pending.on_headers(answer.length());
         }

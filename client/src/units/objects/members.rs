@@ -2,7 +2,7 @@
 
 use pushdown::wire::{BatchSample, ColumnMember, RowError};
 
-use crate::{objects::Objects, sign::object_path};
+use crate::{objects::Objects, sign::ObjectPaths};
 
 /// Adds the members of the sample with this index to its part of a request. Without effect for a whole object.
 pub(super) fn with_members(sample: BatchSample, objects: &Objects, index: usize) -> BatchSample {
@@ -28,7 +28,8 @@ pub(super) fn check_members(objects: &Objects, index: usize) -> Result<(), RowEr
     if objects.member(index).is_none() {
         return Ok(());
     }
-    let sample = BatchSample::for_signed_batch(object_path(objects.bucket(), objects.key(index)));
+    let path = ObjectPaths::with_bucket(objects.bucket()).path(objects.key(index));
+    let sample = BatchSample::for_signed_batch(path);
     let checked = with_members(sample, objects, index).check(None);
     checked.map_err(|error| RowError::from(&error))
 }

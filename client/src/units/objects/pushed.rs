@@ -24,9 +24,10 @@ use crate::{
     measure::GatewayCpus,
     planning::{Adapter, Event},
     sample_name::SampleName,
+    store::BatchAnswer,
     transport::{Answer, listed_features},
 };
-use features::{KnownFeatures, features, without_members};
+use features::{KnownFeatures, features, lacking};
 use refusals::{
     batch_refused, check_columns, fail_or_fall_back, is_limited_by_engine, is_overload, not_a_gateway,
 };
@@ -225,15 +226,16 @@ async fn attempt(
         KnownFeatures::Ended(attempted) => return Ok(attempted),
     };
     let write = |signer, features| batch_post(session, job, slots, signer, features);
+    let bucket = session.objects.bucket();
     let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
-    let answer = match session.store.send_batch(headers, features, write).await {
-        Ok(answer) if answer.status.is_success() => answer,
-        Ok(answer) => {
+    let sent = session.store.send_batch(bucket, headers, features, write).await;
+    let (answer, validity) = match sent {
+        Ok(BatchAnswer { answer, validity }) if answer.status.is_success() => (answer, validity),
+        Ok(BatchAnswer { answer, .. }) => {
             let listed = listed_features(&answer.headers);
             // The gateway was replaced by an older one.
-            if let Some(ended) = listed
-                .as_ref()
-                .and_then(|listed| without_members(session, listed))
+            if let Some(listed) = &listed
+                && let Some(ended) = lacking(session, listed)?
             {
                 return Ok(ended);
             }
@@ -262,7 +264,8 @@ async fn attempt(
             Err(not_a_gateway(session, "its answer is not an Arrow stream")),
         );
     }
-    match read_rows(session, job, slots, answer, intake, failures).await {
+    let answered = BatchAnswer { answer, validity };
+    match read_rows(session, job, slots, answered, intake, failures).await {
         Err(error) if error.is_retryable() => Ok(Attempted::Partial(error, None)),
         done => done,
     }
@@ -279,10 +282,16 @@ async fn read_rows(
     session: &Session,
     job: &BatchJob,
     slots: &[usize],
-    mut answer: Answer,
+    answered: BatchAnswer,
     intake: &Intake<'_>,
     failures: &mut RowFailures,
 ) -> Result<Attempted> {
+    let BatchAnswer { mut answer, validity } = answered;
+    // A signature can end while its sample waits at the gateway.
+    let may_sign_again = |code: &str| {
+        let validity = validity.as_ref();
+        validity.is_some_and(|validity| session.store.may_sign_again(validity, code))
+    };
     let mut reader = BatchReader::new(session.limits);
     let (mut taken, mut engine_checked) = (0, false);
     loop {
@@ -315,7 +324,7 @@ async fn read_rows(
                 })?;
             taken += 1;
             let is_first = match row.value {
-                Err(error) if is_transient_code(&error.code) => {
+                Err(error) if may_sign_again(&error.code) || is_transient_code(&error.code) => {
                     failures.transient.insert(slot, error).is_none()
                 }
                 Err(_) if session.adapter.is_some() => failures.left_to_host.insert(slot),

@@ -244,7 +244,7 @@ impl TableSource {
         if fixed.is_some() || settings.mode == Mode::Pushdown && !has_inner_stages {
             return (fixed, false);
         }
-        let features = self.store.transport().ask_for_features().await;
+        let features = self.store.ask_for_features().await;
         // A store lists nothing.
         let is_plain = settings.mode == Mode::Auto && features == Features::default();
         (is_plain.then_some(0), features.has(Features::EACH_PARTS))

@@ -30,7 +30,7 @@ impl StoreRefusal {
         {
             document.extend_from_slice(&data);
         }
-        let ErrorDocument { code, message } = ErrorDocument::parse(&document);
+        let ErrorDocument { code, message, .. } = ErrorDocument::parse(&document);
         let message = message.as_deref().or_else(|| status.canonical_reason());
         Self {
             message: format!(

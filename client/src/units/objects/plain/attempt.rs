@@ -15,7 +15,6 @@ use crate::{
     error::Error,
     planning::Adapter,
     sample_name::SampleName,
-    sign::object_path,
     store::{Failure, NamedFailure, ShardBody},
     units::objects::{BatchJob, Session},
 };
@@ -66,10 +65,10 @@ impl<'a> PartsRead<'a> {
     /// Reads a whole object.
     async fn object(&self, part: Part) -> Result<Bytes, Failure> {
         let session = self.session;
-        let path = object_path(session.objects.bucket(), session.objects.key(part.index));
+        let (bucket, key) = (session.objects.bucket(), session.objects.key(part.index));
         let limit = session.limits.max_object_bytes;
         let mut pending = session.adapter.as_ref().map(Adapter::begin_read);
-        let answer = session.store.open(&path, HeaderMap::new()).await?;
+        let answer = session.store.open(bucket, key, HeaderMap::new()).await?;
         self.job.progress.mark_answered();
         if let Some(pending) = &mut pending {
             pending.on_headers(answer.length());

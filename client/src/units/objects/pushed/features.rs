@@ -23,12 +23,13 @@ pub(super) enum KnownFeatures {
     Ended(Attempted),
 }
 
-/// What the gateway can do, as far as it is known: for members of shards it must be known that the gateway reads them.
+/// What the gateway can do, as far as it is known: for members of shards it must be known that the gateway reads them, and for samples that
+/// are signed for the store that it fetches them there.
 pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<KnownFeatures> {
-    let transport = session.store.transport();
-    if session.objects.has_members() {
-        return match transport.known_features().await {
-            Ok(Some(known)) => Ok(match without_members(session, &known) {
+    let store = &session.store;
+    if session.objects.has_members() || store.gateway_url().is_some() {
+        return match store.known_features().await {
+            Ok(Some(known)) => Ok(match lacking(session, &known)? {
                 Some(ended) => KnownFeatures::Ended(ended),
                 None => KnownFeatures::Usable(known),
             }),
@@ -42,15 +43,21 @@ pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<KnownF
     }
     // What is read once more is worth caching from the first batch on.
     Ok(KnownFeatures::Usable(if session.epochs_left(job.epoch) > 1 {
-        transport.ask_for_features().await
+        store.ask_for_features().await
     } else {
-        transport.features()
+        store.features()
     }))
 }
 
-/// The end of the attempt if samples are members of shards, which a gateway with these features does not read. From then on all are
-/// read plainly.
-pub(super) fn without_members(session: &Session, features: &Features) -> Option<Attempted> {
+/// The end of the attempt if a gateway with these features does not fetch what is signed for the store, or samples are members of shards,
+/// which it does not read. From then on all are read plainly.
+///
+/// # Errors
+/// [`ErrorKind::NotAGateway`](crate::ErrorKind) for the first reason, without a plan that may read plainly.
+pub(super) fn lacking(session: &Session, features: &Features) -> Result<Option<Attempted>> {
+    if let Some(error) = session.store.lacks_stores(features) {
+        return fail_or_fall_back(session, Err(error)).map(Some);
+    }
     let is_too_old = session.objects.has_members() && !features.has(Features::MEMBERS);
-    is_too_old.then(|| fall_back(session, NO_MEMBERS))
+    Ok(is_too_old.then(|| fall_back(session, NO_MEMBERS)))
 }

@@ -29,7 +29,10 @@ pub(super) fn is_overload(session: &Session, error: &Error) -> bool {
 pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: bool) -> Result<Attempted> {
     let retry_after = refusal.retry_after;
     if refusal.is_transient() {
-        let error = refusal.into_error(&format!("the gateway {} is overloaded", session.store.endpoint()));
+        let error = refusal.into_error(&format!(
+            "the gateway {} is overloaded",
+            session.store.gateway_name()
+        ));
         return Ok(Attempted::Partial(error, retry_after));
     }
     // The codes with which a gateway refuses a whole batch. A plain store takes the path for that of an object, and has no
@@ -43,7 +46,7 @@ pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: boo
     if !is_gateway && !codes.contains(&refusal.code.as_str()) {
         return Err(not_a_gateway(session, &format!("it answered {refusal}")));
     }
-    let error = refusal.into_error(&format!("{} refused the batch", session.store.endpoint()));
+    let error = refusal.into_error(&format!("{} refused the batch", session.store.gateway_name()));
     Err(error)
 }
 
@@ -54,7 +57,7 @@ pub(super) fn not_a_gateway(session: &Session, found: &str) -> Error {
         format!(
             "{} does not serve {}: {found}; it seems to be a plain store: use plain mode, or set the gateway's URL as \
              the endpoint",
-            session.store.endpoint(),
+            session.store.gateway_name(),
             wire::header::BATCH_PATH
         ),
     )

@@ -9,7 +9,7 @@ use pushdown::wire::{
 use crate::{
     error::Result,
     objects::MemberRef,
-    sign::{BatchPost, BatchSigner, object_path},
+    sign::{BatchPost, BatchSigner},
     units::objects::{BatchJob, Session, members::with_members, routes::SampleRoute},
 };
 
@@ -100,13 +100,12 @@ fn request(
     let has_cache = features.has(Features::CACHE);
     let sample = |(index, SampleRoute { split, max_bytes }): &(usize, SampleRoute)| {
         let object = session.objects.object(*index);
-        let path = object_path(session.objects.bucket(), object.key);
         let etag = object.etag.filter(|etag| has_cache && is_etag_hint(etag));
         let sample = BatchSample {
             split: (*split != session.split).then_some(*split),
             max_bytes: *max_bytes,
             etag: etag.map(str::to_owned),
-            ..signer.sample(path)
+            ..signer.sample(object.key)
         };
         with_members(sample, &session.objects, *index)
     };

@@ -1,0 +1,141 @@
+//! A store that addresses and refuses as AWS does, with sessions of AWS's chain of credentials that end while it is read.
+
+use std::{process::Output, time::Duration};
+
+use pushdown_testkit::{
+    ACCESS_KEY, AwsFront, Gateway, Keys, RelayAction, SECRET_KEY, World, faulty_relay, find_gateway,
+};
+
+use super::cli::pushdown;
+
+const HOST: &str = "photos.s3.us-east-1.localhost";
+/// Of sessions that end within the test, at a whole second.
+const SHORT_LIFETIME: Duration = Duration::from_secs(4);
+
+/// Runs a command with sessions of the front, and no other credentials. Its profile addresses buckets by virtual hosts.
+fn run_command(world: &World, front: &AwsFront, arguments: &[&str]) -> Output {
+    let config = world.folder().join("config");
+    std::fs::write(&config, "[default]\ns3 =\n  addressing_style = virtual\n").unwrap();
+    pushdown(arguments)
+        .env_remove("AWS_ACCESS_KEY_ID")
+        .env_remove("AWS_SECRET_ACCESS_KEY")
+        .env("AWS_CONFIG_FILE", config)
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .env("AWS_CONTAINER_CREDENTIALS_FULL_URI", front.credentials_url())
+        .env("AWS_ENDPOINT_URL_S3", front.url())
+        .env("AWS_REGION", "us-east-1")
+        .output()
+        .unwrap()
+}
+
+fn front_of(world: &World, lifetime: Duration) -> AwsFront {
+    let keys = Keys::new(ACCESS_KEY, SECRET_KEY);
+    AwsFront::start(world.gateway.store().unwrap(), &keys, "us-east-1", lifetime).unwrap()
+}
+
+fn shown(output: &Output) -> String {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_read_over_several_sessions_has_no_failure() {
+    let world = World::with_photos(8).unwrap();
+    let front = front_of(&world, SHORT_LIFETIME);
+    let arguments = "read s3://photos/ --pipeline decode --plain --batch-size 1 --epochs 8 --step-ms 200";
+    let output = run_command(&world, &front, &arguments.split(' ').collect::<Vec<_>>());
+    let shown = shown(&output);
+    assert!(output.status.success() && shown.contains("64 samples"), "{shown}");
+    let record = front.record();
+    assert!(record.refusals.is_empty(), "{record:?}");
+    assert_eq!(record.hosts.len(), 1, "{record:?}");
+    assert!(record.requests_to(HOST) >= 64, "{record:?}");
+    // Three lifetimes pass, and each session is replaced in the last fifth of its life, which begins up to a second before the life
+    // that its source names.
+    let issued = front.issued().len();
+    assert!((3..=16).contains(&issued), "{issued} sessions");
+    for session in front.issued() {
+        assert!(!shown.contains(&session.token.unwrap()), "{shown}");
+    }
+}
+
+/// A gateway that fetches what is signed for the store behind the front.
+fn gateway_beside(front: &AwsFront) -> Gateway {
+    let flags = [
+        format!(
+            "--allow-store=http://*.s3.us-east-1.localhost:{}",
+            front.address().port()
+        ),
+        "--allow-store-network=127.0.0.0/8".to_owned(),
+    ];
+    Gateway::launch(&find_gateway().unwrap(), &flags).unwrap()
+}
+
+#[test]
+fn a_read_through_a_gateway_over_several_sessions_has_no_failure() {
+    let world = World::with_photos(8).unwrap();
+    let front = front_of(&world, SHORT_LIFETIME);
+    let gateway = gateway_beside(&front);
+    let url = format!("http://{}", gateway.listen());
+    let arguments = format!(
+        "read s3://photos/ --pipeline decode|resize(8,8) --gateway {url} --batch-size 1 --epochs 8 --step-ms 200"
+    );
+    let output = run_command(&world, &front, &arguments.split(' ').collect::<Vec<_>>());
+    let shown = shown(&output);
+    assert!(output.status.success() && shown.contains("64 samples"), "{shown}");
+    assert!(
+        shown.contains(&format!("from the gateway {url}: received")),
+        "{shown}"
+    );
+    let record = front.record();
+    assert!(record.refusals.is_empty(), "{record:?}");
+    assert!(record.requests_to(HOST) >= 64, "{record:?}");
+    let log = gateway.log().unwrap();
+    for session in front.issued() {
+        for secret in [session.token.unwrap(), session.secret] {
+            assert!(!shown.contains(&secret) && !log.contains(&secret), "{shown}{log}");
+        }
+    }
+    assert!(!log.contains("X-Amz-Signature="), "{log}");
+}
+
+#[test]
+fn a_signature_that_ended_at_the_gateway_is_signed_again() {
+    let world = World::with_photos(4).unwrap();
+    let front = front_of(&world, SHORT_LIFETIME);
+    let gateway = gateway_beside(&front);
+    // The first batch waits until its session has ended.
+    let relay = faulty_relay(gateway.listen(), |earlier| {
+        if earlier == 0 {
+            std::thread::sleep(SHORT_LIFETIME + Duration::from_secs(1));
+        }
+        RelayAction::Forward
+    })
+    .unwrap();
+    let arguments = format!(
+        "read s3://photos/ --pipeline decode|resize(8,8) --gateway http://{} --batch-size 4",
+        relay.address()
+    );
+    let output = run_command(&world, &front, &arguments.split(' ').collect::<Vec<_>>());
+    let shown = shown(&output);
+    assert!(output.status.success() && shown.contains("0 errors"), "{shown}");
+    let record = front.record();
+    assert_eq!(record.refusals.values().sum::<usize>(), 4, "{record:?}");
+}
+
+#[test]
+fn a_refused_session_is_replaced_by_the_next_one() {
+    let world = World::with_photos(8).unwrap();
+    let front = front_of(&world, Duration::from_mins(10));
+    let arguments = "read s3://photos/ --pipeline decode --plain --batch-size 1 --step-ms 300";
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| run_command(&world, &front, &arguments.split(' ').collect::<Vec<_>>()));
+        while front.issued().is_empty() || front.record().forwarded < 2 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        front.revoke_sessions();
+        let output = reading.join().unwrap();
+        assert!(output.status.success(), "{}", shown(&output));
+    });
+    assert!(front.issued().len() > 1);
+}

@@ -1,0 +1,130 @@
+//! Scheme, host and port of an address: of a store, of a bucket, or of a gateway.
+
+use http::{
+    Uri,
+    uri::{Authority, InvalidUri, PathAndQuery, Scheme},
+};
+
+use pushdown_s3::authority_in_region;
+
+use crate::error::{Error, Result};
+
+/// Scheme, host and port of an S3 endpoint or a gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    scheme: Scheme,
+    authority: Authority,
+    /// The Host header; it is signed.
+    host: String,
+}
+
+impl Endpoint {
+    /// Parses `http://host:port` or `https://host`. `name` is what an error calls it.
+    pub(crate) fn parse(name: &str, url: &str) -> Result<Self> {
+        let invalid = |found: &str| {
+            Error::config(format!(
+                "invalid {name} `{url}`: expected a URL such as http://127.0.0.1:9900, found {found}"
+            ))
+        };
+        let uri: Uri = url
+            .parse()
+            .map_err(|error: InvalidUri| invalid("no URL").with_source(error))?;
+        let parts = uri.into_parts();
+        let scheme = parts
+            .scheme
+            .filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+        let scheme = scheme.ok_or_else(|| invalid("neither http:// nor https://"))?;
+        let authority = parts.authority.ok_or_else(|| invalid("no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(Error::config(format!(
+                "invalid {name}: expected scheme, host and port, found a user name or password"
+            )));
+        }
+        if parts.path_and_query.is_some_and(|path| path.as_str() != "/") {
+            return Err(invalid("a path"));
+        }
+        let own_port = if scheme == Scheme::HTTPS { 443 } else { 80 };
+        let host = match authority.port_u16() {
+            Some(port) if port != own_port => authority.as_str().to_owned(),
+            _ => authority.host().to_owned(),
+        };
+        Ok(Self {
+            scheme,
+            authority,
+            host,
+        })
+    }
+
+    /// The Host header.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// Whether connections have TLS.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.scheme == Scheme::HTTPS
+    }
+
+    /// The same endpoint in another region, if its host names its region as those of AWS do.
+    pub(crate) fn in_region(&self, configured: &str, region: &str) -> Option<Self> {
+        let authority = authority_in_region(self.authority.as_str(), configured, region)?;
+        Self::parse("endpoint", &format!("{}://{authority}", self.scheme)).ok()
+    }
+
+    pub(super) fn uri(&self, target: &str) -> Result<Uri> {
+        let path: PathAndQuery = target
+            .parse()
+            .map_err(|error: InvalidUri| Error::internal("invalid request target").with_source(error))?;
+        Uri::builder()
+            .scheme(self.scheme.clone())
+            .authority(self.authority.clone())
+            .path_and_query(path)
+            .build()
+            .map_err(|error| Error::internal("invalid request URL").with_source(error))
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}", self.scheme, self.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_header_leaves_out_the_default_port() {
+        for (url, host) in [
+            ("http://127.0.0.1:9900", "127.0.0.1:9900"),
+            ("http://store:80/", "store"),
+            ("https://store:443", "store"),
+            ("https://store:80", "store:80"),
+            ("http://[::1]:9000", "[::1]:9000"),
+        ] {
+            let endpoint = Endpoint::parse("endpoint", url).unwrap();
+            assert_eq!(endpoint.host(), host, "{url}");
+        }
+    }
+
+    #[test]
+    fn invalid_endpoints_are_refused_with_the_reason() {
+        let messages: Vec<_> = [
+            "",
+            "127.0.0.1:9900",
+            "ftp://store",
+            "http://store/path",
+            "http://u:p@store",
+            "http://",
+        ]
+        .iter()
+        .map(|url| Endpoint::parse("endpoint", url).unwrap_err().to_string())
+        .collect();
+        insta::assert_snapshot!(messages.join("\n"));
+    }
+}

@@ -27,6 +27,7 @@ pub use grant::Grant;
 pub use grants::{Allowed, Denied, Grants, Needs};
 pub use key::{Key, ModelNames, Secret, Upstream};
 pub use model_scope::ModelScope;
+pub use names::{UNSAFE_KEY, is_unsafe_key};
 pub use reload::{KeysWatcher, Reload};
 
 use key::KeySettings;

@@ -57,6 +57,7 @@ pub use signer::{Signer, Signing};
 pub use store_signature::StoreSignature;
 pub use version::{FetchedTail, ObjectTail, TailPart, VersionedObject};
 
+use crate::access::{UNSAFE_KEY, is_unsafe_key};
 use crate::body::{Body, Observer as _};
 use crate::error::{Error, ErrorKind, Result};
 use crate::telemetry::{Metrics, StoreRefusal};
@@ -120,10 +121,14 @@ impl Origin {
     /// Checks the bucket of the object with this path at a stated store.
     ///
     /// # Errors
-    /// [`ErrorKind::StoreNotAllowed`] for a bucket that the operator did not allow.
+    /// [`ErrorKind::StoreNotAllowed`] for a bucket that the operator did not allow; [`ErrorKind::InvalidRequest`] for an unsafe key.
     pub fn check_bucket(&self, store: &StatedStore, path: &str) -> Result<()> {
         let address = Address::new(Some(store.endpoint()), path);
-        let bucket = address.map_or_else(Default::default, |address| address.bucket);
+        let (bucket, key) = address.map_or_else(Default::default, |address| (address.bucket, address.key));
+        // At a store that cleans paths it would be an object of another bucket.
+        if is_unsafe_key(&key) || is_unsafe_key(&bucket) {
+            return Err(Error::new(ErrorKind::InvalidRequest, UNSAFE_KEY));
+        }
         self.stated
             .as_ref()
             .map_or(Ok(()), |stated| stated.allowed.check_bucket(&bucket))

@@ -18,7 +18,10 @@ use std::{io, sync::Arc, time::SystemTime};
 use http::{Method, request::Parts};
 
 use crate::{
-    access::{Access, Action, Denied, Grants, Key, Keys, KeysWatcher, ModelScope, Needs, Reload, Upstream},
+    access::{
+        Access, Action, Denied, Grants, Key, Keys, KeysWatcher, ModelScope, Needs, Reload, UNSAFE_KEY,
+        Upstream,
+    },
     audit::AuditedHead,
     config,
     error::{Error, ErrorKind, Result},
@@ -249,10 +252,7 @@ fn refuse(denied: &Denied) -> Error {
         Denied::InvalidBucket => {
             Error::new(ErrorKind::InvalidBucketName, "The specified bucket is not valid.")
         }
-        Denied::UnsafeKey => Error::new(
-            ErrorKind::InvalidRequest,
-            "invalid key: expected one without NUL, and without a segment . or ..",
-        ),
+        Denied::UnsafeKey => Error::new(ErrorKind::InvalidRequest, UNSAFE_KEY),
         Denied::NoAccess | Denied::NoGrant(_) | Denied::NoPipelines | Denied::NoModel(_) => access_denied(),
     };
     error.with_source(denied.clone())

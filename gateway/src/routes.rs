@@ -136,6 +136,9 @@ macro_rules! routes {
                 let parts = head.parts();
                 let (method, connection) = (parts.method.clone(), parts.extensions.get::<Connection>());
                 s3::request::check(parts, connection.is_some_and(Connection::has_ambiguous_framing))?;
+                if route != Route::Pipeline {
+                    stated_store::refuse(parts)?;
+                }
                 let mut answer = match route {
                     $(Route::$route => {
                         let admission = match head {
@@ -282,7 +285,8 @@ impl Routes {
     /// The route of a request, and in re-sign mode what it addresses. On a virtual host every path is a key.
     pub fn route(&self, head: &Parts) -> (Route, Option<RequestAddress>) {
         let (address, is_virtual_host) = match &self.mode {
-            Mode::Forward => (None, false),
+            // At a store that the request states, too.
+            Mode::Forward => (None, head.headers.contains_key(header::STORE)),
             Mode::Resign { resign, .. } => match resign.address(head) {
                 // A malformed path is one on a virtual host, too.
                 None => (None, resign.is_virtual_host(head)),

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{InvalidStore, StoreUrl};
 
@@ -10,8 +10,7 @@ use crate::{InvalidStore, StoreUrl};
 ///
 /// As JSON `{"url": "https://photos.s3.eu-central-1.amazonaws.com", "bucket": "photos"}`, as text `URL; bucket=photos`; without `bucket` if
 /// paths name it, `/bucket/key`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "StatedStore")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct StoreEndpoint {
     #[serde(serialize_with = "as_text")]
     url: StoreUrl,
@@ -83,11 +82,16 @@ impl FromStr for StoreEndpoint {
     }
 }
 
-impl TryFrom<StatedStore> for StoreEndpoint {
-    type Error = InvalidStore;
-
-    fn try_from(stated: StatedStore) -> Result<Self, InvalidStore> {
-        Self::new(stated.url.parse()?, stated.bucket)
+impl<'de> Deserialize<'de> for StoreEndpoint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Errors of serde show the value, which can be a presigned URL.
+        let stated = StatedStore::deserialize(deserializer).map_err(|_| {
+            D::Error::custom(
+                "invalid store: expected an object with `url`, and `bucket` if the host names it",
+            )
+        })?;
+        let url = stated.url.parse().map_err(D::Error::custom)?;
+        Self::new(url, stated.bucket).map_err(D::Error::custom)
     }
 }
 

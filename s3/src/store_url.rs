@@ -170,12 +170,8 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 fn parse_port(text: &str) -> Result<u16, InvalidStore> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     let port = text.parse().ok().filter(|_| is_number);
-    port.ok_or_else(|| {
-        InvalidStore::new(format!(
-            "expected a port from 1 to 65535, found `{}`",
-            Escaped(&text)
-        ))
-    })
+    // A text that is no number can be a password.
+    port.ok_or_else(|| InvalidStore::new("expected a port from 1 to 65535"))
 }
 
 fn parse_host(text: &str) -> Result<StoreHost, InvalidStore> {

@@ -16,9 +16,12 @@ pub(super) fn is_bucket_name(name: &[u8]) -> bool {
         && !std::str::from_utf8(name).is_ok_and(|name| name.parse::<Ipv4Addr>().is_ok())
 }
 
+/// The message about an unsafe key.
+pub const UNSAFE_KEY: &str = "invalid key: expected one without NUL, and without a segment . or ..";
+
 /// Whether `key` has a NUL, or a segment `.` or `..`. A store that cleans paths would serve another object, or another bucket,
 /// than the one that was decided on. A backslash separates segments, too, as on Windows.
-pub(super) fn is_unsafe_key(key: &[u8]) -> bool {
+pub fn is_unsafe_key(key: &[u8]) -> bool {
     key.contains(&0)
         || key
             .split(|byte| matches!(byte, b'/' | b'\\'))

@@ -84,6 +84,11 @@ where
     T: std::str::FromStr<Err: std::fmt::Display>,
 {
     let mut parsed = Vec::new();
+    let is_empty = |Text(text): &Text| list(text).next().is_none();
+    if setting.is_some_and(|parts| parts.iter().all(is_empty)) {
+        // An empty list of buckets would allow all of them.
+        faults.add(format!("{name}: expected at least one item, found none"));
+    }
     for item in setting.into_iter().flatten().flat_map(|Text(text)| list(text)) {
         match item.parse() {
             Ok(value) => parsed.push(value),
@@ -179,6 +184,17 @@ mod tests {
                     ..with_upstream()
                 },
                 "allow-store: expected no resign-keys",
+            ),
+            (
+                Settings {
+                    allow_bucket: Some(vec!["".into(), " , ".into()]),
+                    ..settings(&["http://store"])
+                },
+                "allow-bucket: expected at least one item, found none",
+            ),
+            (
+                settings(&[""]),
+                "allow-store: expected at least one item, found none",
             ),
             (
                 settings(&["store"]),

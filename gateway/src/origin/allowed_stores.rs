@@ -68,23 +68,35 @@ impl AllowedStores {
     /// # Errors
     /// [`ErrorKind::StoreNotAllowed`] for a store that the operator did not allow, and for a host of a bucket without the bucket.
     pub fn admit(&self, store: StoreEndpoint) -> Result<StatedStore> {
-        let mut matches = self.stores.iter().map(|allowed| allowed.matches(&store));
-        let best = matches.try_fold(StoreMatch::Other, |best, next| match next {
-            StoreMatch::Allowed => Err(next),
-            StoreMatch::BucketMissing => Ok(next),
-            StoreMatch::Other => Ok(best),
-        });
-        match best {
-            Err(_allowed) => StatedStore::new(store),
-            Ok(StoreMatch::BucketMissing) => Err(not_allowed(format!(
-                "the store `{}` is not allowed: expected the bucket, because a `*` of allow-store stands for the first label of this host",
-                store.url()
-            ))),
-            Ok(_) => Err(not_allowed(format!(
-                "the store `{}` is not allowed: expected one of allow-store, with the same scheme, host and port",
-                store.url()
-            ))),
+        let (mut is_named, mut is_below_wildcard) = (false, false);
+        for allowed in &self.stores {
+            match allowed.matches(&store) {
+                StoreMatch::Allowed if allowed.is_wildcard() => is_below_wildcard = true,
+                StoreMatch::Allowed => is_named = true,
+                // Also if the host is named: its paths are keys.
+                StoreMatch::BucketMissing => {
+                    return Err(refused(
+                        &store,
+                        "the bucket, because a `*` of allow-store stands for the first label of this host",
+                    ));
+                }
+                StoreMatch::Other => {}
+            }
         }
+        if !is_named && !is_below_wildcard {
+            return Err(refused(
+                &store,
+                "one of allow-store, with the same scheme, host and port",
+            ));
+        }
+        // Nothing says whether paths at a host that is named begin with a bucket: the caller must not choose which bucket is checked.
+        if !is_below_wildcard && store.bucket().is_some() && !self.buckets.is_empty() {
+            return Err(refused(
+                &store,
+                "a `*` for the bucket's label in allow-store, because allow-bucket is set",
+            ));
+        }
+        StatedStore::new(store)
     }
 
     /// Checks the bucket of an object at a stated store.
@@ -112,6 +124,13 @@ impl AllowedStores {
     }
 }
 
+fn refused(store: &StoreEndpoint, expected: &str) -> Error {
+    not_allowed(format!(
+        "the store `{}` is not allowed: expected {expected}",
+        store.url()
+    ))
+}
+
 fn not_allowed(message: String) -> Error {
     Error::new(ErrorKind::StoreNotAllowed, message)
 }
@@ -125,6 +144,8 @@ mod tests {
             allowed: [
                 "https://*.s3.example",
                 "https://s3.example",
+                "https://named.s3.example",
+                "https://data.example.com",
                 "http://10.0.0.7:8333",
             ]
             .map(|text| text.parse().unwrap())
@@ -153,6 +174,12 @@ mod tests {
                 "the store `http://s3.example` is not allowed: expected one of allow-store",
             ),
             ("https://photos.s3.example", "expected the bucket"),
+            // A host that is named is no exception from a `*`.
+            ("https://named.s3.example", "expected the bucket"),
+            (
+                "https://data.example.com; bucket=data",
+                "expected a `*` for the bucket's label in allow-store",
+            ),
             ("https://a.b.s3.example; bucket=a", "expected one of allow-store"),
         ] {
             let error = allowed().admit(stated.parse().unwrap()).unwrap_err();

@@ -21,7 +21,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use super::{Services, stated_store};
+use super::Services;
 use crate::audit::AuditRecord;
 use crate::body::{Body, BoxError};
 use crate::error::Result;
@@ -48,7 +48,6 @@ impl ForwardRoute {
     pub(super) async fn answer(&self, admission: ForwardAdmission, body: Incoming) -> Result<Response<Body>> {
         match admission {
             ForwardAdmission::Unchanged(mut head) => {
-                stated_store::refuse(&head)?;
                 strip_request(&mut head.headers, head.uri.query());
                 let unchanged = StoreSignature::Unchanged;
                 if body.is_end_stream() {

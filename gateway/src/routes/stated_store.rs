@@ -7,7 +7,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     origin::{Origin, StatedStore, StoreSignature},
     resign::ReadAdmission,
-    s3::query,
+    s3::{query, sign::Signature},
 };
 
 /// The admission of a GET or HEAD with a pipeline, for the store that its header states.
@@ -25,6 +25,12 @@ pub(super) fn admit_read(admission: ReadAdmission, origin: &Origin) -> Result<Re
     if head.headers.contains_key(AUTHORIZATION) {
         return Err(invalid(format!(
             "unexpected Authorization with {}: expected a presigned query, signed for the store",
+            header::STORE
+        )));
+    }
+    if Signature::from_parts(&head)?.access_key().is_none() {
+        return Err(invalid(format!(
+            "the request has no signature: expected a presigned query, signed for the store of {}",
             header::STORE
         )));
     }

@@ -54,7 +54,7 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-const FEATURES: [&str; 3] = ["each-parts", "families", "members"];
+const FEATURES: [&str; 4] = ["each-parts", "families", "members", "stores"];
 
 #[test]
 fn every_caller_gets_the_same_version() -> Result<()> {

@@ -172,12 +172,18 @@ fn invalid_stores_are_errors_without_secrets() {
             at("http://s3.example", Some("photos")),
             "the first label of the host `s3.example`",
         ),
-        (serde_json::json!({"bucket": "photos"}), "missing field `url`"),
+        (
+            serde_json::json!({"bucket": "photos"}),
+            "expected an object with `url`",
+        ),
         (
             serde_json::json!({"url": "http://s3.example", "region": "secret"}),
-            "unknown field `region`",
+            "expected an object with `url`",
         ),
-        ("http://store".into(), "invalid type: string"),
+        (
+            "https://s3.example/?X-Amz-Security-Token=secret".into(),
+            "expected an object with `url`",
+        ),
     ] {
         let error = fault(|json| json["store"] = store);
         assert_eq!(error.kind(), ErrorKind::InvalidWire, "{error}");

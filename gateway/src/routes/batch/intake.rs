@@ -135,13 +135,8 @@ fn tenant(signatures: &SampleSignatures, is_compressed: bool, length: Option<u64
     }
 }
 
-/// Refuses samples without signatures, unless the request has one of its own, and samples for another store.
+/// Refuses samples without signatures, unless the request has one of its own.
 fn check_signatures(request: BatchRequest, is_signed: bool) -> Result<BatchRequest> {
-    if request.store.is_some() {
-        return Err(invalid(
-            "unexpected store: expected samples of this gateway's own store, because it does not list the feature `stores`",
-        ));
-    }
     if request.presign.is_none() && !is_signed {
         return Err(invalid(
             "the samples have no signatures: presign each of them, with `presign` in the request and `signature` in the sample; \

@@ -90,6 +90,45 @@ fn stores_that_are_not_allowed_are_refused_by_name() -> Result<()> {
     Ok(())
 }
 
+/// A request without a signature would use the gateway's CPU for nobody, and a store that cleans paths would serve another bucket.
+#[test]
+fn requests_without_a_signature_and_unsafe_keys_are_refused() -> Result<()> {
+    let lab = StoresLab::new(Style::Path, &["--allow-bucket=photos"])?;
+    let signed = |path: &str| format!("{path}?{}", signed_query("first"));
+    for (target, expected) in [
+        ("/photos/1.jpg".to_owned(), "the request has no signature"),
+        (signed("/photos/../secret/1.jpg"), "without a segment . or .."),
+        (signed("/photos/%2e%2e/secret/1.jpg"), "without a segment . or .."),
+        (signed("/photos/..%2fsecret/1.jpg"), "without a segment . or .."),
+    ] {
+        let answer = stating(&lab, &target, &lab.stated()).send(lab.gateway.listen())?;
+        assert_eq!(answer.status, 400, "{target}");
+        ensure!(answer.text().contains(expected), "{target}: {}", answer.text());
+    }
+    let mut batch = lab.batch("first", &["1.jpg"], PIPELINE)?;
+    batch.samples[0].path = "/photos/../secret/1.jpg".to_owned();
+    assert_eq!(lab.post(&batch)?.status, 400);
+    // A batch states its store in a field.
+    let batch = lab.batch("first", &["1.jpg"], PIPELINE)?;
+    let answer = Request::new("POST", "/_pushdown/v1/batch")
+        .header("Host", &lab.gateway.listen().to_string())
+        .header(STORE, &lab.stated())
+        .body(batch.to_json()?)
+        .send(lab.gateway.listen())?;
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    ensure!(lab.store.requests().is_empty());
+    Ok(())
+}
+
+#[test]
+fn at_a_stated_store_the_paths_of_routes_are_keys() -> Result<()> {
+    let lab = StoresLab::new(Style::VirtualHost, &[])?;
+    lab.put("_pushdown/v1/version", "\"1\"", photo(400, 300, "jpeg"));
+    let answer = lab.get("_pushdown/v1/version", PIPELINE)?;
+    assert_eq!(answer.header("x-pushdown-stage"), Some("3"));
+    Ok(())
+}
+
 /// `*.localhost` is loopback by the gateway's own resolver, and no address is public unless it is.
 #[test]
 fn a_host_below_a_star_may_not_lead_into_the_gateways_network() -> Result<()> {

@@ -78,9 +78,11 @@ pub fn check_presign(query: &str) -> Result<()> {
 }
 
 fn check_path(store: Option<&StoreEndpoint>, path: &str) -> Result<()> {
+    // A query can have a signature.
+    let shown = path.split(['?', '#']).next().unwrap_or_default();
     let fault = |expected: &str| {
         Err(Error::wire(format!(
-            "invalid path: expected {expected}, found {path:?}"
+            "invalid path: expected {expected}, found {shown:?}"
         )))
     };
     if !path

@@ -165,8 +165,8 @@ impl StoreBuilder {
         self
     }
 
-    /// How requests name their bucket. Default: `addressing_style` in the profile's section `s3`, then [`AddressingStyle::Auto`]. Buckets with
-    /// dots are always named in the path.
+    /// How requests name their bucket. Default: at AWS's own endpoints `addressing_style` in the profile's section `s3`, then
+    /// [`AddressingStyle::Auto`]. Buckets with dots are always named in the path.
     pub fn addressing_style(mut self, style: AddressingStyle) -> Self {
         self.spec.addressing_style = Some(style);
         self
@@ -323,7 +323,7 @@ impl Store {
 
     /// The same at another time.
     async fn presigner_at(&self, bucket: &BucketEndpoint, time: SystemTime) -> Result<Presigner> {
-        let credentials = self.current_credentials().await?;
+        let credentials = self.current_credentials(Some(bucket.name())).await?;
         Presigner::new(&credentials, bucket.region(), bucket.endpoint().host(), time)
     }
 
@@ -346,7 +346,7 @@ impl Store {
         if !gateway.is_store() {
             return Ok(None);
         }
-        let credentials = self.current_credentials().await?;
+        let credentials = self.current_credentials(None).await?;
         let (region, host) = (self.shared.endpoints.region(), gateway.endpoint().host());
         Presigner::new(&credentials, region, host, SystemTime::now()).map(Some)
     }
@@ -357,18 +357,21 @@ impl Store {
             return Ok((self.presigner(bucket).await?, None));
         }
         let stated = bucket.stated()?;
-        let credentials = self.current_credentials().await?;
+        let credentials = self.current_credentials(Some(bucket.name())).await?;
         // The gateway makes the Host header from the URL.
         let host = stated.url().authority();
         let presigner = Presigner::new(&credentials, bucket.region(), &host, SystemTime::now())?;
         Ok((presigner, Some(stated)))
     }
 
-    /// The credentials, renewed if they end soon.
-    async fn current_credentials(&self) -> Result<aws_credential_types::Credentials> {
+    /// The credentials, renewed if they end soon. An error names the bucket that they are for, if they are for one.
+    async fn current_credentials(&self, bucket: Option<&str>) -> Result<aws_credential_types::Credentials> {
         self.shared.credentials.current().await.map_err(|error| {
-            let text = "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile; buckets cannot be read without \
-                        credentials, public ones included";
+            let bucket = bucket.map_or_else(String::new, |bucket| format!(" for s3://{bucket}"));
+            let text = format!(
+                "no credentials found{bucket}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile; buckets cannot be read without \
+                 credentials, public ones included"
+            );
             Error::new(ErrorKind::Credentials, text).with_source(error)
         })
     }
@@ -427,3 +430,6 @@ fn default_model_cache() -> Option<PathBuf> {
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
     Some(cache.join("pushdown/models"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,14 +12,12 @@ const HOST: &str = "photos.s3.us-east-1.localhost";
 /// Of sessions that end within the test, at a whole second.
 const SHORT_LIFETIME: Duration = Duration::from_secs(4);
 
-/// Runs a command with sessions of the front, and no other credentials. Its profile addresses buckets by virtual hosts.
+/// Runs a command with sessions of the front, and no other credentials.
 fn run_command(world: &World, front: &AwsFront, arguments: &[&str]) -> Output {
-    let config = world.folder().join("config");
-    std::fs::write(&config, "[default]\ns3 =\n  addressing_style = virtual\n").unwrap();
-    pushdown(arguments)
+    pushdown(&[arguments, &["--addressing-style", "virtual"]].concat())
         .env_remove("AWS_ACCESS_KEY_ID")
         .env_remove("AWS_SECRET_ACCESS_KEY")
-        .env("AWS_CONFIG_FILE", config)
+        .env("AWS_CONFIG_FILE", world.folder().join("none"))
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .env("AWS_CONTAINER_CREDENTIALS_FULL_URI", front.credentials_url())
         .env("AWS_ENDPOINT_URL_S3", front.url())

@@ -124,6 +124,8 @@ impl Store {
         F: Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send,
     {
         let first = self.bucket_endpoint(bucket)?;
+        // The SDK reports missing credentials as a request that was not sent, which would be retried.
+        self.current_credentials(Some(bucket)).await?;
         let sent = send(first.sdk().clone()).await;
         if !self.has_moved(bucket, &first, &sent)? {
             return Ok(sent);
@@ -140,7 +142,7 @@ impl Store {
         sent: &Result<T, SdkError<E, HttpResponse>>,
     ) -> Result<bool> {
         let Err(error) = sent else {
-            used.confirm_region();
+            used.observe_answer(StatusCode::OK, None);
             return Ok(false);
         };
         let Some(answer) = error.raw_response() else {
@@ -149,13 +151,16 @@ impl Store {
         let header = answer.headers().get(BUCKET_REGION).map(str::to_owned);
         let document = answer.body().bytes().unwrap_or_default();
         let region = header.or_else(|| ErrorDocument::parse(document).region);
+        if let Ok(status) = StatusCode::from_u16(answer.status().as_u16()) {
+            used.observe_answer(status, region.as_deref());
+        }
         self.learn_region(bucket, used, region.as_deref())
     }
 
     /// Learns the region of a bucket by a HEAD, unless an answer has confirmed it.
     ///
     /// # Errors
-    /// If the store does not answer. A refusal is no error: it names the region, too, or the requests that follow are refused as well.
+    /// Without credentials; if the store does not answer. A refusal is no error: it names the region, too, or the requests that follow are refused as well.
     pub(crate) async fn locate(&self, bucket: &str) -> Result<()> {
         let used = self.bucket_endpoint(bucket)?;
         if self.is_confirmed(&used) {
@@ -169,11 +174,8 @@ impl Store {
         // The SDK's futures are deeply nested.
         match Box::pin(self.with_sdk_retries(bucket, &action, head)).await {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::Refused => {
-                // The region is the one that the refusal names.
-                self.bucket_endpoint(bucket)?.confirm_region();
-                Ok(())
-            }
+            // The region is known if the refusal names it, or is about a bucket that does not exist.
+            Err(error) if error.kind() == ErrorKind::Refused => Ok(()),
             Err(error) => Err(error),
         }
     }
@@ -181,7 +183,7 @@ impl Store {
     /// The ETag of an object, if the store has one. Asked once, without retries.
     ///
     /// # Errors
-    /// If the store does not answer, or refuses.
+    /// Without credentials; if the store does not answer, or refuses.
     pub(crate) async fn etag(&self, bucket: &str, key: &str) -> Result<Option<String>> {
         let head = |sdk: aws_sdk_s3::Client| {
             let request = sdk.head_object().bucket(bucket).key(key);

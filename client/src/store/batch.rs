@@ -57,7 +57,7 @@ impl Store {
         let endpoint = self.bucket_endpoint(bucket)?;
         let (gateway, paths) = (self.gateway()?, endpoint.paths().clone());
         if gateway.is_store() && features.has(Features::SIGNED_BATCHES) {
-            let credentials = self.current_credentials().await?;
+            let credentials = self.current_credentials(Some(bucket)).await?;
             let signer = RequestSigner::new(credentials, endpoint.region(), gateway.endpoint().host());
             return Ok(BatchSigner::new(BatchAuthority::Request(signer), paths, None));
         }

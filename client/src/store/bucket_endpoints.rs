@@ -10,6 +10,7 @@ use std::{
 
 use aws_sdk_s3::config::endpoint::{DefaultResolver, Params, ParamsBuilder, ResolveEndpoint as _};
 use futures::FutureExt as _;
+use http::StatusCode;
 use pushdown::wire::StoreEndpoint;
 use pushdown_exec::sync::Mutex;
 use serde::{Deserialize, Serialize};
@@ -62,8 +63,9 @@ pub(super) struct BucketEndpoints {
 pub(crate) struct BucketEndpoint {
     endpoint: Endpoint,
     paths: ObjectPaths,
-    /// The bucket, if the host names it.
-    host_bucket: Option<String>,
+    name: String,
+    /// Whether the host names the bucket.
+    is_in_host: bool,
     region: String,
     /// Whether an answer of the store has confirmed the region.
     is_confirmed: AtomicBool,
@@ -72,6 +74,11 @@ pub(crate) struct BucketEndpoint {
 }
 
 impl BucketEndpoint {
+    /// The name of the bucket.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
@@ -91,9 +98,25 @@ impl BucketEndpoint {
         self.paths.path(key)
     }
 
-    /// Notes that an answer of the store has named its region, or has not named another one.
-    pub(super) fn confirm_region(&self) {
+    /// Notes that the region is certain.
+    fn confirm_region(&self) {
         self.is_confirmed.store(true, Relaxed);
+    }
+
+    /// Takes the status of an answer that names no other region, and the region that it names. The region is certain if the store named it, or
+    /// answered about an object or a bucket: a refusal or a failure may come from another place.
+    pub(super) fn observe_answer(&self, status: StatusCode, named: Option<&str>) {
+        let is_about_content = status.is_success()
+            || matches!(
+                status,
+                StatusCode::NOT_MODIFIED
+                    | StatusCode::NOT_FOUND
+                    | StatusCode::PRECONDITION_FAILED
+                    | StatusCode::RANGE_NOT_SATISFIABLE
+            );
+        if named.map_or(is_about_content, |named| named == self.region) {
+            self.confirm_region();
+        }
     }
 
     /// The store as requests to a gateway state it.
@@ -102,7 +125,8 @@ impl BucketEndpoint {
     /// For a host that is written in a way that a gateway does not accept.
     pub(super) fn stated(&self) -> Result<StoreEndpoint> {
         let url = self.endpoint.to_string().parse();
-        let stated = url.and_then(|url| StoreEndpoint::new(url, self.host_bucket.clone()));
+        let host_bucket = self.is_in_host.then(|| self.name.clone());
+        let stated = url.and_then(|url| StoreEndpoint::new(url, host_bucket));
         stated.map_err(|error| Error::config(error.to_string()))
     }
 
@@ -154,12 +178,12 @@ impl BucketEndpoints {
         &self.region
     }
 
-    /// Whether requests name their bucket in the path, but for buckets that cannot be in a host.
-    pub(super) const fn is_path_style(&self) -> bool {
+    /// Whether requests name every bucket in the path. Without it, those that cannot be in a host.
+    pub(super) fn is_path_style(&self) -> bool {
         match self.style {
             AddressingStyle::Auto => self.configured.is_some(),
             AddressingStyle::Path => true,
-            AddressingStyle::Virtual => false,
+            AddressingStyle::Virtual => self.configured.as_ref().is_some_and(Endpoint::is_ip_address),
         }
     }
 
@@ -227,10 +251,10 @@ impl BucketEndpoints {
             Some(endpoint) => self.resolve_bucket(params.endpoint(endpoint.to_string()), region)?,
             None => self.resolve_bucket(params, region)?,
         };
-        let (paths, host_bucket) = if is_in_path {
-            (ObjectPaths::with_bucket(bucket), None)
+        let paths = if is_in_path {
+            ObjectPaths::with_bucket(bucket)
         } else {
-            (ObjectPaths::of_virtual_host(), Some(bucket.to_owned()))
+            ObjectPaths::of_virtual_host()
         };
         Ok(BucketEndpoint {
             sdk: self
@@ -238,7 +262,8 @@ impl BucketEndpoints {
                 .client(configured.as_ref(), is_path_style, region, self.aws),
             endpoint,
             paths,
-            host_bucket,
+            name: bucket.to_owned(),
+            is_in_host: !is_in_path,
             region: region.to_owned(),
             is_confirmed: AtomicBool::new(false),
         })

@@ -134,6 +134,16 @@ impl Store {
         })
     }
 
+    /// What the gateway's URL is set as, for errors.
+    pub(crate) fn gateway_setting(&self) -> &'static str {
+        let gateway = self.shared.gateway.as_ref();
+        if gateway.is_some_and(|gateway| !gateway.is_store) {
+            "the gateway's URL as `gateway=`"
+        } else {
+            "the gateway's URL as the endpoint"
+        }
+    }
+
     /// The address to which batches go, for errors.
     pub(crate) fn gateway_name(&self) -> String {
         let gateway = self.shared.gateway.as_ref();

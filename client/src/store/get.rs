@@ -13,7 +13,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     objects::Object,
     sample_name::SampleName,
-    transport::Answer,
+    transport::{Answer, BUCKET_REGION},
 };
 
 impl Store {
@@ -228,7 +228,7 @@ impl Store {
             let answer = sent.await?;
             self.note_features(&answer.headers);
             if !is_about_signature(answer.status) {
-                endpoint.confirm_region();
+                endpoint.observe_answer(answer.status, answer.header(BUCKET_REGION));
                 return Ok(answer);
             }
             let refusal = answer.refusal().await;

@@ -39,11 +39,11 @@ impl StoredTable {
     /// Chooses where to compute the rows of this scan, the first of several whose estimates sum up to `all`. Starts the scan
     /// to measure the rate at which bytes arrive and the rows they contain, unless the estimate alone decides for this host.
     pub(crate) async fn choose_placement(&self, all: &Estimate, mut scan: Scan) -> Result<Placement> {
-        if !self.has_gateway()
-            || !all.is_reducing()
+        if !all.is_reducing()
             || all
                 .expected_output_bytes
                 .is_some_and(|rows| rows > all.spare_bytes())
+            || !self.has_usable_gateway().await
         {
             return Ok(Placement::Local(scan));
         }

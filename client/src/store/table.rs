@@ -137,9 +137,17 @@ impl StoredTable {
         self.object.value(request).await
     }
 
-    /// Whether there may be a gateway.
-    pub(crate) fn has_gateway(&self) -> bool {
-        self.object.store().has_gateway()
+    /// Whether there may be a gateway that can fetch what is signed for the store. Logs why one cannot.
+    pub(super) async fn has_usable_gateway(&self) -> bool {
+        let store = self.object.store();
+        if !store.has_gateway() {
+            return false;
+        }
+        let checked = store.check_reads_stores().await;
+        if let Err(why) = &checked {
+            tracing::warn!(%why, "falling back to plain reading: the rows are computed on this host");
+        }
+        checked.is_ok()
     }
 
     /// The measured rate at which it arrives.

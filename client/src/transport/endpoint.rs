@@ -1,5 +1,7 @@
 //! Scheme, host and port of an address: of a store, of a bucket, or of a gateway.
 
+use std::net::IpAddr;
+
 use http::{
     Uri,
     uri::{Authority, InvalidUri, PathAndQuery, Scheme},
@@ -21,6 +23,12 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Parses `http://host:port` or `https://host`. `name` is what an error calls it.
     pub(crate) fn parse(name: &str, url: &str) -> Result<Self> {
+        // Before any error that shows the URL. An address has no path, so there is no other place for the character.
+        if url.contains('@') {
+            return Err(Error::config(format!(
+                "invalid {name}: expected scheme, host and port, found a user name or password"
+            )));
+        }
         let invalid = |found: &str| {
             Error::config(format!(
                 "invalid {name} `{url}`: expected a URL such as http://127.0.0.1:9900, found {found}"
@@ -35,11 +43,6 @@ impl Endpoint {
             .filter(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
         let scheme = scheme.ok_or_else(|| invalid("neither http:// nor https://"))?;
         let authority = parts.authority.ok_or_else(|| invalid("no host"))?;
-        if authority.as_str().contains('@') {
-            return Err(Error::config(format!(
-                "invalid {name}: expected scheme, host and port, found a user name or password"
-            )));
-        }
         if parts.path_and_query.is_some_and(|path| path.as_str() != "/") {
             return Err(invalid("a path"));
         }
@@ -62,6 +65,13 @@ impl Endpoint {
 
     pub(super) const fn authority(&self) -> &Authority {
         &self.authority
+    }
+
+    /// Whether the host is an IP address, which names no bucket.
+    pub(crate) fn is_ip_address(&self) -> bool {
+        let host = self.authority.host();
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        inner.unwrap_or(host).parse::<IpAddr>().is_ok()
     }
 
     /// Whether connections have TLS.
@@ -109,6 +119,36 @@ mod tests {
         ] {
             let endpoint = Endpoint::parse("endpoint", url).unwrap();
             assert_eq!(endpoint.host(), host, "{url}");
+        }
+    }
+
+    #[test]
+    fn no_error_shows_a_password() {
+        for url in [
+            "user:secret@gw:9900",
+            "http://user:secret@gw:9900",
+            "ftp://user:secret@gw",
+            "http://user:secret@gw/path",
+            "http://user:sec/ret@gw",
+            "http//user:secret@gw:9900",
+            "http://user:secret @gw",
+        ] {
+            let error = Endpoint::parse("gateway", url).unwrap_err().to_string();
+            let expected = "invalid gateway: expected scheme, host and port, found a user name or password";
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[test]
+    fn ip_addresses_are_told_from_names() {
+        for (url, is_ip) in [
+            ("http://127.0.0.1:9900", true),
+            ("https://[::1]:9000", true),
+            ("http://localhost:9900", false),
+            ("http://10.example", false),
+        ] {
+            let endpoint = Endpoint::parse("endpoint", url).unwrap();
+            assert_eq!(endpoint.is_ip_address(), is_ip, "{url}");
         }
     }
 

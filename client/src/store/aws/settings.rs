@@ -33,7 +33,7 @@ pub(in crate::store) struct Sources {
 
 impl Sources {
     /// # Errors
-    /// For an addressing style of the profile that is none.
+    /// For an addressing style of the profile that is none, if it is used.
     pub(in crate::store) async fn load(builder: &StoreBuilder) -> Result<Self> {
         let mut profile = ProfileFileRegionProvider::builder();
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
@@ -50,21 +50,18 @@ impl Sources {
             .or_else(profile.build())
             .or_else(Region::from_static("us-east-1"));
         let config = loader.region(region).load().await;
-        let style = match builder.spec.addressing_style {
-            Some(style) => style,
-            None => configured_style(&config)?,
-        };
+        let endpoint = builder.spec.endpoint.clone();
+        let endpoint = endpoint.or_else(|| configured_endpoint(&config));
+        let style = style(builder.spec.addressing_style, endpoint.as_deref(), || {
+            configured_style(&config)
+        })?;
         Ok(Self {
             style,
             aws: AwsEndpoints {
                 use_fips: config.use_fips().unwrap_or(false),
                 use_dual_stack: config.use_dual_stack().unwrap_or(false),
             },
-            endpoint: builder
-                .spec
-                .endpoint
-                .clone()
-                .or_else(|| configured_endpoint(&config)),
+            endpoint,
             region: config
                 .region()
                 .map_or_else(|| "us-east-1".to_owned(), ToString::to_string),
@@ -88,6 +85,20 @@ fn configured_endpoint(config: &SdkConfig) -> Option<String> {
     // An empty variable hides the values after it from `load`. No variable has an empty name.
     let values = [found].into_iter().chain(variables()).chain(load(""));
     values.into_iter().find(|value| !value.is_empty())
+}
+
+/// The style that is set, or else that of the profile at AWS's own endpoints. A configured endpoint may be a gateway, for which a profile that is
+/// meant for AWS has no style.
+fn style(
+    set: Option<AddressingStyle>,
+    endpoint: Option<&str>,
+    of_profile: impl FnOnce() -> Result<AddressingStyle>,
+) -> Result<AddressingStyle> {
+    match (set, endpoint) {
+        (Some(style), _) => Ok(style),
+        (None, Some(_)) => Ok(AddressingStyle::Auto),
+        (None, None) => of_profile(),
+    }
 }
 
 /// `addressing_style` of the profile, in its section for S3, as the AWS tools read it. Default: `auto`.
@@ -152,5 +163,27 @@ impl Credentials {
             None,
             "explicit",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_style_of_the_profile_is_for_aws_alone() {
+        use AddressingStyle::{Auto, Path, Virtual};
+        let gateway = Some("http://127.0.0.1:9900");
+        for (set, endpoint, expected) in [
+            (None, None, Virtual),
+            (None, gateway, Auto),
+            (Some(Path), None, Path),
+            (Some(Virtual), gateway, Virtual),
+        ] {
+            let found = style(set, endpoint, || Ok(Virtual)).unwrap();
+            assert_eq!(found, expected, "{set:?} {endpoint:?}");
+        }
+        let invalid = || Err(Error::config("invalid"));
+        assert_eq!(style(None, gateway, invalid).unwrap(), Auto);
     }
 }

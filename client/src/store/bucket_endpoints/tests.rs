@@ -215,3 +215,47 @@ fn what_needs_other_requests_is_refused_by_name() {
     );
     aws_in("us-east-1").bucket("photos-ap-alias-s3alias").unwrap();
 }
+
+#[test]
+fn an_ip_address_has_no_virtual_hosts() {
+    for (url, is_path_style) in [
+        ("http://127.0.0.1:9900", true),
+        ("http://[::1]:9900", true),
+        ("http://store:9000", false),
+    ] {
+        let endpoints = endpoints(
+            Some(url),
+            AddressingStyle::Virtual,
+            "us-east-1",
+            AwsEndpoints::default(),
+        );
+        assert_eq!(endpoints.unwrap().is_path_style(), is_path_style, "{url}");
+    }
+}
+
+#[test]
+fn a_refusal_or_a_failure_confirms_no_region() {
+    for (status, named, is_confirmed) in [
+        (200, None, true),
+        (206, None, true),
+        (304, None, true),
+        (404, None, true),
+        (412, None, true),
+        (416, None, true),
+        (403, None, false),
+        (500, None, false),
+        (503, None, false),
+        (403, Some("us-east-1"), true),
+        (403, Some("eu-central-1"), false),
+        (404, Some("eu-central-1"), false),
+    ] {
+        let endpoints = aws_in("us-east-1");
+        let bucket = endpoints.bucket("photos").unwrap();
+        bucket.observe_answer(StatusCode::from_u16(status).unwrap(), named);
+        assert_eq!(
+            endpoints.is_confirmed(&bucket),
+            is_confirmed,
+            "{status} {named:?}"
+        );
+    }
+}

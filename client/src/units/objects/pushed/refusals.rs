@@ -55,10 +55,10 @@ pub(super) fn not_a_gateway(session: &Session, found: &str) -> Error {
     Error::new(
         ErrorKind::NotAGateway,
         format!(
-            "{} does not serve {}: {found}; it seems to be a plain store: use plain mode, or set the gateway's URL as \
-             the endpoint",
+            "{} does not serve {}: {found}; it seems to be a plain store: use plain mode, or set {}",
             session.store.gateway_name(),
-            wire::header::BATCH_PATH
+            wire::header::BATCH_PATH,
+            session.store.gateway_setting()
         ),
     )
 }

@@ -1,0 +1,127 @@
+use aws_credential_types::provider::{SharedCredentialsProvider, error::CredentialsError, future};
+use http::{HeaderMap, HeaderValue, header::HeaderName};
+use pushdown::{Limits, wire::header::FEATURES};
+
+use super::{bucket_endpoints::AwsEndpoints, *};
+
+/// A regional host where nothing listens.
+const NOBODY: &str = "http://s3.us-east-1.localhost:1";
+
+#[derive(Debug)]
+struct NoCredentials;
+
+impl ProvideCredentials for NoCredentials {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        future::ProvideCredentials::ready(Err(CredentialsError::not_loaded("there are none")))
+    }
+}
+
+fn clients() -> aws::SdkClients {
+    aws::SdkClients::new(SharedCredentialsProvider::new(NoCredentials), Timeouts::default())
+}
+
+fn endpoints(url: &str, style: AddressingStyle) -> BucketEndpoints {
+    let configured = Endpoint::parse("endpoint", url).unwrap();
+    let region = "us-east-1".to_owned();
+    BucketEndpoints::new(
+        Some(configured),
+        style,
+        region,
+        AwsEndpoints::default(),
+        clients(),
+    )
+    .unwrap()
+}
+
+/// A store without credentials, which retries.
+fn store(gateway: Option<Gateway>) -> Store {
+    let addresses = Addresses {
+        has_tls: false,
+        gateway: None,
+    };
+    let provider = SharedCredentialsProvider::new(NoCredentials);
+    Store {
+        shared: Arc::new(Shared {
+            transport: Transport::new(addresses, Timeouts::default()).unwrap(),
+            endpoints: endpoints(NOBODY, AddressingStyle::Auto),
+            gateway,
+            credentials: Arc::new(RenewedCredentials::new(provider)),
+            #[cfg(feature = "models")]
+            model_cache: None,
+            retry: RetryPolicy::default(),
+            outages: Outages::new(NOBODY.to_owned()),
+        }),
+    }
+}
+
+/// A gateway with an address of its own that has listed these features.
+fn gateway_beside(features: &'static str) -> Gateway {
+    let gateway = Gateway::beside_store(Endpoint::parse("gateway", "http://127.0.0.1:1").unwrap());
+    gateway.note_features(&HeaderMap::from_iter([(
+        HeaderName::from_static(FEATURES),
+        HeaderValue::from_static(features),
+    )]));
+    gateway
+}
+
+/// A request that was sent, or repeated, would be an error of the network.
+#[tokio::test]
+async fn missing_credentials_are_named_at_once() {
+    let store = store(None);
+    let mut upload = store.upload("photos", "a.jpg");
+    upload.write(b"x").await.unwrap();
+    let limits = Limits::default();
+    for (what, failed) in [
+        ("list", store.list_objects("photos", "").await.map(drop)),
+        ("upload", upload.finish().await),
+        ("locate", store.locate("photos").await),
+        ("etag", store.etag("photos", "a.jpg").await.map(drop)),
+        ("get", store.get("photos", "a.jpg", &limits).await.map(drop)),
+    ] {
+        let error = failed.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Credentials, "{what}: {error}");
+        let expected = "no credentials found for s3://photos: set AWS_ACCESS_KEY_ID";
+        assert!(error.to_string().starts_with(expected), "{what}: {error}");
+    }
+}
+
+#[test]
+fn an_ip_address_stays_a_gateway_whatever_the_style() {
+    let url = "http://127.0.0.1:9900";
+    for style in [
+        AddressingStyle::Auto,
+        AddressingStyle::Path,
+        AddressingStyle::Virtual,
+    ] {
+        let found = gateway(Some(url.to_owned()), &endpoints(url, style)).unwrap();
+        assert!(found.is_some_and(|gateway| gateway.is_store()), "{style:?}");
+    }
+}
+
+/// It would refuse the request for rows, where `auto` is to read plainly.
+#[tokio::test]
+async fn rows_are_not_placed_at_a_gateway_that_reads_no_stores() {
+    let url = Endpoint::parse("endpoint", NOBODY).unwrap();
+    for (gateway, is_usable) in [
+        (None, false),
+        (Some(Gateway::in_place_of_store(url)), true),
+        (Some(gateway_beside("families")), false),
+        (Some(gateway_beside("families, stores")), true),
+    ] {
+        let text = format!("{gateway:?}");
+        let table = store(gateway).table("b", "t.parquet", &Limits::default());
+        assert_eq!(table.has_usable_gateway().await, is_usable, "{text}");
+    }
+}
+
+#[test]
+fn the_advice_names_the_setting_of_the_gateway() {
+    let url = Endpoint::parse("endpoint", NOBODY).unwrap();
+    let in_place = store(Some(Gateway::in_place_of_store(url)));
+    assert_eq!(in_place.gateway_setting(), "the gateway's URL as the endpoint");
+    let beside = store(Some(gateway_beside("")));
+    assert_eq!(beside.gateway_setting(), "the gateway's URL as `gateway=`");
+}

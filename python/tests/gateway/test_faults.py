@@ -11,6 +11,7 @@ import pathlib
 import sys
 import textwrap
 import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -133,7 +134,7 @@ def test_a_gateway_that_restarts_loses_nothing(
 def test_credentials_that_expire_are_renewed(
     options: dict[str, Any], source: str, expected: list[Sample], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each pair of keys is valid for two seconds, less than the reserve of a reader."""
+    """Each pair of keys is valid for four seconds, and renewed in the last fifth of them. Seven batches take a second each."""
     calls = tmp_path / "calls"
     provider = tmp_path / "provider.py"
     provider.write_text(
@@ -142,7 +143,7 @@ def test_credentials_that_expire_are_renewed(
             import datetime, json
             with open({str(calls)!r}, "a") as calls:
                 calls.write("x")
-            until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=2)
+            until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
             print(json.dumps({{"Version": 1, "AccessKeyId": {ACCESS!r}, "SecretAccessKey": {SECRET!r},
                               "Expiration": until.isoformat().replace("+00:00", "Z")}}))
             """
@@ -157,8 +158,10 @@ def test_credentials_that_expire_are_renewed(
     settings = {**options, "store": store, "io": IO(requests=1, prefetch=1)}
     with pushdown.Reader(source, PIPELINE, **settings) as reader:
         read: list[Sample] = []
-        for batch in reader:
+        for number, batch in enumerate(reader):
             read += samples_of(batch)
+            if number < 7:
+                time.sleep(1)
     assert read == expected
     assert len(calls.read_text()) > 2
 

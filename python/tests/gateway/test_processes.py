@@ -46,7 +46,8 @@ def test_threads_live_while_an_iterator_does(options: dict[str, Any], source: st
     deadline = time.monotonic() + 5
     while threads() > before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert threads() == before, "an iterator that is garbage ends them"
+    # Those of an earlier test can have ended meanwhile.
+    assert threads() <= before, "an iterator that is garbage ends them"
 
 
 def run(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

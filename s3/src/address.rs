@@ -29,18 +29,16 @@ impl<'a> Address<'a> {
     /// literal. What a request that the gateway verifies addresses, is [`RequestAddress`], which is decoded strictly and first.
     pub fn new(store: Option<&'a StoreEndpoint>, path: &'a str) -> Option<Self> {
         let path = path.strip_prefix('/')?;
-        Some(match store.and_then(StoreEndpoint::bucket) {
-            Some(bucket) => Self {
+        if let Some(bucket) = store.and_then(StoreEndpoint::bucket) {
+            return Some(Self {
                 bucket: bucket.as_bytes().into(),
                 key: escapes::decode_lenient(path),
-            },
-            None => {
-                let (bucket, key) = path.split_once('/')?;
-                Self {
-                    bucket: escapes::decode_lenient(bucket),
-                    key: escapes::decode_lenient(key),
-                }
-            }
+            });
+        }
+        let (bucket, key) = path.split_once('/')?;
+        Some(Self {
+            bucket: escapes::decode_lenient(bucket),
+            key: escapes::decode_lenient(key),
         })
     }
 

@@ -150,7 +150,7 @@ impl FromStr for StoreUrl {
         Ok(Self {
             is_tls,
             host: parse_host(host)?,
-            port: port.map_or(Ok(default_port(is_tls)), parse_port)?,
+            port: port.map_or_else(|| Ok(default_port(is_tls)), parse_port)?,
         })
     }
 }

@@ -142,7 +142,7 @@ impl SampleSource<'_> {
         if let Some(folder) = &self.arguments.models {
             builder = builder.models(folder);
         }
-        builder.build().await
+        Box::pin(builder.build()).await
     }
 
     async fn gateway_cpu(&self) -> anyhow::Result<Option<f64>> {

@@ -246,6 +246,7 @@ mod tests {
         }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "an item of a stream of frames")]
     fn data(text: &'static str) -> Item {
         Ok(Frame::data(Bytes::from_static(text.as_bytes())))
     }

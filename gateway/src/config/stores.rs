@@ -110,8 +110,8 @@ mod tests {
         }
     }
 
-    fn faults(settings: Settings) -> String {
-        Config::validate(&settings).unwrap_err().to_string()
+    fn faults(settings: &Settings) -> String {
+        Config::validate(settings).unwrap_err().to_string()
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
                 "allow-store: invalid store: expected",
             ),
         ] {
-            let found = faults(typed);
+            let found = faults(&typed);
             assert!(found.contains(expected), "{found}");
         }
     }
@@ -218,7 +218,7 @@ mod tests {
                 .store
                 .is_none()
         );
-        let none = faults(Settings::default());
+        let none = faults(&Settings::default());
         assert!(none.contains("no store: set upstream"), "{none}");
     }
 }

@@ -162,6 +162,7 @@ pub fn format_duration(duration: Duration) -> String {
 }
 
 /// `serde(serialize_with)` for a size in bytes.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub fn size<S: Serializer>(bytes: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&format_size(*bytes))
 }

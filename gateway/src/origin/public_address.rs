@@ -80,12 +80,13 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 /// The IPv4 address that an IPv6 address leads to.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let [_, _, a, b, c, d, ..] = address.octets();
-    let [.., w, x, y, z] = address.octets();
+    let octets = address.octets();
+    let four_from =
+        |first: usize| Ipv4Addr::from(std::array::from_fn::<u8, 4, _>(|index| octets[first + index]));
     if SIX_TO_FOUR.contains(address) {
-        Some(Ipv4Addr::new(a, b, c, d))
+        Some(four_from(2))
     } else if NAT64.contains(address) {
-        Some(Ipv4Addr::new(w, x, y, z))
+        Some(four_from(12))
     } else {
         address.to_ipv4_mapped()
     }

@@ -37,6 +37,10 @@ pub struct Services {
 
 impl Services {
     /// Handles to a store, a CPU pool, a memory budget, the models that pipelines can use, and the result cache.
+    #[expect(
+        clippy::large_types_passed_by_value,
+        reason = "the limits are moved into the services"
+    )]
     pub fn new(
         origin: Origin,
         cpu: CpuPool,

@@ -14,7 +14,8 @@ use crate::{
 ///
 /// # Errors
 /// [`ErrorKind::StoreNotAllowed`] unless the operator allowed the store and the bucket; [`ErrorKind::InvalidRequest`] and
-/// [`ErrorKind::InvalidArgument`] for a header that is no store, and for a signature in a header.
+/// [`ErrorKind::InvalidArgument`] for a header that is no store, and for a signature in a header; [`ErrorKind::AccessDenied`] without a
+/// signature.
 pub(super) fn admit_read(admission: ReadAdmission, origin: &Origin) -> Result<ReadAdmission> {
     let ReadAdmission { head, signature } = admission;
     let Some(endpoint) = read_header(&head)? else {
@@ -29,10 +30,11 @@ pub(super) fn admit_read(admission: ReadAdmission, origin: &Origin) -> Result<Re
         )));
     }
     if Signature::from_parts(&head)?.access_key().is_none() {
-        return Err(invalid(format!(
+        let message = format!(
             "the request has no signature: expected a presigned query, signed for the store of {}",
             header::STORE
-        )));
+        );
+        return Err(Error::new(ErrorKind::AccessDenied, message));
     }
     let signature = match signature {
         StoreSignature::Unchanged | StoreSignature::Stated(_) => StoreSignature::Stated(store),

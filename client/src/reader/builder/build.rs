@@ -84,23 +84,20 @@ impl PushdownReaderBuilder {
             if let Some(known) = self.observations {
                 adapter = adapter.map(|adapter| adapter.with_observations(*known));
             }
-            match &adapter {
-                Some(adapter) => {
-                    let request = ProbeRequest {
-                        objects: planned,
-                        seed: self.spec.seed,
-                        epoch: self.spec.epoch,
-                        later_epochs: self.spec.epochs.get() - 1,
-                    };
-                    adapter.probe(&store, request).await?;
-                    if let Some(why) = adapter.reason_to_read_plainly(planned) {
-                        warn_of_plain_reading(&why);
-                    }
+            if let Some(adapter) = &adapter {
+                let request = ProbeRequest {
+                    objects: planned,
+                    seed: self.spec.seed,
+                    epoch: self.spec.epoch,
+                    later_epochs: self.spec.epochs.get() - 1,
+                };
+                adapter.probe(&store, request).await?;
+                if let Some(why) = adapter.reason_to_read_plainly(planned) {
+                    warn_of_plain_reading(&why);
                 }
-                None => {
-                    warn_of_plain_reading("the gateway computes tables for readers of rows only");
-                    mode = Mode::Plain;
-                }
+            } else {
+                warn_of_plain_reading("the gateway computes tables for readers of rows only");
+                mode = Mode::Plain;
             }
         }
         if let Some(cache) = &mut value_cache {

@@ -66,7 +66,7 @@ fn a_cached_value_is_only_for_whom_the_stated_store_authorizes() -> Result<()> {
     ] {
         for attack in ATTACKS {
             let flags = [MEMORY, "--auth-cache-ttl=60s"];
-            let (lab, value) = new_lab(style, &flags[..1 + usize::from(remembers)])?;
+            let (lab, value) = new_lab(style, &flags[..=usize::from(remembers)])?;
             for expected in ["computed", "memory"] {
                 let answer = lab.get(KEY, PIPELINE)?;
                 assert_eq!((origin(&answer)?, &answer.body), (expected, &value));

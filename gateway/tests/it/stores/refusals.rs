@@ -83,10 +83,8 @@ fn stores_that_are_not_allowed_are_refused_by_name() -> Result<()> {
         lab.gateway
             .metric(&format!("pushdown_stores_refused_total{{reason=\"{reason}\"}}"))
     };
-    assert_eq!(
-        [refused("store")?, refused("bucket")?, refused("address")?],
-        [6.0, 2.0, 0.0]
-    );
+    let counted = [refused("store")?, refused("bucket")?, refused("address")?];
+    assert_eq!(format!("{counted:?}"), "[6.0, 2.0, 0.0]");
     Ok(())
 }
 
@@ -95,14 +93,15 @@ fn stores_that_are_not_allowed_are_refused_by_name() -> Result<()> {
 fn requests_without_a_signature_and_unsafe_keys_are_refused() -> Result<()> {
     let lab = StoresLab::new(Style::Path, &["--allow-bucket=photos"])?;
     let signed = |path: &str| format!("{path}?{}", signed_query("first"));
-    for (target, expected) in [
-        ("/photos/1.jpg".to_owned(), "the request has no signature"),
-        (signed("/photos/../secret/1.jpg"), "without a segment . or .."),
-        (signed("/photos/%2e%2e/secret/1.jpg"), "without a segment . or .."),
-        (signed("/photos/..%2fsecret/1.jpg"), "without a segment . or .."),
+    let unsafe_key = "without a segment . or ..";
+    for (target, status, expected) in [
+        ("/photos/1.jpg".to_owned(), 403, "the request has no signature"),
+        (signed("/photos/../secret/1.jpg"), 400, unsafe_key),
+        (signed("/photos/%2e%2e/secret/1.jpg"), 400, unsafe_key),
+        (signed("/photos/..%2fsecret/1.jpg"), 400, unsafe_key),
     ] {
         let answer = stating(&lab, &target, &lab.stated()).send(lab.gateway.listen())?;
-        assert_eq!(answer.status, 400, "{target}");
+        assert_eq!(answer.status, status, "{target}");
         ensure!(answer.text().contains(expected), "{target}: {}", answer.text());
     }
     let mut batch = lab.batch("first", &["1.jpg"], PIPELINE)?;
@@ -151,10 +150,8 @@ fn a_host_below_a_star_may_not_lead_into_the_gateways_network() -> Result<()> {
     );
     ensure!(!text.contains("127.0.0.1") && !text.contains("::1"), "{text}");
     ensure!(store.requests().is_empty());
-    assert_eq!(
-        gateway.metric("pushdown_stores_refused_total{reason=\"address\"}")?,
-        1.0
-    );
+    let counted = gateway.metric("pushdown_stores_refused_total{reason=\"address\"}")?;
+    assert!((counted - 1.0).abs() < 0.5, "{counted}");
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::s3::errors;
 use crate::s3::sign::Carrier;
 
-/// The head of a request fails verification. [`errors::auth_answer`] maps it to the wire.
+/// The head of a request fails verification. `errors::auth_answer` maps it to the wire.
 ///
 /// `Display` and `Debug` are for the log: they contain no secret, no token and no signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

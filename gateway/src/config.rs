@@ -95,7 +95,7 @@ pub struct Tls {
     pub key: PathBuf,
 }
 
-/// Who has an account of CPU time, and values of its own with the cache scope `tenant`.
+/// What is one tenant: it is charged for CPU time, and with the cache scope `tenant` it shares no values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TenantBy {

@@ -53,7 +53,7 @@ pub enum ErrorKind {
     AccessDenied,
     /// The operator did not allow the store that the request states, or its bucket.
     StoreNotAllowed,
-    /// The gateway has no store of its own, and the request states none.
+    /// The gateway has no upstream, and the request states no store.
     NoUpstream,
     /// The object was replaced while it was read. A retry can succeed.
     Replaced,

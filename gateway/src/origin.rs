@@ -289,7 +289,7 @@ impl Origin {
         })
     }
 
-    /// Whether the gateway's own store answers at all. A refusal counts as an answer. Without a store of its own nothing is asked.
+    /// Whether the gateway's own store answers at all. A refusal counts as an answer. Without an upstream nothing is asked.
     pub async fn is_reachable(&self) -> bool {
         let Some(own) = &self.own else {
             return true;
@@ -329,7 +329,7 @@ impl Origin {
         self.own.as_ref().ok_or_else(|| {
             Error::new(
                 ErrorKind::NoUpstream,
-                "this gateway has no store of its own: expected a pipeline, and the store that the request is signed for; send all other \
+                "this gateway has no upstream: expected a pipeline, and the store that the request is signed for; send all other \
                  requests to the store",
             )
         })

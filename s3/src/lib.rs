@@ -9,6 +9,7 @@ mod content_range;
 mod error_document;
 mod escaped;
 pub mod escapes;
+mod loopback;
 mod object_part;
 mod object_version;
 pub mod presign;
@@ -24,6 +25,7 @@ pub use address::{Address, AddressStyle, RequestAddress, authority_in_region, is
 pub use content_range::ContentRange;
 pub use error_document::ErrorDocument;
 pub use escaped::{Escaped, is_control};
+pub use loopback::loopback_addresses;
 pub use object_part::ObjectPart;
 pub use object_version::{ObjectVersion, SuffixAnswer, read_suffix};
 pub use resumable_get::ResumableGet;

@@ -6,12 +6,10 @@ use std::{
     str::FromStr,
 };
 
-use crate::Escaped;
+use crate::{Escaped, address};
 
 /// Longest host name, without a trailing dot.
 const MAX_HOST_BYTES: usize = 253;
-/// Longest label of a host name.
-const MAX_LABEL_BYTES: usize = 63;
 /// Longest text of a URL: scheme, host, port, and a few characters more.
 const MAX_URL_BYTES: usize = MAX_HOST_BYTES + 32;
 
@@ -203,14 +201,9 @@ fn parse_host(text: &str) -> Result<StoreHost, InvalidStore> {
     Ok(StoreHost::Name(name))
 }
 
-/// Whether a text is a label of a host name in lower case.
+/// Whether a text is a label of a host name in lower case. Names in container networks also have `_`.
 fn is_label(text: &str) -> bool {
-    let is_inner =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
-    (1..=MAX_LABEL_BYTES).contains(&text.len())
-        && text.bytes().all(is_inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    address::is_label(&text.replace('_', "x"))
 }
 
 /// Whether a label is a number in a notation of C.

@@ -69,7 +69,7 @@ impl SdkClients {
             .region(Region::new(region.to_owned()))
             .force_path_style(is_path_style)
             .credentials_provider(self.provider.clone())
-            // The provider has a cache of its own, which other requests share.
+            // The provider caches, for all requests.
             .identity_cache(IdentityCache::no_cache())
             .retry_config(RetryConfig::disabled())
             // The signature covers the body, and not every store knows checksums in trailers.

@@ -79,7 +79,7 @@ impl Store {
         self.shared.gateway.is_some()
     }
 
-    /// URL of the gateway, if it has an address of its own beside the store's.
+    /// URL of the gateway beside the store. `None` if there is none, and if the endpoint itself may be one.
     pub fn gateway_url(&self) -> Option<String> {
         let gateway = self.shared.gateway.as_ref();
         let gateway = gateway.filter(|gateway| !gateway.is_store);

@@ -57,7 +57,7 @@ fn store(gateway: Option<Gateway>) -> Store {
     }
 }
 
-/// A gateway with an address of its own that has listed these features.
+/// A gateway beside the store that has listed these features.
 fn gateway_beside(features: &'static str) -> Gateway {
     let gateway = Gateway::beside_store(Endpoint::parse("gateway", "http://127.0.0.1:1").unwrap());
     gateway.note_features(&HeaderMap::from_iter([(

@@ -1,9 +1,8 @@
-//! Resolves host names: those below `.localhost` are the loopback addresses (RFC 6761, section 6.3), whatever the system's resolver
-//! makes of them. A local store with virtual hosts needs no DNS.
+//! Resolves host names.
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     str::FromStr as _,
     task::{Context, Poll},
     vec,
@@ -12,6 +11,7 @@ use std::{
 use aws_smithy_runtime_api::client::dns::{DnsFuture, ResolveDns, ResolveDnsError};
 use futures::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use pushdown_s3::loopback_addresses;
 use tower_service::Service;
 
 /// The system's resolver, with loopback addresses for `*.localhost`.
@@ -34,8 +34,7 @@ impl Service<Name> for DnsResolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        if is_loopback(name.as_str()) {
-            let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        if let Some(addresses) = loopback_addresses(name.as_str()) {
             let addresses = addresses.map(|address| SocketAddr::new(address, 0)).to_vec();
             return Box::pin(async move { Ok(addresses.into_iter()) });
         }
@@ -56,13 +55,10 @@ impl ResolveDns for DnsResolver {
     }
 }
 
-fn is_loopback(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    name.ends_with(".localhost")
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
 
     #[tokio::test]
@@ -72,18 +68,6 @@ mod tests {
             let found = resolver.resolve_dns(name).await.unwrap();
             assert_eq!(found.len(), 2, "{name}");
             assert!(found.iter().all(IpAddr::is_loopback), "{name}");
-        }
-    }
-
-    #[test]
-    fn other_names_are_not() {
-        for name in [
-            "localhost",
-            "localhost.example",
-            "xlocalhost",
-            "s3.eu-central-1.amazonaws.com",
-        ] {
-            assert!(!is_loopback(name), "{name}");
         }
     }
 }

@@ -21,7 +21,7 @@ use super::{
 const RANDOM: &str = "decode | random_resized_crop(24) | flip_h | to_float";
 const MODES: [Mode; 3] = [Mode::Pushdown, Mode::Auto, Mode::Plain];
 
-/// A store, and a gateway that has none of its own.
+/// A store, and a gateway without an upstream.
 struct Lab {
     gateway: Gateway,
     /// In front of the store, if the host names the bucket.

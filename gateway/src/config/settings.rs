@@ -88,8 +88,7 @@ pub struct Settings {
         help_heading = "Stores of readers"
     )]
     pub store_ca: Option<Text>,
-    /// Who has an account of CPU time, and values of its own with the cache scope tenant: access-key, or bucket for callers whose access
-    /// keys change with each session [default: access-key]
+    /// What is one tenant: access-key, or bucket for callers whose access keys change with each session [default: access-key]
     #[arg(
         long,
         env = "PUSHDOWN_TENANT_BY",

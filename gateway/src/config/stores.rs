@@ -69,7 +69,7 @@ impl Stores {
             ] {
                 if is_set {
                     faults.add(format!(
-                        "{name}: expected no resign-keys: a gateway with keys of its own reads its own store only"
+                        "{name}: expected no resign-keys: a gateway with a keys file reads its upstream only"
                     ));
                 }
             }

@@ -1,14 +1,10 @@
-//! Resolves the names of stores: those below `.localhost` are the loopback addresses (RFC 6761, section 6.3), whatever the
-//! resolver of the system makes of them. A local store with virtual hosts needs no DNS.
+//! Resolves the names of stores.
 
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    str::FromStr as _,
-};
+use std::{io, net::IpAddr, str::FromStr as _};
 
 use futures::future::BoxFuture;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use pushdown_s3::loopback_addresses;
 use tower_service::Service as _;
 
 /// Looks up the addresses of a host name.
@@ -29,9 +25,8 @@ impl DnsResolver {
 
 impl Resolver for DnsResolver {
     fn resolve(&self, name: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
-        if is_loopback(name) {
-            let addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-            return Box::pin(async { Ok(addresses) });
+        if let Some(addresses) = loopback_addresses(name) {
+            return Box::pin(async move { Ok(addresses.to_vec()) });
         }
         let (mut resolver, name) = (self.0.clone(), Name::from_str(name));
         Box::pin(async move {
@@ -40,11 +35,6 @@ impl Resolver for DnsResolver {
             Ok(addresses.map(|address| address.ip()).collect())
         })
     }
-}
-
-fn is_loopback(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    name.ends_with(".localhost")
 }
 
 #[cfg(test)]
@@ -57,17 +47,5 @@ mod tests {
         let addresses = DnsResolver::new().resolve(name).await.unwrap();
         assert!(addresses.iter().all(IpAddr::is_loopback));
         assert_eq!(addresses.len(), 2);
-    }
-
-    #[test]
-    fn other_names_are_not() {
-        for name in [
-            "localhost",
-            "localhost.example",
-            "xlocalhost",
-            "s3.eu-central-1.amazonaws.com",
-        ] {
-            assert!(!is_loopback(name), "{name}");
-        }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn admit_read(admission: ReadAdmission, origin: &Origin) -> Result<Re
 ///
 /// # Errors
 /// [`ErrorKind::StoreNotAllowed`] unless the operator allowed the store and the buckets of all samples; [`ErrorKind::NoUpstream`] for a
-/// batch that states no store, at a gateway without one of its own.
+/// batch that states no store, at a gateway without an upstream.
 pub(super) fn admit_batch(request: &BatchRequest, origin: &Origin) -> Result<Option<StatedStore>> {
     let Some(endpoint) = &request.store else {
         origin.check_own_store()?;

@@ -31,7 +31,7 @@ enum Style {
 
 const STYLES: [Style; 2] = [Style::Path, Style::VirtualHost];
 
-/// A gateway without a store of its own, and a store that requests state.
+/// A gateway without an upstream, and a store that requests state.
 struct StoresLab {
     store: PolicyStore,
     gateway: Gateway,

@@ -17,7 +17,7 @@ from stores import start_gateway
 
 @pytest.fixture(scope="module")
 def gateway(world: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A gateway that has no store of its own, and may fetch from that of the photos."""
+    """A gateway without an upstream, which may fetch from the store of the photos."""
     with contextlib.ExitStack() as running:
         folder = tmp_path_factory.mktemp("beside") / "gateway"
         process, addresses = start_gateway(folder, allow_store=world.upstream)

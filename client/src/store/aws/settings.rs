@@ -33,7 +33,7 @@ pub(in crate::store) struct Sources {
 
 impl Sources {
     /// # Errors
-    /// For an addressing style of the profile that is none, if it is used.
+    /// For an invalid addressing style in the profile, if it is used.
     pub(in crate::store) async fn load(builder: &StoreBuilder) -> Result<Self> {
         let mut profile = ProfileFileRegionProvider::builder();
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());

@@ -102,7 +102,7 @@ fn a_value_in_flight_is_only_for_whom_the_stated_store_authorizes() -> Result<()
     Ok(())
 }
 
-/// A sample of a batch is a request of its own.
+/// The store decides on each sample of a batch.
 #[test]
 fn rows_of_a_batch_are_authorized_one_by_one() -> Result<()> {
     for style in STYLES {

@@ -11,7 +11,8 @@ pub(super) struct PlanContext {
     pub(super) bounds: Vec<u64>,
     /// What is known in advance of a value's bytes, by stage.
     pub(super) values: Vec<ValueSize>,
-    /// The stages that trials use, the last one first: the last stage, and the last one before any model.
+    /// The stages that trials use: the last stage, the last one before any model, and the one with the fewest bytes if both have
+    /// more. Pixels of bytes may fit where the floats after them do not.
     pub(super) trial_stages: Vec<u8>,
     /// The most bytes of a value, as a multiple of its object's bytes.
     pub(super) max_expand: f64,
@@ -40,6 +41,7 @@ impl PlanContext {
         let last = |until: usize| (1..=until).rev().find(|stage| values[*stage] != ValueSize::Table);
         let mut stages = vec![last(pipeline.len())?];
         stages.extend(model.and_then(last));
+        stages.extend(smaller_stage(&values, &stages));
         stages.dedup();
         let stages = stages.into_iter().filter_map(|stage| u8::try_from(stage).ok());
         Some(Self {
@@ -97,4 +99,18 @@ impl PlanContext {
         )]
         bounded.then(|| (float(stored) * self.max_expand) as u64)
     }
+}
+
+/// The stage with the fewest bytes, and the last of equal ones. `None` unless it has fewer than every stage of `tried`.
+fn smaller_stage(values: &[ValueSize], tried: &[usize]) -> Option<usize> {
+    let known = |stage: usize| match values[stage] {
+        ValueSize::Known(bytes) => Some(bytes),
+        ValueSize::Bounded | ValueSize::Table => None,
+    };
+    let stages = (1..values.len())
+        .rev()
+        .filter_map(|stage| Some((known(stage)?, stage)));
+    let (fewest, stage) = stages.min_by_key(|(bytes, _)| *bytes)?;
+    let has_more = |tried: &usize| known(*tried).is_some_and(|bytes| bytes > fewest);
+    tried.iter().all(has_more).then_some(stage)
 }

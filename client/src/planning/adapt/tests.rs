@@ -92,6 +92,46 @@ async fn two_batches_make_a_plan() {
     assert!(planned.samples_per_second() >= planned.plain_samples_per_second());
 }
 
+/// Floats are larger than these objects, pixels are not.
+#[tokio::test(start_paused = true)]
+async fn pixels_are_pushed_where_floats_do_not_fit() {
+    let pipeline = Pipeline::parse("decode | resize(100, 100) | to_float").unwrap();
+    let stored = 90_000;
+    let adapter = Adapter::new(&pipeline, &objects(&[stored; 256]), 64, 2, 1.0).unwrap();
+    state_cores(&adapter, Some(2.0));
+    for _ in 0..2 {
+        for position in 0..64 {
+            let sample = SampleRef {
+                position,
+                index: 0,
+                is_padding: false,
+            };
+            match adapter.assignment().stage(sample, Some(stored), || 0.5) {
+                0 => {
+                    read(&adapter, stored, Duration::from_millis(100)).await;
+                    run_steps(&adapter, stored);
+                    let ran = StepTiming {
+                        steps: 2..3,
+                        time: Duration::from_micros(100),
+                    };
+                    adapter.observe(Event::HostStepsRan {
+                        stored: Some(stored),
+                        ran: vec![ran],
+                    });
+                }
+                stage => receive(&adapter, Some(stored), stage),
+            }
+        }
+        end_batch(&adapter, 128);
+    }
+    let decision = adapter.plan_report().unwrap().decision;
+    let pushed = decision.classes[0]
+        .candidates
+        .iter()
+        .position(|split| split.stage == 2);
+    assert!(decision.plan.fractions[0][pushed.unwrap()] > 0.5, "{decision:?}");
+}
+
 /// Samples of other batches that have begun are read first.
 #[test]
 fn a_plan_covers_the_samples_that_have_not_begun() {

@@ -89,6 +89,30 @@ fn large_objects_are_pushed_and_small_ones_are_not() {
 }
 
 #[test]
+fn pixels_are_tried_where_floats_do_not_fit() {
+    for (pipeline, trials) in [
+        // 30,000 bytes of pixels, 120,000 of floats.
+        (
+            "decode | resize(100, 100) | flip_h | to_float | normalize(imagenet)",
+            vec![5, 3],
+        ),
+        ("decode | resize(100, 100) | flip_h", vec![3]),
+        ("decode | resize(200, 200) | center_crop(100)", vec![3]),
+        (
+            "decode | resize(200, 200) | center_crop(100) | resize(200, 200)",
+            vec![4, 3],
+        ),
+        // What is encoded can be kept within its maximum.
+        ("decode | resize(100, 100) | encode(jpeg)", vec![3]),
+    ] {
+        assert_eq!(context(pipeline).trial_stages, trials, "{pipeline}");
+    }
+    let context = context("decode | resize(100, 100) | to_float");
+    let stages = stages(&Assignment::unknown(context, UNLISTED_BYTES), 40_000);
+    assert!(stages.contains(&0) && stages.contains(&2) && !stages.contains(&3));
+}
+
+#[test]
 fn assignments_have_the_fractions_of_the_plan() {
     let (assignment, decision) = planned(f64::INFINITY);
     let fraction = decision.plan.fractions[1][1] / 0.5;

@@ -35,6 +35,7 @@ mod it {
     mod smuggling;
     mod stores;
     mod targets;
+    mod tls;
     mod uploads;
     mod version;
 

@@ -1,13 +1,17 @@
 //! A gateway without a free connection, or with other work, answers probes within a second.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use pushdown_testkit::{Gateway, Raw, Request, Response, ScriptedOrigin, eventually};
+use pushdown_testkit::{Gateway, Raw, Request, Response, ScriptedOrigin, eventually, model_folder};
 
 use super::{
+    binary,
     connections::{Clients, TIMEOUT, get, metric},
     gateway_for,
+    pipeline::photo,
+    tls::{self, Authority},
     version::{self, FEATURES, check},
 };
 
@@ -26,7 +30,6 @@ fn probe(clients: &Clients, source: [u8; 4], gateway: &Gateway) -> Result<()> {
             check(&answer, &FEATURES)?;
         }
         ensure!(answer.status == 200 && answer.header("x-pushdown-state") == Some("serving"));
-        ensure!(answer.header("connection") == Some("close") && raw.is_closed()?);
     }
     Ok(())
 }
@@ -140,13 +143,150 @@ fn a_probe_is_all_that_is_answered_without_a_slot() -> Result<()> {
     }
     let mut raw = Raw::connect(gateway.listen())?;
     raw.write(&[probe.head(), get().head()].concat())?;
-    ensure!(raw.read("GET")?.status == 200 && raw.is_closed()?);
+    let answer = raw.read("GET")?;
+    assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+    ensure!(raw.is_closed()?);
     // A body is the rest of a request that is refused: the answer arrives all the same.
     let upload = Request::new("PUT", "/bucket/key")
         .header("Host", "gateway")
         .body(vec![1; 40_000]);
     assert_eq!(upload.send(gateway.listen())?.status, 503);
     assert_eq!(origin.requests().len(), 2);
+    Ok(())
+}
+
+/// Over TLS the handshake comes first, for a refusal as well.
+#[test]
+fn probes_and_refusals_without_a_slot_have_their_handshake() -> Result<()> {
+    let (origin, clients, authority) = (silent_store()?, Clients::new()?, Authority::new()?);
+    let (certificate, key) = authority.issue(&["gateway.example"])?;
+    let gateway = Gateway::launch(
+        binary(),
+        [
+            format!("--upstream=http://{}", origin.address()),
+            format!("--tls-cert={}", certificate.display()),
+            format!("--tls-key={}", key.display()),
+            "--max-connections-per-client=1".to_owned(),
+            "--drain-timeout=5s".to_owned(),
+        ],
+    )?;
+    let ask = |request: Request| {
+        let start = Instant::now();
+        let answer = tls::ask(
+            gateway.listen(),
+            "gateway.example",
+            &authority.file(),
+            &request.head(),
+        );
+        ensure!(start.elapsed() < LIMIT, "the answer took {:?}", start.elapsed());
+        answer
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            tls::ask(
+                gateway.listen(),
+                "gateway.example",
+                &authority.file(),
+                &get().head(),
+            )
+        });
+        eventually("a request is in flight", TIMEOUT, || {
+            Ok((origin.requests().len() == 1).then_some(()))
+        })?;
+        let _silent = clients.crowd(100, 4, gateway.listen(), b"\x16\x03\x01")?;
+        let probe = ask(version::request("GET", gateway.listen()))?;
+        ensure!(
+            probe.starts_with("HTTP/1.1 200 ") && probe.contains("x-pushdown-state: serving"),
+            "{probe}"
+        );
+        let refused = ask(get())?;
+        ensure!(
+            refused.starts_with("HTTP/1.1 503 ") && refused.contains("SlowDown"),
+            "{refused}"
+        );
+        gateway.terminate()?;
+        eventually("the gateway drains", TIMEOUT, || {
+            Ok((gateway.page("/readyz")?.text() == "draining\n").then_some(()))
+        })?;
+        let probe = ask(version::request("HEAD", gateway.listen()))?;
+        ensure!(probe.contains("x-pushdown-state: draining"), "{probe}");
+        let refused = ask(get())?;
+        ensure!(refused.contains("shutting down"), "{refused}");
+        Ok(())
+    })
+}
+
+/// The gateway reads a model for as long as this, and others are served meanwhile.
+fn check_while_a_model_loads(models: &[&str], time: Duration) -> Result<()> {
+    let folder = model_folder(models)?;
+    let (_gateway, address) = version::Loading::start_in(
+        folder.path(),
+        "zz_endless.onnx",
+        &["--upstream=http://127.0.0.1:1"],
+    )?;
+    let start = Instant::now();
+    while start.elapsed() < time {
+        let begin = Instant::now();
+        let answer = version::request("GET", address).send(address)?;
+        ensure!(begin.elapsed() < LIMIT, "the probe took {:?}", begin.elapsed());
+        check(&answer, &FEATURES)?;
+        thread::sleep(Duration::from_millis(50));
+    }
+    let models = Request::new("HEAD", "/_pushdown/v1/models").header("Host", &address.to_string());
+    assert_eq!(models.send(address)?.status, 503);
+    Ok(())
+}
+
+#[test]
+fn a_gateway_that_loads_models_answers_probes() -> Result<()> {
+    check_while_a_model_loads(&["tiny/digits"], Duration::from_secs(2))
+}
+
+#[test]
+#[ignore = "20 seconds, and a model of half a gigabyte: make test-full"]
+fn a_gateway_that_loads_models_for_20_seconds_answers_probes() -> Result<()> {
+    check_while_a_model_loads(&["alexnet", "vgg19"], Duration::from_secs(20))
+}
+
+/// The CPU pool computes large photos, and others wait for it.
+#[test]
+fn a_gateway_with_a_queue_of_large_photos_answers_probes() -> Result<()> {
+    let photo = photo(4_000, 3_000, "jpeg");
+    let origin = ScriptedOrigin::start(move |exchange| {
+        exchange.send(format!(
+            "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: {}\r\n\r\n",
+            photo.len()
+        ))?;
+        exchange.send(&photo)
+    })?;
+    let clients = Clients::new()?;
+    let gateway = gateway_for(&origin, &["--threads=1", "--io-threads=1"])?;
+    let request = |number: u32| {
+        let target = format!("/bucket/{number}.jpg");
+        let request = Request::new("GET", &target).header("Host", "gateway");
+        request.header(
+            "x-pushdown-pipeline",
+            "decode | resize(2900, 2900) | resize(64, 64)",
+        )
+    };
+    let mut queued = Vec::new();
+    for number in 0..48 {
+        let mut raw = clients.connect([127, 0, 0, 2], gateway.listen())?;
+        raw.write(&request(number).head())?;
+        queued.push(raw);
+    }
+    let in_flight = "pushdown_requests_in_flight{kind=\"pipeline\"}";
+    eventually("photos are in flight", TIMEOUT, || {
+        Ok((gateway.metric(in_flight)? > 24.0).then_some(()))
+    })?;
+    for _ in 0..20 {
+        probe(&clients, [127, 0, 0, 1], &gateway)?;
+    }
+    ensure!(
+        gateway.metric(in_flight)? > 8.0,
+        "the queue was empty before the last probe"
+    );
+    drop(queued);
     Ok(())
 }
 
@@ -161,7 +301,7 @@ fn a_silent_connection_waits_for_a_slot() -> Result<()> {
     let held = busy(&clients, 2, 1, &origin, &gateway)?;
     let mut silent = clients.connect([127, 0, 0, 2], gateway.listen())?;
     // Longer than a connection may take to show that it is a probe: nothing but time shows that it is kept.
-    std::thread::sleep(Duration::from_secs(3));
+    thread::sleep(Duration::from_secs(3));
     drop(held);
     silent.write(&get().head())?;
     eventually("it is served", TIMEOUT, || {

@@ -108,16 +108,22 @@ fn only_the_path_itself_is_the_version() -> Result<()> {
 }
 
 /// A gateway that never becomes ready, killed when dropped.
-struct Loading(Child);
+pub(super) struct Loading(Child);
 
 impl Loading {
     /// Starts a gateway whose only model cannot be read to its end, in front of a store that does not exist.
     fn start(folder: &Path, flags: &[&str]) -> Result<(Self, SocketAddr)> {
         let models = folder.join("models");
         fs::create_dir(&models)?;
-        let status = Command::new("mkfifo").arg(models.join("endless.onnx")).status()?;
+        Self::start_in(&models, "endless.onnx", flags)
+    }
+
+    /// Starts a gateway with the models of a folder, and one of this file name that cannot be read to its end, in front of a store that
+    /// does not exist.
+    pub(super) fn start_in(models: &Path, endless: &str, flags: &[&str]) -> Result<(Self, SocketAddr)> {
+        let status = Command::new("mkfifo").arg(models.join(endless)).status()?;
         ensure!(status.success(), "cannot make a pipe");
-        let log = folder.join("log");
+        let log = models.join("log");
         let child = Command::new(binary())
             .args(["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"])
             .args(["--log-format=json", "--queue-wait=100ms"])

@@ -3,15 +3,18 @@
     .venv/bin/python scripts/record_answers.py target/release/pushdown-gateway pushdown/tests/golden/v0_1_0
 
 Run it once per release, with the gateway of that release and a new folder. Files of earlier releases never change. Each batch is a
-`NAME.json`, the body of the request, with the `NAME.arrow` of its answer; `get.npy` and `get.headers` are the answer to a GET.
+`NAME.json`, the body of the request, with the `NAME.arrow` of its answer; `get.npy` and `get.headers` are the answer to a GET. With `--stores` the requests
+state their store, in the path and in the host; `STYLE.store` is the header of a GET.
 """
 
+import http.server
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -37,19 +40,45 @@ VERSIONED = {"fixed": {"split": 1}, "bytes": {"max_bytes": 50}}
 """Fields of the first sample."""
 
 
-def start(binary, folder):
-    """Starts a gateway with an embedded store; returns the process and its endpoint."""
+STATED = {
+    "fixed": {"pipeline": "decode | resize(8, 6)", "split": "full"},
+    "random": {"pipeline": "decode | resize(8, 6) | flip_h | to_float", "seed": 7, "epoch": 2},
+    "table": {"pipeline": "select(limit=3)", "table": {"key": True, "schema": "union"}},
+}
+"""Batches for a store that they state."""
+
+
+class Store(http.server.BaseHTTPRequestHandler):
+    """A store with the bucket `photos`, which verifies no signatures."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        path = OBJECTS.get(self.path.split("?")[0].removeprefix("/photos").removeprefix("/"))
+        body = path.read_bytes() if path else b"<Error><Code>NoSuchKey</Code></Error>"
+        self.send_response(200 if path else 404)
+        if path:
+            self.send_header("ETag", f'"{len(body)}"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def start(binary, folder, flags):
+    """Starts a gateway; returns the process and its endpoint."""
     ready = folder / "ready.json"
-    flags = ["serve", f"--store={folder / 'store'}", "--access-key=recorder", "--secret-key=not-a-secret"]
     settings = {"PUSHDOWN_LISTEN": "127.0.0.1:0", "PUSHDOWN_ADMIN_LISTEN": "127.0.0.1:0", "PUSHDOWN_READY_FILE": str(ready)}
-    process = subprocess.Popen([binary, *flags], env={**os.environ, **settings}, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([binary, "serve", *flags], env={**os.environ, **settings}, stderr=subprocess.DEVNULL)
     while not ready.exists():
         time.sleep(0.05)
     return process, f"http://{json.loads(ready.read_text())['listen']}"
 
 
 def presigned(client, endpoint, keys):
-    """The shared query and the samples; repeated if the signing second changed in between."""
+    """The shared query and the samples at the store's endpoint; repeated if the signing second changed in between."""
     while True:
         queries, samples = set(), []
         for key in keys:
@@ -62,9 +91,10 @@ def presigned(client, endpoint, keys):
             return queries.pop(), samples
 
 
-def post(client, endpoint, name, fields, output):
-    keys = ["orders.csv"] * 2 if name == "table" else ["a.jpg", "b.png"] if name == "quantized" else ["a.jpg", "b.png", "missing.jpg"]
-    query, samples = presigned(client, endpoint, keys)
+def post(client, endpoint, name, fields, output, store_endpoint=None):
+    kind = name.rpartition("-")[2]
+    keys = ["orders.csv"] * 2 if kind == "table" else ["a.jpg", "b.png"] if kind == "quantized" else ["a.jpg", "b.png", "missing.jpg"]
+    query, samples = presigned(client, store_endpoint or endpoint, keys)
     samples[0] |= VERSIONED.get(name, {})
     body = json.dumps({**fields, "presign": query, "samples": samples}, indent=1)
     request = urllib.request.Request(f"{endpoint}/_pushdown/v1/batch", body.encode())
@@ -73,29 +103,63 @@ def post(client, endpoint, name, fields, output):
     (output / f"{name}.json").write_text(body + "\n")
 
 
-def get(client, endpoint, output):
-    link = client.generate_presigned_url("get_object", Params={"Bucket": "photos", "Key": "a.jpg"})
-    headers = {"x-pushdown-pipeline": "decode | resize(8, 6) | to_float", "x-pushdown-split": "2"}
+def get(link, name, output, headers=None):
+    headers = {"x-pushdown-pipeline": "decode | resize(8, 6) | to_float", "x-pushdown-split": "2", **(headers or {})}
     with urllib.request.urlopen(urllib.request.Request(link, headers=headers)) as answer:
-        (output / "get.npy").write_bytes(answer.read())
-        (output / "get.headers").write_text("".join(f"{name.lower()}: {value}\n" for name, value in answer.getheaders()))
+        (output / f"{name}.npy").write_bytes(answer.read())
+        (output / f"{name}.headers").write_text("".join(f"{name.lower()}: {value}\n" for name, value in answer.getheaders()))
 
 
-def main(binary, output):
+def client_of(endpoint, style):
+    config = botocore.config.Config(signature_version="s3v4", s3={"addressing_style": style})
+    keys = {"aws_access_key_id": "recorder", "aws_secret_access_key": "not-a-secret", "region_name": "us-east-1"}
+    return boto3.client("s3", endpoint_url=endpoint, config=config, **keys)
+
+
+def link_of(client):
+    return client.generate_presigned_url("get_object", Params={"Bucket": "photos", "Key": "a.jpg"})
+
+
+def record_stated(binary, folder, output):
+    """Records requests that state a store, which names the bucket in the path, and one that does in the host."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Store)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    authority = f"localhost:{server.server_port}"
+    flags = [f"--allow-store=http://{authority},http://*.{authority}", "--allow-store-network=127.0.0.0/8,::1/128"]
+    process, endpoint = start(binary, folder, flags)
+    try:
+        for style, host, bucket in [("path", authority, {}), ("virtual", f"photos.{authority}", {"bucket": "photos"})]:
+            client, store_endpoint = client_of(f"http://{authority}", style), f"http://{host}"
+            store = {"store": {"url": store_endpoint, **bucket}}
+            for name, fields in STATED.items():
+                post(client, endpoint, f"{style}-{name}", {**store, **fields}, output, store_endpoint)
+            header = "; ".join([store_endpoint, *(f"bucket={name}" for name in bucket.values())])
+            (output / f"{style}-get.store").write_text(header + "\n")
+            link = link_of(client).replace(store_endpoint, endpoint)
+            get(link, f"{style}-get", output, {"x-pushdown-store": header})
+    finally:
+        process.terminate()
+        process.wait()
+        server.shutdown()
+
+
+def main(binary, output, *options):
     output = pathlib.Path(output)
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        process, endpoint = start(binary, pathlib.Path(folder))
+        folder = pathlib.Path(folder)
+        if options == ("--stores",):
+            return record_stated(binary, folder, output)
+        flags = [f"--store={folder / 'store'}", "--access-key=recorder", "--secret-key=not-a-secret"]
+        process, endpoint = start(binary, folder, flags)
         try:
-            config = botocore.config.Config(signature_version="s3v4", s3={"addressing_style": "path"})
-            keys = {"aws_access_key_id": "recorder", "aws_secret_access_key": "not-a-secret", "region_name": "us-east-1"}
-            client = boto3.client("s3", endpoint_url=endpoint, config=config, **keys)
+            client = client_of(endpoint, "path")
             client.create_bucket(Bucket="photos")
             for key, path in OBJECTS.items():
                 client.put_object(Bucket="photos", Key=key, Body=path.read_bytes())
             for name, fields in BATCHES.items():
                 post(client, endpoint, name, fields, output)
-            get(client, endpoint, output)
+            get(link_of(client), "get", output)
         finally:
             process.terminate()
             process.wait()

@@ -27,7 +27,7 @@ use crate::cache::ResultCache;
 use crate::config::{self, Secret};
 use crate::models::ModelRegistry;
 use crate::origin::Origin;
-use crate::server::{self, Handler, Server};
+use crate::server::{self, Handler, NoSlot, Server};
 use crate::telemetry::{self, Metrics};
 use access::PageAccess;
 
@@ -46,6 +46,9 @@ const MAX_CONNECTIONS_PER_CLIENT: usize = MAX_CONNECTIONS / 4;
 /// The answer to further ones, if a page is being sent on each of them.
 const OVERLOAD: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
+/// The path of the page that says whether the process lives.
+const HEALTH_PATH: &str = "/healthz";
 
 /// Longest wait for a request's headers, and so the lifetime of an idle connection.
 const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -139,7 +142,7 @@ impl Admin {
         });
         let router = Router::new()
             .route("/", get(page))
-            .route("/healthz", get(async || "ok\n"))
+            .route(HEALTH_PATH, get(async || "ok\n"))
             .route("/readyz", get(ready))
             .route("/metrics", get(metrics))
             .route("/status.json", get(status))
@@ -159,6 +162,8 @@ struct PageRouter {
 }
 
 impl Handler for PageRouter {
+    const PROBE_PATH: &'static str = HEALTH_PATH;
+
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         if let Some(refusal) = self.access.refusal(request.uri().path(), request.headers()) {
             return refusal;
@@ -173,7 +178,7 @@ impl Handler for PageRouter {
         None
     }
 
-    fn overload(&self) -> Bytes {
+    fn refusal(&self, _lack: NoSlot) -> Bytes {
         Bytes::from_static(OVERLOAD)
     }
 }

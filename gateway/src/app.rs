@@ -43,6 +43,8 @@ pub struct App {
     embedded: Option<EmbeddedStore>,
     /// Loads the models in the background, while all other routes are served.
     model_loading: JoinHandle<anyhow::Result<()>>,
+    /// Cancelled when the drain begins.
+    drain: CancellationToken,
 }
 
 impl App {
@@ -145,7 +147,10 @@ impl App {
             limits,
             metrics.clone(),
         );
-        let services = services.with_tenant_by(config.tenant_by);
+        let drain = CancellationToken::new();
+        let services = services
+            .with_tenant_by(config.tenant_by)
+            .with_drain(drain.clone());
         Ok(Self {
             config,
             gateway: Arc::new(Gateway {
@@ -161,6 +166,7 @@ impl App {
             registry: Arc::new(registry),
             embedded,
             model_loading,
+            drain,
         })
     }
 
@@ -168,7 +174,7 @@ impl App {
     pub async fn run(self) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let drain = CancellationToken::new();
+        let drain = self.drain;
         let (listen, admin) = (self.server.address(), self.admin.address());
         let sources = admin::PageSources {
             config: Arc::clone(&self.config),

@@ -12,6 +12,7 @@ mod frames;
 mod headers;
 mod identity;
 mod joined_reads;
+mod lookups;
 mod member;
 mod object;
 mod object_id;

@@ -167,7 +167,7 @@ macro_rules! routes {
 routes! {
     /// What this gateway is: for every caller, at any time.
     Version(version) {
-        handler: VersionRoute = |_, features| VersionRoute::new(features),
+        handler: VersionRoute = |services, features| VersionRoute::new(features, services.drain.clone()),
         place: Place::Path(header::VERSION_PATH),
         methods: Methods::Only(READS, "invalid method for the version: expected GET or HEAD"),
         forward: PublicAdmission::new,

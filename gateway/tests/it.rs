@@ -14,6 +14,7 @@
 //! - `embedded_conditions`, `embedded_store`: conditions of requests to the embedded store, its listings and its keys
 //! - `cli`: help, configuration errors, unknown keys
 //! - `admin`: health, metrics, status
+//! - `probes`: a gateway without a free connection or with other work is not taken for a dead one
 //! - `version`: the version of the gateway, for every caller and at any time
 //! - `reference`: the generated pages of settings and metrics
 
@@ -27,12 +28,14 @@ mod it {
     mod lifecycle;
     mod parity;
     mod pipeline;
+    mod probes;
     mod reference;
     mod resign;
     mod sessions;
     mod smuggling;
     mod stores;
     mod targets;
+    mod tls;
     mod uploads;
     mod version;
 

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use pushdown::wire::header;
 use tracing::{info, warn};
 
 use super::tracked::AnswerTracker;
@@ -12,7 +13,7 @@ use crate::error::{Error, ErrorChain, ErrorKind};
 use crate::routes::{Mode, Route, Routes, UnadmittedHead};
 use crate::s3::errors::{self, ErrorAnswer, RequestId};
 use crate::s3::request;
-use crate::server::Handler;
+use crate::server::{Connection, Handler, NoSlot};
 use crate::telemetry::Metrics;
 
 /// Answers each request by its route: counts it, and logs its failure.
@@ -24,9 +25,12 @@ pub(super) struct Gateway {
 }
 
 impl Handler for Gateway {
+    const PROBE_PATH: &'static str = header::VERSION_PATH;
+
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let (route, address) = self.routes.route(&head);
+        let lack = head.extensions.get::<Connection>().and_then(Connection::lack);
         let in_flight = self.metrics.track_in_flight(route.name());
         let (method, target) = (head.method.clone(), head.uri.clone());
         let begun = match self.routes.mode() {
@@ -37,7 +41,14 @@ impl Handler for Gateway {
                 .map(|(head, audit)| (UnadmittedHead::Resign(resign, head), Some(audit))),
         };
         let (answer, mut audit) = match begun {
-            Ok((head, audit)) => (self.routes.answer(route, head, body).await, audit),
+            Ok((head, audit)) => {
+                let answer = match lack {
+                    // On a virtual host or at a stated store the path of the probe is a key.
+                    Some(lack) if route != Route::Version => Err(no_slot(lack)),
+                    _ => self.routes.answer(route, head, body).await,
+                };
+                (answer, audit)
+            }
             Err(error) => (Err(error), None),
         };
         let error = answer.as_ref().err().cloned();
@@ -63,14 +74,26 @@ impl Handler for Gateway {
         Some(errors::closing_answer(&error, id))
     }
 
-    fn overload(&self) -> Bytes {
+    fn refusal(&self, lack: NoSlot) -> Bytes {
         // A line of the log for each would cost more than the refusal: a metric counts them.
-        let error = Error::new(
-            ErrorKind::SlowDown,
-            "too many connections: a request is in flight on each connection that the client may have; try again later",
-        );
-        errors::closing_answer(&error, RequestId::random())
+        errors::closing_answer(&no_slot(lack), RequestId::random())
     }
+}
+
+/// The error of a request on a connection without a slot.
+fn no_slot(lack: NoSlot) -> Error {
+    let message = match lack {
+        NoSlot::OfClient => {
+            "too many connections: a request is in flight on each connection that the client may have; try again later"
+        }
+        NoSlot::OfAll => {
+            "too many connections: a request is in flight on each connection of the gateway, and others wait; try again later"
+        }
+        NoSlot::Draining => {
+            "the gateway is shutting down: send the request to another gateway, or try again later"
+        }
+    };
+    Error::new(ErrorKind::SlowDown, message)
 }
 
 /// Turns an error into its answer. This is the only place that logs it.

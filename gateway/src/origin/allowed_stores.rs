@@ -120,7 +120,12 @@ impl AllowedStores {
     pub(super) fn is_allowed_address(&self, host: &StoreHost, address: IpAddr) -> bool {
         is_public(address)
             || self.networks.iter().any(|network| network.contains(address))
-            || self.stores.iter().any(|allowed| allowed.is_exactly(host))
+            || self.is_named(host)
+    }
+
+    /// Whether the operator named exactly this host.
+    pub(super) fn is_named(&self, host: &StoreHost) -> bool {
+        self.stores.iter().any(|allowed| allowed.is_exactly(host))
     }
 }
 

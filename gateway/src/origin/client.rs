@@ -6,12 +6,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use pushdown::wire::header;
+use rustls::CertificateError;
 
 use super::connector::{HostCheck, HostRefusal, StoreConnector};
 use super::headers::strip_framing;
@@ -45,6 +46,8 @@ pub(super) struct Config {
 pub(super) struct Client {
     pool: Pool<HttpsConnector<StoreConnector>, Body>,
     stall_timeouts: StallTimeouts,
+    /// Whose certificates are trusted, for errors.
+    trusted: String,
 }
 
 impl Config {
@@ -64,9 +67,16 @@ impl Config {
             .http1_max_buf_size(BUFFER)
             .http1_max_headers(header::MAX_COUNT)
             .build(connector);
+        let setting = self.ca_setting;
+        let trusted = if self.ca.is_some() {
+            format!("by an authority in the file of {setting}")
+        } else {
+            format!("by an authority of the gateway's system; {setting} sets others")
+        };
         Ok(Client {
             pool,
             stall_timeouts: self.stall_timeouts,
+            trusted,
         })
     }
 }
@@ -76,14 +86,16 @@ impl Client {
     /// connection.
     pub(super) async fn send_without_body(&self, mut request: Request<()>) -> Result<Response<Incoming>> {
         strip_framing(request.headers_mut());
+        let url = request.uri().clone();
         let retry = is_safe(request.method()).then(|| request.clone());
-        match self.send_once(request).await {
+        let answer = match self.send_once(request).await {
             Err(error) if error.is_stale_connection() => match retry {
-                Some(request) => self.send_once(request).await.map_err(Error::from),
-                None => Err(error.into()),
+                Some(request) => self.send_once(request).await,
+                None => Err(error),
             },
-            answer => answer.map_err(Error::from),
-        }
+            answer => answer,
+        };
+        answer.map_err(|error| self.error(&url, error))
     }
 
     async fn send_once(&self, request: Request<()>) -> Result<Response<Incoming>, ExchangeError> {
@@ -100,9 +112,29 @@ impl Client {
         request: Request<Body>,
         progress: &Progress,
     ) -> Result<Response<Incoming>> {
+        let url = request.uri().clone();
         tokio::select! {
-            answer = self.pool.request(request) => check_protocol(answer).map_err(Error::from),
+            answer = self.pool.request(request) => check_protocol(answer).map_err(|error| self.error(&url, error)),
             error = progress.wait_for_stall(self.stall_timeouts) => Err(error),
+        }
+    }
+
+    /// The error of an exchange with the store of a URL. A certificate that is refused is named with what would be accepted.
+    fn error(&self, url: &Uri, error: ExchangeError) -> Error {
+        match error {
+            ExchangeError::Http(error) => match find_cause::<rustls::Error>(&error) {
+                Some(rustls::Error::InvalidCertificate(fault)) => {
+                    let message = format!(
+                        "invalid certificate of the store `{}`: expected one for this host, {}; found {}",
+                        url.host().unwrap_or_default(),
+                        self.trusted,
+                        describe_certificate(fault)
+                    );
+                    Error::new(ErrorKind::OriginUnavailable, message).with_source(error)
+                }
+                _ => ExchangeError::Http(error).into(),
+            },
+            other => other.into(),
         }
     }
 }
@@ -156,6 +188,22 @@ impl ExchangeError {
     }
 }
 
+/// What is wrong with a certificate. Not all that it says: that is in the log.
+fn describe_certificate(fault: &CertificateError) -> &'static str {
+    match fault {
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "one for another host"
+        }
+        // Of one with the same name, if it is the signature that is wrong.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => "one of another authority",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "one that has expired",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "one that is not valid yet"
+        }
+        _ => "one that is not valid",
+    }
+}
+
 /// The first cause of this type.
 fn find_cause<'a, T>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a T>
 where
@@ -166,7 +214,11 @@ where
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        cause = error.source();
+        // An I/O error has what it was made of inside, and that one's source as its own.
+        cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
     }
     None
 }
@@ -197,11 +249,13 @@ impl From<ExchangeError> for Error {
                 .with_source(error);
         }
         match find_cause::<HostRefusal>(&error) {
-            Some(HostRefusal::TooMany) => {
-                return Self::new(ErrorKind::SlowDown, HostRefusal::TooMany.to_string());
+            Some(refusal @ (HostRefusal::TooMany | HostRefusal::TooManyLookups)) => {
+                return Self::new(ErrorKind::SlowDown, refusal.to_string());
             }
             // Without a source: what was looked up stays in the gateway.
-            Some(refusal) => return Self::new(ErrorKind::StoreNotAllowed, refusal.to_string()),
+            Some(refusal @ HostRefusal::Address(_)) => {
+                return Self::new(ErrorKind::StoreNotAllowed, refusal.to_string());
+            }
             None => {}
         }
         let message = if error.is_connect() {

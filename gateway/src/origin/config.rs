@@ -94,7 +94,11 @@ fn build_stated(
         is_tls: stores.allowed.iter().any(AllowedStore::is_tls),
         ca: stores.ca,
         ca_setting: "store-ca",
-        check: Some(HostCheck::new(Arc::clone(&allowed), metrics)),
+        check: Some(HostCheck::new(
+            Arc::clone(&allowed),
+            limits.origin_connect_timeout,
+            metrics,
+        )),
         connect_timeout: limits.origin_connect_timeout,
         stall_timeouts: stall_timeouts(limits),
     };

@@ -26,6 +26,7 @@ use tower_service::Service;
 
 use super::{
     allowed_stores::AllowedStores,
+    lookups::{LookupError, Lookups, MAX_LOOKUPS},
     open_hosts::{MAX_OPEN_HOSTS, OpenHosts},
     resolver::{DnsResolver, Resolver},
 };
@@ -48,6 +49,7 @@ pub(super) struct StoreConnector<R = DnsResolver, D = TcpDial> {
 #[derive(Debug, Clone)]
 pub(super) struct HostCheck {
     allowed: Arc<AllowedStores>,
+    lookups: Lookups,
     open_hosts: OpenHosts,
     metrics: Metrics,
 }
@@ -65,6 +67,11 @@ pub(super) enum HostRefusal {
         "too many hosts of stores: expected at most {MAX_OPEN_HOSTS} with open connections; try again later"
     )]
     TooMany,
+    /// Too many others are being looked up.
+    #[error(
+        "too many hosts of stores: expected at most {MAX_LOOKUPS} that are being looked up for the first time; try again later"
+    )]
+    TooManyLookups,
 }
 
 /// Opens a connection to one of some addresses.
@@ -91,10 +98,11 @@ pub(super) struct TcpDial {
 struct CheckedAddresses(Vec<IpAddr>);
 
 impl HostCheck {
-    /// The check of hosts that have these addresses.
-    pub(super) fn new(allowed: Arc<AllowedStores>, metrics: &Metrics) -> Self {
+    /// The check of hosts that the operator allows. A look-up may take as long as `lookup_limit`.
+    pub(super) fn new(allowed: Arc<AllowedStores>, lookup_limit: Duration, metrics: &Metrics) -> Self {
         Self {
             allowed,
+            lookups: Lookups::new(lookup_limit),
             open_hosts: OpenHosts::new(metrics.clone()),
             metrics: metrics.clone(),
         }
@@ -103,7 +111,7 @@ impl HostCheck {
     fn refuse(&self, refusal: HostRefusal) -> BoxError {
         self.metrics.count_refused_store(match refusal {
             HostRefusal::Address(_) => StoreRefusal::Address,
-            HostRefusal::TooMany => StoreRefusal::Hosts,
+            HostRefusal::TooMany | HostRefusal::TooManyLookups => StoreRefusal::Hosts,
         });
         refusal.into()
     }
@@ -125,27 +133,37 @@ impl<R: Resolver, D: Dial> StoreConnector<R, D> {
         let name = url.host().unwrap_or_default();
         let literal = name.trim_start_matches('[').trim_end_matches(']').parse().ok();
         let Some(check) = &self.check else {
-            let addresses = self.addresses(name, literal).await?;
+            let addresses = match literal {
+                Some(address) => vec![address],
+                None => self.resolver.resolve(name).await?,
+            };
             return Ok(StoreConnection::new(self.dial.dial(url, addresses).await?, None));
         };
         // The form in which the operator's hosts are compared. Nothing else comes from a stated store.
         let host = url.to_string().parse::<StoreUrl>()?.host().clone();
-        let open_host = check.open_hosts.open(&host);
-        let open_host = open_host.ok_or_else(|| check.refuse(HostRefusal::TooMany))?;
-        let mut addresses = self.addresses(name, literal).await?;
+        if check.open_hosts.is_full_for(&host) {
+            return Err(check.refuse(HostRefusal::TooMany));
+        }
+        let mut addresses = match literal {
+            Some(address) => vec![address],
+            None => {
+                let is_named = check.allowed.is_named(&host);
+                let found = check.lookups.find(&self.resolver, &host, name, is_named).await;
+                found.map_err(|error| match error {
+                    LookupError::TooMany => check.refuse(HostRefusal::TooManyLookups),
+                    LookupError::Failed(error) => error.into(),
+                })?
+            }
+        };
         addresses.retain(|address| check.allowed.is_allowed_address(&host, *address));
         if addresses.is_empty() {
             return Err(check.refuse(HostRefusal::Address(host)));
         }
+        // Not before: a name that does not exist takes no place of a host.
+        let open_host = check.open_hosts.open(&host);
+        let open_host = open_host.ok_or_else(|| check.refuse(HostRefusal::TooMany))?;
         let connection = self.dial.dial(url, addresses).await?;
         Ok(StoreConnection::new(connection, Some(open_host)))
-    }
-
-    async fn addresses(&self, name: &str, literal: Option<IpAddr>) -> io::Result<Vec<IpAddr>> {
-        match literal {
-            Some(address) => Ok(vec![address]),
-            None => self.resolver.resolve(name).await,
-        }
     }
 }
 

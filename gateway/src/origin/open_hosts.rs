@@ -36,10 +36,15 @@ impl OpenHosts {
         }))
     }
 
+    /// Whether there are [`MAX_OPEN_HOSTS`] others.
+    pub(super) fn is_full_for(&self, host: &StoreHost) -> bool {
+        is_full_for(&self.0.connections.lock(), host)
+    }
+
     /// Counts a connection to a host. `None` if there are [`MAX_OPEN_HOSTS`] others.
     pub(super) fn open(&self, host: &StoreHost) -> Option<OpenHost> {
         let mut hosts = self.0.connections.lock();
-        if !hosts.contains_key(host) && hosts.len() >= MAX_OPEN_HOSTS {
+        if is_full_for(&hosts, host) {
             return None;
         }
         *hosts.entry(host.clone()).or_default() += 1;
@@ -49,6 +54,10 @@ impl OpenHosts {
             host: host.clone(),
         })
     }
+}
+
+fn is_full_for(hosts: &HashMap<StoreHost, usize>, host: &StoreHost) -> bool {
+    !hosts.contains_key(host) && hosts.len() >= MAX_OPEN_HOSTS
 }
 
 impl Drop for OpenHost {

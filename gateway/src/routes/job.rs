@@ -112,7 +112,7 @@ impl PipelineJob {
         )?;
         let account = match store_signature {
             StoreSignature::Unchanged | StoreSignature::Stated(_) => {
-                account(tenant_by, &signature, &address.bucket)
+                account(tenant_by, &signature, store, &address.bucket)
             }
             StoreSignature::Renewed(signing) => Some(signing.allowed().key().tenant().to_owned()),
         };

@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, request::Parts};
 use pushdown::wire;
+use tokio_util::sync::CancellationToken;
 
 use super::{http::insert, value::ValueFlights};
 use crate::{
@@ -31,6 +32,8 @@ pub struct Services {
     /// Whose account requests in forward mode are charged to.
     pub(super) tenant_by: TenantBy,
     pub(super) metrics: Metrics,
+    /// Cancelled when the gateway begins to drain.
+    pub(super) drain: CancellationToken,
     /// Identifies the CPUs that steps run on, if steps run on all of them.
     pub(super) cpu_set_id: Option<String>,
 }
@@ -61,6 +64,7 @@ impl Services {
             limits,
             tenant_by: TenantBy::default(),
             metrics,
+            drain: CancellationToken::new(),
             cpu_set_id: cpu_set_id(cpu.threads().get()),
             cpu,
         }
@@ -70,6 +74,12 @@ impl Services {
     #[must_use]
     pub fn with_tenant_by(self, tenant_by: TenantBy) -> Self {
         Self { tenant_by, ..self }
+    }
+
+    /// The same for a gateway that drains once this is cancelled.
+    #[must_use]
+    pub fn with_drain(self, drain: CancellationToken) -> Self {
+        Self { drain, ..self }
     }
 
     /// The limits on every value of a sample.

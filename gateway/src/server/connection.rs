@@ -7,12 +7,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
+use super::entrance::NoSlot;
+
 /// One client connection. Cloning shares it.
 #[derive(Debug, Clone)]
 pub struct Connection {
     peer: SocketAddr,
     is_encrypted: bool,
     has_ambiguous_framing: bool,
+    lack: Option<NoSlot>,
     abort: CancellationToken,
     stall_limit: Arc<StallLimit>,
 }
@@ -44,8 +47,17 @@ impl Connection {
             peer,
             is_encrypted,
             has_ambiguous_framing: false,
+            lack: None,
             abort,
             stall_limit,
+        }
+    }
+
+    /// The handle of a connection without a slot, on which only a probe is answered.
+    pub(super) fn without_slot(self, lack: NoSlot) -> Self {
+        Self {
+            lack: Some(lack),
+            ..self
         }
     }
 
@@ -70,6 +82,11 @@ impl Connection {
     /// Whether the request was sent with two lengths, or with a length and an encoding: hyper keeps one of them.
     pub fn has_ambiguous_framing(&self) -> bool {
         self.has_ambiguous_framing
+    }
+
+    /// Why the connection has no slot, if it has none: then only a probe may be answered.
+    pub fn lack(&self) -> Option<NoSlot> {
+        self.lack
     }
 
     /// Cuts the connection when the answer makes no write progress for `limit`. This also frees the memory of its body. A

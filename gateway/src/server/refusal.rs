@@ -1,12 +1,11 @@
-//! Answers connections that get no slot, without reading their requests.
+//! Answers connections that get no slot, without reading the rest of their requests.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Most refusals at a time. Further connections are closed at once.
@@ -39,7 +38,10 @@ impl Refusals {
 
 impl Refusal {
     /// Sends an answer, and closes the connection.
-    pub(super) async fn send(self, mut stream: TcpStream, answer: Bytes) -> io::Result<()> {
+    pub(super) async fn send<T>(self, mut stream: T, answer: Bytes) -> io::Result<()>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
         let exchange = async {
             stream.write_all(&answer).await?;
             stream.shutdown().await?;

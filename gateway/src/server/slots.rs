@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{self, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
@@ -43,6 +43,8 @@ pub(super) struct Slots {
     state: Mutex<State>,
     /// A slot may be free, or a connection waits.
     changed: Notify,
+    /// Held by the first of those who wait for a slot. The others follow in their order.
+    turn: sync::Mutex<()>,
 }
 
 /// The slot of a connection, until it is dropped or given to another one.
@@ -63,7 +65,7 @@ struct Current {
 
 /// The answer to a connection that asks for a slot.
 #[derive(Debug)]
-enum Admission {
+pub(super) enum Admission {
     Slot(Slot),
     /// Its client has too many connections with requests in flight.
     Refused,
@@ -118,6 +120,7 @@ impl Slots {
             metrics,
             state: Mutex::new(state),
             changed: Notify::new(),
+            turn: sync::Mutex::new(()),
         }
     }
 
@@ -136,23 +139,33 @@ impl Slots {
         slots
     }
 
+    /// A slot for a connection of this address, if there is one at once. Those who wait come first.
+    pub(super) async fn admit_now(self: &Arc<Self>, address: IpAddr) -> Admission {
+        let has_waiters = || self.turn.try_lock().is_err();
+        match self.try_admit(address, has_waiters()) {
+            Admission::Slot(slot) => Admission::Slot(slot),
+            // Of many connections that were opened at once, the first ones have not looked for bytes of their clients yet.
+            Admission::Refused | Admission::Full(_) => {
+                tokio::task::yield_now().await;
+                self.try_admit(address, has_waiters())
+            }
+        }
+    }
+
     /// A slot for a connection of this address, or `None` if its client has too many. Waits while requests are in flight on all
     /// connections.
     pub(super) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
+        let _turn = self.turn.lock().await;
         let mut is_settled = false;
         loop {
-            let retry_at = match self.try_admit(address) {
+            let retry_at = match self.try_admit(address, false) {
                 Admission::Slot(slot) => return Some(slot),
-                // Of many connections that were opened at once, the first ones have not looked for bytes of their clients yet.
                 Admission::Refused if !is_settled => {
                     tokio::task::yield_now().await;
                     is_settled = true;
                     continue;
                 }
-                Admission::Refused => {
-                    self.metrics.connections_refused.inc();
-                    return None;
-                }
+                Admission::Refused => return None,
                 Admission::Full(retry_at) => retry_at,
             };
             let changed = self.changed.notified();
@@ -163,7 +176,8 @@ impl Slots {
         }
     }
 
-    fn try_admit(self: &Arc<Self>, address: IpAddr) -> Admission {
+    /// A slot for a connection of this address. With `has_waiters` only one of its client's own.
+    fn try_admit(self: &Arc<Self>, address: IpAddr, has_waiters: bool) -> Admission {
         let is_proxy = self.proxies.iter().any(|proxy| proxy.contains(address));
         let client = if is_proxy {
             Network::from(address)
@@ -178,6 +192,8 @@ impl Slots {
                 Some(id) => self.evict(&mut state, id),
                 None => return Admission::Refused,
             }
+        } else if has_waiters {
+            return Admission::Full(None);
         } else if state.connections.len() >= state.max_connections {
             match state.longest_wait(Some(client), now) {
                 Ok(id) => self.evict(&mut state, id),

@@ -159,7 +159,7 @@ metrics! {
     pub(super) requests_in_flight: Family<RouteLabel, Gauge> = gauge "requests_in_flight" {kind} Stable;
     /// Open client connections
     pub(super) connections: Gauge = gauge "connections" {} Stable;
-    /// Connections that were refused, because their client had as many with requests in flight as it may have
+    /// Connections that were refused, because requests were in flight on as many as may be, of their client or of all, or because the gateway drains
     pub connections_refused: Counter = counter "connections_refused" {} Unstable;
     /// Connections that waited for their client and were closed to make room for others
     pub connections_evicted: Counter = counter "connections_evicted" {} Unstable;

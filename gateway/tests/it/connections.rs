@@ -16,20 +16,20 @@ use super::{binary, gateway_for};
 
 /// The time within which a client gets its first answer.
 const FIRST_ANSWER: Duration = Duration::from_secs(2);
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connects from any address of the loopback network.
-struct Clients(Runtime);
+pub(super) struct Clients(Runtime);
 
 impl Clients {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()?;
         Ok(Self(runtime))
     }
 
-    fn connect(&self, source: [u8; 4], address: SocketAddr) -> Result<Raw> {
+    pub(super) fn connect(&self, source: [u8; 4], address: SocketAddr) -> Result<Raw> {
         let stream = self.0.block_on(async {
             let socket = TcpSocket::new_v4()?;
             socket.bind((Ipv4Addr::from(source), 0).into())?;
@@ -41,7 +41,13 @@ impl Clients {
     }
 
     /// Connections that begin with these bytes, in turn from addresses 127.0.0.1 to 127.0.0.`clients`.
-    fn crowd(&self, count: u32, clients: u32, address: SocketAddr, bytes: &[u8]) -> Result<Vec<Raw>> {
+    pub(super) fn crowd(
+        &self,
+        count: u32,
+        clients: u32,
+        address: SocketAddr,
+        bytes: &[u8],
+    ) -> Result<Vec<Raw>> {
         let connect = |index: u32| {
             let [.., client] = (index % clients + 1).to_be_bytes();
             let mut raw = self.connect([127, 0, 0, client], address)?;
@@ -52,7 +58,7 @@ impl Clients {
     }
 }
 
-fn get() -> Request {
+pub(super) fn get() -> Request {
     Request::new("GET", "/bucket/key").header("Host", "gateway")
 }
 
@@ -87,7 +93,7 @@ fn held() -> Result<(ScriptedOrigin, mpsc::Sender<()>)> {
     Ok((origin, resume))
 }
 
-fn metric(gateway: &Gateway, name: &str, value: f64) -> Result<()> {
+pub(super) fn metric(gateway: &Gateway, name: &str, value: f64) -> Result<()> {
     eventually(name, TIMEOUT, || {
         Ok(((gateway.metric(name)? - value).abs() < 0.5).then_some(()))
     })

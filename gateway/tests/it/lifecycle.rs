@@ -2,13 +2,13 @@
 
 use std::net::TcpStream;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use pushdown_testkit::{Gateway, Keys, Payload, Raw, Request, ScriptedOrigin, eventually};
 
-use super::{binary, gateway_for};
+use super::{binary, gateway_for, version};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -17,7 +17,7 @@ fn get() -> Request {
 }
 
 #[test]
-fn a_drain_finishes_answers_in_flight_and_refuses_new_connections() -> Result<()> {
+fn a_drain_finishes_answers_in_flight_and_refuses_new_requests() -> Result<()> {
     let (resume, wait) = mpsc::channel();
     let wait = Mutex::new(wait);
     let origin = ScriptedOrigin::start(move |exchange| {
@@ -33,15 +33,40 @@ fn a_drain_finishes_answers_in_flight_and_refuses_new_connections() -> Result<()
     assert_eq!(answer.read_exact(5)?, b"first");
 
     gateway.terminate()?;
-    eventually("new connections are refused", TIMEOUT, || {
-        Ok(TcpStream::connect(gateway.listen()).is_err().then_some(()))
+    eventually("the gateway drains", TIMEOUT, || {
+        Ok((gateway.page("/readyz")?.text() == "draining\n").then_some(()))
     })?;
-    assert_eq!(gateway.page("/readyz")?.text(), "draining\n");
+    for _ in 0..3 {
+        let refused = get().send(gateway.listen())?;
+        assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+        assert_eq!(refused.element("Code").as_deref(), Some("SlowDown"));
+        ensure!(refused.text().contains("shutting down"), "{}", refused.text());
+        let probe = version::request("GET", gateway.listen());
+        version::check_state(&probe.send(gateway.listen())?, &version::FEATURES, "draining")?;
+        let head = version::request("HEAD", gateway.listen()).send(gateway.listen())?;
+        assert_eq!(
+            (head.status, head.header("x-pushdown-state")),
+            (200, Some("draining"))
+        );
+    }
+    assert_eq!(origin.requests().len(), 1);
     assert_eq!(gateway.page("/healthz")?.status, 200);
     assert!(idle.is_closed()?, "an idle connection delays the drain");
+    // Neither a silent connection nor an unfinished probe delays it.
+    let mut silent = Raw::connect(gateway.listen())?;
+    let mut unfinished = Raw::connect(gateway.listen())?;
+    unfinished.write(b"HEAD /_pushdown/v1/version HTTP/1.1\r\n")?;
     resume.send(())?;
     assert_eq!(answer.read_exact(5)?, b"after");
+    let end = Instant::now();
     assert_eq!(gateway.wait(TIMEOUT)?.code(), Some(0), "{}", gateway.log()?);
+    ensure!(
+        end.elapsed() < Duration::from_millis(1_500),
+        "{:?}",
+        end.elapsed()
+    );
+    assert!(silent.is_closed()? && unfinished.is_closed()?);
+    assert!(TcpStream::connect(gateway.listen()).is_err());
     Ok(())
 }
 

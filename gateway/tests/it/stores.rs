@@ -1,6 +1,7 @@
 //! Readers with two addresses: requests state the store that they are signed for, and the gateway fetches exactly what was signed.
 
 mod adversary;
+mod certificates;
 mod leaks;
 mod refusals;
 mod separation;

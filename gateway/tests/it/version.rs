@@ -21,8 +21,13 @@ pub(super) fn request(method: &str, address: SocketAddr) -> Request {
     Request::new(method, PATH).header("Host", &address.to_string())
 }
 
-/// Checks that an answer is the version, with these features.
+/// Checks that an answer is the version of a gateway that serves, with these features.
 pub(super) fn check(answer: &Response, features: &[&str]) -> Result<()> {
+    check_state(answer, features, "serving")
+}
+
+/// Checks that an answer is the version of a gateway in this state, with these features.
+pub(super) fn check_state(answer: &Response, features: &[&str], state: &str) -> Result<()> {
     ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let document: Value = serde_json::from_slice(&answer.body)?;
@@ -30,8 +35,10 @@ pub(super) fn check(answer: &Response, features: &[&str]) -> Result<()> {
         "version": env!("CARGO_PKG_VERSION"),
         "features": features,
         "engine": "decode=4 resample=4 tensor=4 random=4 table=4",
+        "state": state,
     });
     assert_eq!(document, expected);
+    assert_eq!(answer.header("x-pushdown-state"), Some(state));
     assert_eq!(
         answer.header("x-pushdown-features"),
         Some(features.join(", ").as_str())
@@ -43,7 +50,12 @@ pub(super) fn check(answer: &Response, features: &[&str]) -> Result<()> {
 pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
     let head = request("HEAD", address).send(address)?;
     assert_eq!((head.status, head.body.len()), (200, 0));
-    for name in ["content-type", "content-length", "x-pushdown-features"] {
+    for name in [
+        "content-type",
+        "content-length",
+        "x-pushdown-features",
+        "x-pushdown-state",
+    ] {
         assert_eq!(head.header(name), get.header(name), "{name}");
     }
     for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"] {
@@ -54,7 +66,7 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-const FEATURES: [&str; 4] = ["each-parts", "families", "members", "stores"];
+pub(super) const FEATURES: [&str; 4] = ["each-parts", "families", "members", "stores"];
 
 #[test]
 fn every_caller_gets_the_same_version() -> Result<()> {
@@ -96,16 +108,22 @@ fn only_the_path_itself_is_the_version() -> Result<()> {
 }
 
 /// A gateway that never becomes ready, killed when dropped.
-struct Loading(Child);
+pub(super) struct Loading(Child);
 
 impl Loading {
     /// Starts a gateway whose only model cannot be read to its end, in front of a store that does not exist.
     fn start(folder: &Path, flags: &[&str]) -> Result<(Self, SocketAddr)> {
         let models = folder.join("models");
         fs::create_dir(&models)?;
-        let status = Command::new("mkfifo").arg(models.join("endless.onnx")).status()?;
+        Self::start_in(&models, "endless.onnx", flags)
+    }
+
+    /// Starts a gateway with the models of a folder, and one of this file name that cannot be read to its end, in front of a store that
+    /// does not exist.
+    pub(super) fn start_in(models: &Path, endless: &str, flags: &[&str]) -> Result<(Self, SocketAddr)> {
+        let status = Command::new("mkfifo").arg(models.join(endless)).status()?;
         ensure!(status.success(), "cannot make a pipe");
-        let log = folder.join("log");
+        let log = models.join("log");
         let child = Command::new(binary())
             .args(["serve", "--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"])
             .args(["--log-format=json", "--queue-wait=100ms"])

@@ -11,21 +11,25 @@ use pushdown::{
 /// The batches with a row per sample.
 const BATCHES: [&str; 5] = ["fixed", "random", "quantized", "bytes", "smallest"];
 
-fn recorded(name: &str) -> Vec<u8> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v0_1_0");
-    fs::read(folder.join(name)).expect(name)
+/// The folders of recordings: of version 0.1.0, and of requests that state their store.
+const VERSION_0_1_0: &str = "v0_1_0";
+const STORES: &str = "stores";
+
+fn recorded(folder: &str, name: &str) -> Vec<u8> {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    fs::read(golden.join(folder).join(name)).expect(name)
 }
 
-fn request(name: &str) -> BatchRequest {
-    let json = recorded(&format!("{name}.json"));
+fn request(folder: &str, name: &str) -> BatchRequest {
+    let json = recorded(folder, &format!("{name}.json"));
     BatchRequest::parse(&json, 4096, &NoModels).expect(name)
 }
 
 /// The object of a sample, from its path; `None` for one that did not exist.
 fn object(path: &str) -> Option<Sample> {
-    let file = match path {
-        "/photos/a.jpg" => "photos/jpeg_420.jpg",
-        "/photos/b.png" => "photos/png_rgb.png",
+    let file = match path.strip_prefix("/photos").unwrap_or(path) {
+        "/a.jpg" => "photos/jpeg_420.jpg",
+        "/b.png" => "photos/png_rgb.png",
         _ => return None,
     };
     let fixtures = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../testkit/fixtures");
@@ -50,35 +54,86 @@ fn check_value(
     }
 }
 
+/// Checks the rows of a recorded batch, and returns the values.
+fn check_rows(folder: &str, name: &str, expected_engine: &str) -> Vec<Option<Sample>> {
+    let request = request(folder, name);
+    let mut reader = BatchReader::new(Limits::default());
+    let rows = reader
+        .push(recorded(folder, &format!("{name}.arrow")).into())
+        .expect(name);
+    let engine = reader.engine().expect("an engine").to_owned();
+    assert_eq!(engine, expected_engine);
+    reader.finish().expect(name);
+    assert_eq!(rows.len(), request.samples.len(), "{name}");
+    let mut values = vec![None; rows.len()];
+    for Row {
+        row, stage, value, ..
+    } in rows
+    {
+        let path = &request.samples[row as usize].path;
+        match value {
+            Ok(value) => {
+                let id = wire::sample_id(request.store.as_ref(), path, None);
+                let context = Context {
+                    seed: request.seed,
+                    epoch: request.epoch,
+                    ..Context::new(&id)
+                };
+                check_value(&request.pipeline, &engine, stage.into(), path, &context, &value);
+                values[row as usize] = Some(value);
+            }
+            Err(error) => assert_eq!((error.code.as_str(), object(path)), ("NoSuchKey", None)),
+        }
+    }
+    values
+}
+
 #[test]
 fn rows_of_recorded_batches_are_read() {
     for name in BATCHES {
-        let request = request(name);
-        let mut reader = BatchReader::new(Limits::default());
-        let rows = reader
-            .push(recorded(&format!("{name}.arrow")).into())
-            .expect(name);
-        let engine = reader.engine().expect("an engine").to_owned();
-        assert_eq!(engine, "4");
-        reader.finish().expect(name);
-        assert_eq!(rows.len(), request.samples.len(), "{name}");
-        for Row {
-            row, stage, value, ..
-        } in rows
-        {
-            let path = &request.samples[row as usize].path;
-            match value {
-                Ok(value) => {
-                    let id = wire::sample_id(request.store.as_ref(), path, None);
-                    let context = Context {
-                        seed: request.seed,
-                        epoch: request.epoch,
-                        ..Context::new(&id)
-                    };
-                    check_value(&request.pipeline, &engine, stage.into(), path, &context, &value);
-                }
-                Err(error) => assert_eq!((error.code.as_str(), object(path)), ("NoSuchKey", None)),
-            }
+        check_rows(VERSION_0_1_0, name, "4");
+    }
+}
+
+/// Where the bucket is named changes no value.
+#[test]
+fn rows_of_recorded_batches_for_a_stated_store_are_read() {
+    for (name, engine) in [
+        ("fixed", "decode=4 resample=4"),
+        ("random", "decode=4 resample=4 tensor=4 random=4"),
+    ] {
+        let [path, host] =
+            ["path", "virtual"].map(|style| check_rows(STORES, &format!("{style}-{name}"), engine));
+        assert_eq!(path, host, "{name}");
+        assert_eq!(path.iter().flatten().count(), 2, "{name}");
+    }
+}
+
+#[test]
+fn the_store_of_recorded_requests_has_its_meaning() {
+    for (style, bucket) in [("path", None), ("virtual", Some("photos"))] {
+        for name in ["fixed", "random", "table"] {
+            let request = request(STORES, &format!("{style}-{name}"));
+            let store = request.store.as_ref().expect("a store");
+            assert_eq!(store.bucket(), bucket, "{style}");
+            assert_eq!(
+                store.url().host().name().map(|host| host.ends_with("localhost")),
+                Some(true)
+            );
+            let first = &request.samples[0].path;
+            let key = first.rsplit('/').next().expect("a key");
+            let id = wire::sample_id(request.store.as_ref(), first, None);
+            assert_eq!(
+                id,
+                wire::sample_id(None, &format!("/photos/{key}"), None),
+                "{style}"
+            );
+            // A GET has the same store in its header.
+            let header = String::from_utf8(recorded(STORES, &format!("{style}-get.store"))).expect("text");
+            assert_eq!(
+                header.trim_end().parse::<wire::StoreEndpoint>().as_ref(),
+                Ok(store)
+            );
         }
     }
 }
@@ -86,50 +141,65 @@ fn rows_of_recorded_batches_are_read() {
 #[test]
 fn the_fields_of_recorded_requests_have_their_meaning() {
     use wire::{Compression, OnError, Order, Split};
-    let fixed = request("fixed");
+    let fixed = request(VERSION_0_1_0, "fixed");
     assert_eq!(
         (fixed.split, fixed.samples[0].split),
         (Split::Full, Some(Split::At(1)))
     );
     assert_eq!((fixed.on_error, fixed.order), (OnError::Row, Order::Request));
-    assert_eq!(request("quantized").on_error, OnError::Fail);
-    let random = request("random");
+    assert_eq!(request(VERSION_0_1_0, "quantized").on_error, OnError::Fail);
+    let random = request(VERSION_0_1_0, "random");
     assert_eq!(
         (random.seed, random.epoch, random.order),
         (Some(7), Some(2), Order::Any)
     );
     assert_eq!(random.compression, Compression::Lz4);
-    assert_eq!(request("bytes").samples[0].max_bytes, Some(50));
-    assert_eq!(request("smallest").split, Split::Smallest);
-    assert!(request("table").table.is_some());
+    assert_eq!(request(VERSION_0_1_0, "bytes").samples[0].max_bytes, Some(50));
+    assert_eq!(request(VERSION_0_1_0, "smallest").split, Split::Smallest);
+    assert!(request(VERSION_0_1_0, "table").table.is_some());
 }
 
 #[test]
-fn a_recorded_table_of_several_objects_is_read() {
-    let mut decoder = TableDecoder::new();
-    let batches = decoder.push(recorded("table.arrow").into()).expect("rows");
-    let schema = decoder.finish().expect("a whole stream");
-    assert_eq!(schema.field(0).name(), "key");
-    assert_eq!(
-        batches
-            .iter()
-            .map(arrow_array::RecordBatch::num_rows)
-            .sum::<usize>(),
-        6
-    );
+fn recorded_tables_of_several_objects_are_read() {
+    for (folder, name) in [
+        (VERSION_0_1_0, "table"),
+        (STORES, "path-table"),
+        (STORES, "virtual-table"),
+    ] {
+        let mut decoder = TableDecoder::new();
+        let batches = decoder
+            .push(recorded(folder, &format!("{name}.arrow")).into())
+            .expect("rows");
+        let schema = decoder.finish().expect("a whole stream");
+        assert_eq!(schema.field(0).name(), "key");
+        assert_eq!(
+            batches
+                .iter()
+                .map(arrow_array::RecordBatch::num_rows)
+                .sum::<usize>(),
+            6
+        );
+    }
 }
 
 #[test]
-fn a_recorded_get_is_read() {
-    let headers = String::from_utf8(recorded("get.headers")).expect("text");
-    let headers: BTreeMap<&str, &str> = headers.lines().filter_map(|line| line.split_once(": ")).collect();
-    let header = |name: &str| headers.get(name).copied();
-    let body = recorded("get.npy").into();
-    let content_type = header("content-type").expect("a content type");
-    let value = wire::decode(content_type, header, body, &Limits::default()).expect("a value");
-    let stage = header(wire::header::STAGE).and_then(|stage| stage.parse().ok());
-    assert_eq!(stage, Some(2));
-    let pipeline = Pipeline::parse("decode | resize(8, 6) | to_float").expect("a pipeline");
-    let engine = header(wire::header::ENGINE).expect("an engine");
-    check_value(&pipeline, engine, 2, "/photos/a.jpg", &Context::new(b""), &value);
+fn recorded_gets_are_read() {
+    for (folder, name) in [
+        (VERSION_0_1_0, "get"),
+        (STORES, "path-get"),
+        (STORES, "virtual-get"),
+    ] {
+        let headers = String::from_utf8(recorded(folder, &format!("{name}.headers"))).expect("text");
+        let headers: BTreeMap<&str, &str> =
+            headers.lines().filter_map(|line| line.split_once(": ")).collect();
+        let header = |name: &str| headers.get(name).copied();
+        let body = recorded(folder, &format!("{name}.npy")).into();
+        let content_type = header("content-type").expect("a content type");
+        let value = wire::decode(content_type, header, body, &Limits::default()).expect("a value");
+        let stage = header(wire::header::STAGE).and_then(|stage| stage.parse().ok());
+        assert_eq!(stage, Some(2));
+        let pipeline = Pipeline::parse("decode | resize(8, 6) | to_float").expect("a pipeline");
+        let engine = header(wire::header::ENGINE).expect("an engine");
+        check_value(&pipeline, engine, 2, "/photos/a.jpg", &Context::new(b""), &value);
+    }
 }

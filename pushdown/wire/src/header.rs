@@ -60,6 +60,8 @@ pub const BATCHES: &str = "x-pushdown-batches";
 pub const CPU: &str = "x-pushdown-cpu";
 /// Answer to a batch: the [`cpu_fingerprint`](fn@super::cpu_fingerprint) of the gateway, if it has one.
 pub const CPUS: &str = "x-pushdown-cpus";
+/// Answer to a request for the version: `serving`, or `draining` while the gateway shuts down.
+pub const STATE: &str = "x-pushdown-state";
 /// Answer: a warning for the caller.
 pub const WARNING: &str = "x-pushdown-warning";
 

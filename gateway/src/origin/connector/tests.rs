@@ -4,6 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use parking_lot::Mutex;
 use pushdown::wire::StoreEndpoint;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::{config::Stores, error::ErrorKind};
@@ -13,6 +15,8 @@ use crate::{config::Stores, error::ErrorKind};
 struct ScriptedResolver {
     answers: Arc<Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>>,
     lookups: Arc<Mutex<Vec<String>>>,
+    /// Names that begin with `slow` are looked up until this is cancelled.
+    answers_all: CancellationToken,
 }
 
 /// Records the addresses that a connection would be to, and refuses it.
@@ -30,9 +34,15 @@ impl Resolver for ScriptedResolver {
                 answers.front().cloned()
             }
         });
-        Box::pin(future::ready(
-            answer.ok_or_else(|| io::Error::other("no such host")),
-        ))
+        let answer = answer.ok_or_else(|| io::Error::other("no such host"));
+        if !name.starts_with("slow") {
+            return Box::pin(future::ready(answer));
+        }
+        let answers_all = self.answers_all.clone();
+        Box::pin(async move {
+            answers_all.cancelled().await;
+            answer
+        })
     }
 }
 
@@ -48,6 +58,8 @@ impl Dial for RecordingDial {
         Box::pin(future::ready(Err("recorded, and not connected".into())))
     }
 }
+
+const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A gateway's door to stores that callers state.
 struct Door {
@@ -89,11 +101,16 @@ impl Door {
         let resolver = ScriptedResolver {
             answers: Arc::new(Mutex::new(answers.collect())),
             lookups: Arc::default(),
+            answers_all: CancellationToken::new(),
         };
         let connector = StoreConnector {
             resolver,
             dial: RecordingDial::default(),
-            check: Some(HostCheck::new(Arc::new(allowed.clone()), &Metrics::default())),
+            check: Some(HostCheck::new(
+                Arc::new(allowed.clone()),
+                LOOKUP_LIMIT,
+                &Metrics::default(),
+            )),
         };
         Self { allowed, connector }
     }
@@ -340,6 +357,51 @@ async fn hosts_with_open_connections_are_limited() {
     // The connection failed, so that its host has none.
     let hosts: Vec<_> = (0..MAX_OPEN_HOSTS).map(open).collect();
     assert!(hosts.iter().all(Option::is_some));
+}
+
+/// Anybody can make names up below a `*`. While they are looked up, and after they were not found, they take nothing from others.
+#[tokio::test(start_paused = true)]
+async fn made_up_hosts_take_no_places() {
+    let door = Arc::new(Door::new(&[
+        ("photos.s3.example", "52.219.0.1"),
+        ("store.example", "192.168.0.1"),
+        ("audio.s3.example", "52.219.0.2"),
+    ]));
+    let (photos, audio) = (
+        "https://photos.s3.example; bucket=photos",
+        "https://audio.s3.example; bucket=audio",
+    );
+    door.enter(photos).await.unwrap();
+    let made_up: Vec<_> = (0..MAX_OPEN_HOSTS + 100)
+        .map(|number| {
+            let (door, bucket) = (Arc::clone(&door), format!("slow{number}"));
+            let stated = format!("https://{bucket}.s3.example; bucket={bucket}");
+            tokio::spawn(async move { door.enter(&stated).await })
+        })
+        .collect();
+    let start = Instant::now();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let lookups = door.lookups();
+    assert_eq!(lookups.len(), 1 + MAX_LOOKUPS, "{lookups:?}");
+    // A host that was found before, and one that the operator named.
+    door.enter(photos).await.unwrap();
+    door.enter("https://store.example").await.unwrap();
+    assert_eq!(start.elapsed().as_secs(), 1);
+    // One that nobody has looked up waits for at most as long as a look-up may take.
+    let (refused, message) = door.enter(audio).await.unwrap_err();
+    assert_eq!((refused, start.elapsed().as_secs()), (Refused::Address, 6));
+    assert!(message.contains("looked up for the first time"), "{message}");
+    let mut refused = 0;
+    for made_up in made_up {
+        // Those that began are the store's trouble.
+        refused += usize::from(made_up.await.unwrap().is_err());
+    }
+    assert_eq!(refused, MAX_OPEN_HOSTS + 100 - MAX_LOOKUPS);
+    // The system goes on with look-ups that nobody waits for.
+    assert_eq!(door.enter(audio).await.unwrap_err().0, Refused::Address);
+    door.connector.resolver.answers_all.cancel();
+    door.enter(audio).await.unwrap();
+    assert_eq!(door.dialled().len(), 4);
 }
 
 /// The operator chose the gateway's own store: nothing is checked.

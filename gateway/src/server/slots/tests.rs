@@ -11,7 +11,7 @@ fn slots(max_connections: usize, max_per_client: usize, proxies: &[&str]) -> Arc
 }
 
 fn slot(slots: &Arc<Slots>, address: &str) -> Option<Slot> {
-    match slots.try_admit(address.parse().unwrap()) {
+    match slots.try_admit(address.parse().unwrap(), false) {
         Admission::Slot(slot) => Some(slot),
         Admission::Refused => None,
         Admission::Full(_) => panic!("all slots are taken"),
@@ -26,7 +26,10 @@ fn silent(slots: &Arc<Slots>, address: &str) -> Slot {
 }
 
 fn is_full(slots: &Arc<Slots>, address: &str) -> bool {
-    matches!(slots.try_admit(address.parse().unwrap()), Admission::Full(_))
+    matches!(
+        slots.try_admit(address.parse().unwrap(), false),
+        Admission::Full(_)
+    )
 }
 
 /// Which of these have lost their slots, by index.
@@ -121,6 +124,29 @@ async fn a_newcomer_waits_while_requests_are_in_flight_on_all_connections() {
     first.evicted().await;
     drop(first);
     assert!(slots.admit("10.0.0.2".parse().unwrap()).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_does_not_overtake_those_who_wait() {
+    let slots = slots(2, 2, &[]);
+    let mut taken: Vec<_> = (0..2).map(|_| slot(&slots, "10.0.0.1").unwrap()).collect();
+    let wait = || {
+        let slots = Arc::clone(&slots);
+        tokio::spawn(async move { slots.admit("10.0.0.2".parse().unwrap()).await })
+    };
+    let (first, second) = (wait(), wait());
+    tokio::task::yield_now().await;
+    taken.pop();
+    // The slot is free, and the first one has not run yet.
+    let address = "10.0.0.3".parse().unwrap();
+    assert!(matches!(slots.try_admit(address, true), Admission::Full(_)));
+    let newcomer = slots.admit_now(address).await;
+    assert!(matches!(newcomer, Admission::Full(_)), "{newcomer:?}");
+    let first = first.await.unwrap();
+    assert!(first.is_some() && !second.is_finished());
+    drop(taken);
+    assert!(second.await.unwrap().is_some());
+    assert!(matches!(slots.admit_now(address).await, Admission::Slot(_)));
 }
 
 #[test]

@@ -74,6 +74,36 @@ fn buckets_can_be_tenants() -> Result<()> {
     Ok(())
 }
 
+/// The CPUs are shared by tenants: each has its part while another one has a batch in flight.
+#[test]
+fn buckets_of_two_stores_are_two_tenants() -> Result<()> {
+    let stores = [PolicyStore::start()?, PolicyStore::start()?];
+    let mut flags = vec!["--tenant-by=bucket".to_owned(), "--threads=2".to_owned()];
+    for store in &stores {
+        store.put("/photos/1.jpg", "\"1\"", photo(400, 300, "jpeg"));
+        flags.push(format!("--allow-store=http://{}", store.address()));
+    }
+    let gateway = Gateway::launch(binary(), flags)?;
+    let batch = |store: &PolicyStore| -> Result<Response> {
+        let samples = vec![BatchSample::new("/photos/1.jpg", GOOD_SIGNATURE)];
+        let mut batch = BatchRequest::new(PIPELINE.parse()?, presign("first"), samples);
+        batch.store = Some(format!("http://{}", store.address()).parse()?);
+        post(&gateway, &batch)
+    };
+    assert_eq!(batch(&stores[0])?.header("x-pushdown-cores"), Some("2.00"));
+    stores[0].set_stalled(true);
+    std::thread::scope(|scope| {
+        let stalled = scope.spawn(|| batch(&stores[0]));
+        stores[0].wait_until(|sent| sent.objects == 2)?;
+        let other = batch(&stores[1])?;
+        stores[0].set_stalled(false);
+        assert_eq!(other.header("x-pushdown-cores"), Some("1.00"));
+        let stalled = stalled.join().ok().context("a batch panicked")??;
+        ensure!(rows(&stalled)?.iter().all(|row| row.value.is_ok()));
+        Ok(())
+    })
+}
+
 #[test]
 fn access_keys_are_tenants_by_default() -> Result<()> {
     let lab = StoresLab::new(Style::VirtualHost, &[MEMORY, "--cache-scope=tenant"])?;

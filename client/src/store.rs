@@ -60,6 +60,7 @@ use std::{
 };
 
 use aws_credential_types::provider::ProvideCredentials;
+use http::StatusCode;
 use pushdown::wire::StoreEndpoint;
 
 pub use crate::{
@@ -173,8 +174,8 @@ impl StoreBuilder {
         self
     }
 
-    /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`. If hosts name regions, as those of AWS do, that of a bucket is
-    /// learnt from the store's answers.
+    /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`. If the store's answers name another one of a bucket, that is
+    /// signed for.
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.spec.region = Some(region.into());
         self
@@ -277,16 +278,21 @@ impl Store {
         self.shared.endpoints.bucket(bucket)
     }
 
-    /// Whether the region of a bucket is certain.
-    fn is_confirmed(&self, bucket: &BucketEndpoint) -> bool {
-        self.shared.endpoints.is_confirmed(bucket)
+    /// Whether requests for a bucket need not wait until its region is known: it is certain, or the host names none, so that each request learns
+    /// another one from its own answer. Samples that a gateway fetches cannot, since the errors of rows name no region.
+    fn is_located(&self, bucket: &BucketEndpoint) -> bool {
+        let is_beside = |gateway: &Gateway| !gateway.is_store();
+        let has_gateway = self.shared.gateway.as_ref().is_some_and(is_beside);
+        bucket.has_confirmed_region() || !has_gateway && self.shared.endpoints.is_confirmed(bucket)
     }
 
-    /// Adopts the region of a bucket that the answer to a request to `used` names, if it names one. Returns whether another request may succeed.
-    fn learn_region(&self, bucket: &str, used: &BucketEndpoint, region: Option<&str>) -> Result<bool> {
+    /// Adopts the region of the bucket of `used` that an answer with this status to a request there names, if it names one. Returns whether
+    /// another request may succeed. At a host that names no region, only a refusal of the signature is about the region: there is no other place.
+    fn learn_region(&self, used: &BucketEndpoint, status: StatusCode, region: Option<&str>) -> Result<bool> {
         let endpoints = &self.shared.endpoints;
-        match region.filter(|_| endpoints.is_regional()) {
-            Some(region) => endpoints.learn_region(bucket, used, region),
+        let is_about_region = endpoints.is_regional() || status == StatusCode::BAD_REQUEST;
+        match region.filter(|_| is_about_region) {
+            Some(region) => endpoints.learn_region(used.name(), used, region),
             None => Ok(false),
         }
     }

@@ -113,6 +113,30 @@ pub fn features_relay(
     Ok((relay, bodies))
 }
 
+/// A relay in front of a store that accepts signatures for one region alone, and the number of those that it has refused.
+pub fn region_relay(store: SocketAddr, region: &str) -> Result<(ScriptedOrigin, Arc<AtomicUsize>)> {
+    let refused = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&refused);
+    let scopes = [format!("/{region}/s3/"), format!("%2F{region}%2Fs3%2F")];
+    let document = format!(
+        "<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is wrong</Message><Region>{region}</Region></Error>"
+    );
+    let relay = ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        if !scopes.iter().any(|scope| exchange.head.contains(scope)) {
+            counter.fetch_add(1, SeqCst);
+            let body = if request.method == "HEAD" { "" } else { &document };
+            return exchange.send(format!(
+                "HTTP/1.1 400 Bad Request\r\nContent-Type: application/xml\r\nContent-Length: {}\r\n\r\n{body}",
+                document.len()
+            ));
+        }
+        let answer = request.send(store).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
+    })?;
+    Ok((relay, refused))
+}
+
 /// A relay that replaces the engine in all answers by another one.
 pub fn other_engine_relay(gateway: SocketAddr) -> Result<ScriptedOrigin> {
     ScriptedOrigin::start(move |exchange| {

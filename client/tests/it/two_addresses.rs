@@ -1,5 +1,6 @@
 //! Two addresses: the reader signs for the store, in path style and for virtual hosts, and a gateway fetches what was signed.
 
+mod regions;
 mod seaweedfs;
 
 use futures::{StreamExt as _, TryStreamExt as _};

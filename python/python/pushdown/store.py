@@ -106,7 +106,8 @@ class Store(Group):
     - `addressing_style`: where requests name the bucket, "path" or "virtual", in the host; "auto" is virtual for AWS, and path for another
       `endpoint`. By default that of the profile, then "auto"; of an `endpoint` without a `gateway` beside it, which may be a gateway itself, the
       latter at once.
-    - `region`: to sign for. By default that of the environment or the profile, then `us-east-1`.
+    - `region`: to sign for. By default that of the environment or the profile, then `us-east-1`. If the store's answers name another one of a
+      bucket, that is signed for.
     - `profile`: of the AWS configuration files. By default `AWS_PROFILE`, then `default`.
     - `credentials`: `Credentials`, or a tuple of access key, secret key, and session token or `None`. By default the chain of the AWS tools.
       Nothing shows or passes on the keys: a copy or a pickle of a store has none.

@@ -342,7 +342,7 @@ impl Store {
         match code {
             "ExpiredToken" | "TokenRefreshRequired" => self.shared.credentials.forget(&validity.access_key),
             // Stores do not distinguish a signature that has ended.
-            "AccessDenied" | "InvalidToken" => SystemTime::now() + CLOCK_DIFFERENCE >= validity.end,
+            "AccessDenied" | "InvalidToken" => has_ended(validity),
             _ => false,
         }
     }
@@ -411,6 +411,11 @@ impl std::fmt::Debug for Credentials {
             .field("access_key", &self.access_key)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether signatures with this validity have ended by the clock of the store.
+fn has_ended(validity: &Validity) -> bool {
+    SystemTime::now() + CLOCK_DIFFERENCE >= validity.end
 }
 
 /// The variable with the URL of the gateway.

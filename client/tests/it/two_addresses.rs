@@ -1,5 +1,7 @@
 //! Two addresses: the reader signs for the store, in path style and for virtual hosts, and a gateway fetches what was signed.
 
+#[cfg(all(feature = "models", feature = "tables"))]
+mod models;
 mod regions;
 mod seaweedfs;
 

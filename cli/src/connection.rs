@@ -24,7 +24,7 @@ pub(crate) struct Connection {
     pub(crate) endpoint_url: Option<String>,
     #[arg(long, value_name = "URL", help = GATEWAY)]
     pub(crate) gateway: Option<String>,
-    /// Where requests name the bucket: auto, path or virtual (in the host) [default: that of the profile at AWS, else auto]
+    /// Where requests name the bucket: auto, path or virtual (in the host) [default: that of the profile at AWS or beside a gateway, else auto]
     #[arg(long, value_name = "STYLE", value_parser = addressing_style)]
     pub(crate) addressing_style: Option<AddressingStyle>,
     #[arg(long, value_name = "NAME", help = REGION)]

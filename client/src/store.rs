@@ -60,6 +60,7 @@ use std::{
 };
 
 use aws_credential_types::provider::ProvideCredentials;
+use http::StatusCode;
 use pushdown::wire::StoreEndpoint;
 
 pub use crate::{
@@ -159,21 +160,22 @@ impl StoreBuilder {
     }
 
     /// URL of the gateway that runs steps for samples that are signed for the store: [two addresses](crate::store#two-addresses). Default:
-    /// `PUSHDOWN_GATEWAY_URL`; without one the endpoint, which may be a gateway.
+    /// `PUSHDOWN_GATEWAY_URL`; without one the endpoint, which may be a gateway. An empty URL is none, also if the environment has one.
     pub fn gateway(mut self, url: impl Into<String>) -> Self {
         self.spec.gateway = Some(url.into());
         self
     }
 
-    /// How requests name their bucket. Default: at AWS's own endpoints `addressing_style` in the profile's section `s3`, then
-    /// [`AddressingStyle::Auto`]. Buckets with dots are always named in the path.
+    /// How requests name their bucket. Default: `addressing_style` in the profile's section `s3`, then [`AddressingStyle::Auto`]; at a
+    /// configured endpoint without a [`gateway`](Self::gateway) beside it, which may be a gateway itself, the latter at once. Buckets with dots
+    /// are always named in the path.
     pub fn addressing_style(mut self, style: AddressingStyle) -> Self {
         self.spec.addressing_style = Some(style);
         self
     }
 
-    /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`. If hosts name regions, as those of AWS do, that of a bucket is
-    /// learnt from the store's answers.
+    /// Region to sign for. Default: `AWS_REGION`, the profile's, then `us-east-1`. If the store's answers name another one of a bucket, that is
+    /// signed for.
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.spec.region = Some(region.into());
         self
@@ -215,11 +217,8 @@ impl StoreBuilder {
     /// # Errors
     /// [`ErrorKind::Config`] if a setting is invalid; [`ErrorKind::Credentials`] if there is no source of credentials.
     pub async fn build(self) -> Result<Store> {
-        let sources = aws::Sources::load(&self).await?;
-        let configured = sources.endpoint.as_deref();
-        let configured = configured
-            .map(|url| Endpoint::parse("endpoint", url))
-            .transpose()?;
+        let gateway_address = gateway_address(self.spec.gateway.clone())?;
+        let sources = aws::Sources::load(&self, gateway_address.as_ref()).await?;
         let provider = sources.provider.ok_or_else(|| {
             Error::new(
                 ErrorKind::Credentials,
@@ -229,9 +228,14 @@ impl StoreBuilder {
         let credentials = Arc::new(RenewedCredentials::new(provider));
         let provider: Arc<dyn ProvideCredentials> = Arc::<RenewedCredentials>::clone(&credentials);
         let clients = aws::SdkClients::new(provider.into(), self.spec.timeouts);
-        let endpoints =
-            BucketEndpoints::new(configured, sources.style, sources.region, sources.aws, clients)?;
-        let gateway = gateway(self.spec.gateway, &endpoints)?;
+        let endpoints = BucketEndpoints::new(
+            sources.endpoint,
+            sources.style,
+            sources.region,
+            sources.aws,
+            clients,
+        )?;
+        let gateway = gateway(gateway_address, &endpoints);
         let beside = gateway.as_ref().filter(|gateway| !gateway.is_store());
         let beside = beside.map(|gateway| gateway.endpoint().clone());
         let url = endpoints.url();
@@ -274,16 +278,21 @@ impl Store {
         self.shared.endpoints.bucket(bucket)
     }
 
-    /// Whether the region of a bucket is certain.
-    fn is_confirmed(&self, bucket: &BucketEndpoint) -> bool {
-        self.shared.endpoints.is_confirmed(bucket)
+    /// Whether requests for a bucket need not wait until its region is known: it is certain, or the host names none, so that each request learns
+    /// another one from its own answer. Samples that a gateway fetches cannot, since the errors of rows name no region.
+    fn is_located(&self, bucket: &BucketEndpoint) -> bool {
+        let is_beside = |gateway: &Gateway| !gateway.is_store();
+        let has_gateway = self.shared.gateway.as_ref().is_some_and(is_beside);
+        bucket.has_confirmed_region() || !has_gateway && self.shared.endpoints.is_confirmed(bucket)
     }
 
-    /// Adopts the region of a bucket that the answer to a request to `used` names, if it names one. Returns whether another request may succeed.
-    fn learn_region(&self, bucket: &str, used: &BucketEndpoint, region: Option<&str>) -> Result<bool> {
+    /// Adopts the region of the bucket of `used` that an answer with this status to a request there names, if it names one. Returns whether
+    /// another request may succeed. At a host that names no region, only a refusal of the signature is about the region: there is no other place.
+    fn learn_region(&self, used: &BucketEndpoint, status: StatusCode, region: Option<&str>) -> Result<bool> {
         let endpoints = &self.shared.endpoints;
-        match region.filter(|_| endpoints.is_regional()) {
-            Some(region) => endpoints.learn_region(bucket, used, region),
+        let is_about_region = endpoints.is_regional() || status == StatusCode::BAD_REQUEST;
+        match region.filter(|_| is_about_region) {
+            Some(region) => endpoints.learn_region(used.name(), used, region),
             None => Ok(false),
         }
     }
@@ -333,7 +342,7 @@ impl Store {
         match code {
             "ExpiredToken" | "TokenRefreshRequired" => self.shared.credentials.forget(&validity.access_key),
             // Stores do not distinguish a signature that has ended.
-            "AccessDenied" | "InvalidToken" => SystemTime::now() + CLOCK_DIFFERENCE >= validity.end,
+            "AccessDenied" | "InvalidToken" => has_ended(validity),
             _ => false,
         }
     }
@@ -404,23 +413,29 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
+/// Whether signatures with this validity have ended by the clock of the store.
+fn has_ended(validity: &Validity) -> bool {
+    SystemTime::now() + CLOCK_DIFFERENCE >= validity.end
+}
+
 /// The variable with the URL of the gateway.
 const GATEWAY_VARIABLE: &str = "PUSHDOWN_GATEWAY_URL";
 
-/// The gateway at this URL or that of the environment, or else the configured endpoint, which may be one.
-fn gateway(url: Option<String>, endpoints: &BucketEndpoints) -> Result<Option<Gateway>> {
+/// The address of the gateway at this URL, or else at that of the environment. An empty URL is none, also if the environment has one.
+fn gateway_address(url: Option<String>) -> Result<Option<Endpoint>> {
     let of_environment = || std::env::var(GATEWAY_VARIABLE).ok();
     let url = url.or_else(of_environment).filter(|url| !url.is_empty());
+    url.map(|url| Endpoint::parse("gateway", &url)).transpose()
+}
+
+/// The gateway at this address beside the store, or else the configured endpoint, which may be one.
+fn gateway(address: Option<Endpoint>, endpoints: &BucketEndpoints) -> Option<Gateway> {
     let in_place = endpoints.configured().filter(|_| endpoints.is_path_style());
-    let Some(url) = url else {
-        return Ok(in_place.cloned().map(Gateway::in_place_of_store));
-    };
-    let endpoint = Endpoint::parse("gateway", &url)?;
-    Ok(Some(if in_place == Some(&endpoint) {
-        Gateway::in_place_of_store(endpoint)
-    } else {
-        Gateway::beside_store(endpoint)
-    }))
+    let is_store = |address: &Endpoint| in_place.is_some_and(|store| store.is_same_address(address));
+    match address.filter(|address| !is_store(address)) {
+        Some(address) => Some(Gateway::beside_store(address)),
+        None => in_place.cloned().map(Gateway::in_place_of_store),
+    }
 }
 
 /// Default folder of weights: `pushdown/models` in the user's cache.

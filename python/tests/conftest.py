@@ -120,3 +120,21 @@ def options(endpoint: str) -> dict[str, Any]:
     import pushdown
 
     return {"store": pushdown.Store(endpoint=endpoint), "batch_size": 4, "labels": "dir", "seed": 7}
+
+
+@pytest.fixture(scope="session")
+def gateway(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a gateway without an upstream, which may fetch from the store of the photos."""
+    with contextlib.ExitStack() as running:
+        folder = tmp_path_factory.mktemp("beside") / "gateway"
+        process, addresses = start_gateway(folder, allow_store=world.upstream)
+        running.callback(process.stop)
+        yield f"http://{addresses['listen']}"
+
+
+@pytest.fixture(scope="session")
+def both(world: World, gateway: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The same arguments, with the address of the store and that of the gateway beside it."""
+    import pushdown
+
+    return {**options, "store": pushdown.Store(endpoint=world.upstream), "gateway": gateway}

@@ -7,6 +7,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
+    thread,
+    time::Duration,
 };
 
 use anyhow::Result;
@@ -66,13 +68,24 @@ pub fn faulty_relay(
     })
 }
 
+/// A relay in front of a gateway that holds back the first request for a value, or for a batch of them, for `pause`.
+pub fn late_relay(gateway: SocketAddr, pause: Duration) -> Result<ScriptedOrigin> {
+    let is_first = AtomicBool::new(true);
+    ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        if is_computed(&request) && is_first.swap(false, SeqCst) {
+            thread::sleep(pause);
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
+    })
+}
+
 /// A relay in front of a gateway that has no time to compute anything while the flag is set. Plain requests pass.
 pub fn overloaded_relay(gateway: SocketAddr, is_overloaded: Arc<AtomicBool>) -> Result<ScriptedOrigin> {
     ScriptedOrigin::start(move |exchange| {
         let request = read_request(exchange)?;
-        let is_named = |(name, _): &(String, String)| name.eq_ignore_ascii_case("x-pushdown-pipeline");
-        let computes = request.method == "POST" || request.headers.iter().any(is_named);
-        if computes && is_overloaded.load(SeqCst) {
+        if is_computed(&request) && is_overloaded.load(SeqCst) {
             return exchange.answer("503 Slow Down", "<Error><Code>SlowDown</Code></Error>");
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;
@@ -111,6 +124,30 @@ pub fn features_relay(
         forward(exchange, &answer, RelayAction::OtherFeatures(features))
     })?;
     Ok((relay, bodies))
+}
+
+/// A relay in front of a store that accepts signatures for one region alone, and the number of those that it has refused.
+pub fn region_relay(store: SocketAddr, region: &str) -> Result<(ScriptedOrigin, Arc<AtomicUsize>)> {
+    let refused = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&refused);
+    let scopes = [format!("/{region}/s3/"), format!("%2F{region}%2Fs3%2F")];
+    let document = format!(
+        "<Error><Code>AuthorizationHeaderMalformed</Code><Message>the region is wrong</Message><Region>{region}</Region></Error>"
+    );
+    let relay = ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        if !scopes.iter().any(|scope| exchange.head.contains(scope)) {
+            counter.fetch_add(1, SeqCst);
+            let body = if request.method == "HEAD" { "" } else { &document };
+            return exchange.send(format!(
+                "HTTP/1.1 400 Bad Request\r\nContent-Type: application/xml\r\nContent-Length: {}\r\n\r\n{body}",
+                document.len()
+            ));
+        }
+        let answer = request.send(store).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
+    })?;
+    Ok((relay, refused))
 }
 
 /// A relay that replaces the engine in all answers by another one.
@@ -161,6 +198,12 @@ pub fn gated_relay(gateway: SocketAddr) -> Result<(ScriptedOrigin, Arc<Gate>)> {
         forward(exchange, &answer, RelayAction::Forward)
     })?;
     Ok((relay, gate))
+}
+
+/// Whether a gateway computes the answer to a request: a value, or a batch of them.
+fn is_computed(request: &Request) -> bool {
+    let is_pipeline = |(name, _): &(String, String)| name.eq_ignore_ascii_case("x-pushdown-pipeline");
+    request.method == "POST" || request.headers.iter().any(is_pipeline)
 }
 
 /// The request without its body.

@@ -13,6 +13,9 @@ use crate::process::{Process, eventually};
 use crate::raw::Request;
 use crate::sign::{Keys, Payload};
 
+/// The host of its virtual hosts, `BUCKET.s3.localhost`. Path-style requests may have any other host.
+const DOMAIN: &str = "s3.localhost";
+
 /// Each port has a gRPC port at this offset.
 const GRPC_OFFSET: u16 = 10_000;
 
@@ -53,6 +56,7 @@ impl Weed {
             .arg(format!("-filer.port={filer}"))
             .arg(format!("-s3.port={s3}"));
         command.arg(format!("-s3.config={}", config.display()));
+        command.arg(format!("-s3.domainName={DOMAIN}"));
         command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
         command.args(["-volume.max=100", "-master.volumeSizeLimitMB=256"]);
         // The default, one percent of the disk, may be gigabytes; with less free space it refuses objects.
@@ -85,6 +89,11 @@ impl Weed {
     /// Address of its S3 endpoint.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The URL of the host that its virtual hosts are below. Only readers and gateways find such host names.
+    pub fn domain_url(&self) -> String {
+        format!("http://{DOMAIN}:{}", self.address.port())
     }
 
     /// Replaces all identities, as [`launch_with_guests`](Self::launch_with_guests) has them. It takes effect soon after.

@@ -3,7 +3,8 @@
 use std::{process::Output, time::Duration};
 
 use pushdown_testkit::{
-    ACCESS_KEY, AwsFront, Gateway, Keys, RelayAction, SECRET_KEY, World, faulty_relay, find_gateway,
+    ACCESS_KEY, AwsFront, Gateway, Keys, Objects, Parquet, RelayAction, SECRET_KEY, World, faulty_relay,
+    find_gateway, late_relay, photos,
 };
 
 use super::cli::pushdown;
@@ -119,6 +120,47 @@ fn a_signature_that_ended_at_the_gateway_is_signed_again() {
     assert!(output.status.success() && shown.contains("0 errors"), "{shown}");
     let record = front.record();
     assert_eq!(record.refusals.values().sum::<usize>(), 4, "{record:?}");
+}
+
+/// A value, the rows of one table, and those of several.
+#[test]
+fn values_and_tables_whose_signature_ended_at_the_gateway_are_signed_again() {
+    let table = Parquet {
+        rows: 1000,
+        noise: 1,
+        row_group: 500,
+    };
+    let (key, photo) = photos().unwrap().pop_first().unwrap();
+    let table = table.write().unwrap();
+    let world = World::with_objects(Objects::from([
+        (key.clone(), photo),
+        ("t/a.parquet".to_owned(), table.clone()),
+        ("t/b.parquet".to_owned(), table),
+    ]));
+    let world = world.unwrap();
+    let rows = "--pipeline select(columns=[n],where='n>=990') --format csv";
+    for command in [
+        format!("get s3://photos/{key} --pipeline decode|resize(8,8) --accept npy"),
+        format!("get s3://photos/t/a.parquet {rows}"),
+        format!("get s3://photos/t/ {rows}"),
+    ] {
+        let expected = format!("{command} --plain --endpoint-url {}", world.endpoint());
+        let expected = pushdown(&expected.split(' ').collect::<Vec<_>>())
+            .env("AWS_REGION", "us-east-1")
+            .output()
+            .unwrap();
+        assert!(expected.status.success(), "{}", shown(&expected));
+        let front = front_of(&world, SHORT_LIFETIME);
+        let gateway = gateway_beside(&front);
+        let relay = late_relay(gateway.listen(), SHORT_LIFETIME + Duration::from_secs(1)).unwrap();
+        let command = format!("{command} --gateway http://{}", relay.address());
+        let output = run_command(&world, &front, &command.split(' ').collect::<Vec<_>>());
+        assert!(output.status.success(), "{}", shown(&output));
+        assert!(output.stdout == expected.stdout, "{command}: {}", shown(&output));
+        let record = front.record();
+        assert!(record.refused("ExpiredToken") > 0, "{record:?}");
+        assert!(front.issued().len() > 1);
+    }
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl Store {
         // The SDK reports missing credentials as a request that was not sent, which would be retried.
         self.current_credentials(Some(bucket)).await?;
         let sent = send(first.sdk().clone()).await;
-        if !self.has_moved(bucket, &first, &sent)? {
+        if !self.has_moved(&first, &sent)? {
             return Ok(sent);
         }
         let second = self.bucket_endpoint(bucket)?;
@@ -137,7 +137,6 @@ impl Store {
     /// Whether an answer names another region of the bucket, which is adopted.
     fn has_moved<T, E>(
         &self,
-        bucket: &str,
         used: &BucketEndpoint,
         sent: &Result<T, SdkError<E, HttpResponse>>,
     ) -> Result<bool> {
@@ -151,20 +150,25 @@ impl Store {
         let header = answer.headers().get(BUCKET_REGION).map(str::to_owned);
         let document = answer.body().bytes().unwrap_or_default();
         let region = header.or_else(|| ErrorDocument::parse(document).region);
-        if let Ok(status) = StatusCode::from_u16(answer.status().as_u16()) {
-            used.observe_answer(status, region.as_deref());
-        }
-        self.learn_region(bucket, used, region.as_deref())
+        let Ok(status) = StatusCode::from_u16(answer.status().as_u16()) else {
+            return Ok(false);
+        };
+        used.observe_answer(status, region.as_deref());
+        self.learn_region(used, status, region.as_deref())
     }
 
-    /// Learns the region of a bucket by a HEAD, unless an answer has confirmed it.
+    /// Learns the region of a bucket by one request, unless it is known already.
     ///
     /// # Errors
-    /// Without credentials; if the store does not answer. A refusal is no error: it names the region, too, or the requests that follow are refused as well.
+    /// Without credentials; if a store does not answer whose hosts name regions. A refusal is no error: it names the region, too, or the requests that
+    /// follow are refused as well.
     pub(crate) async fn locate(&self, bucket: &str) -> Result<()> {
         let used = self.bucket_endpoint(bucket)?;
-        if self.is_confirmed(&used) {
+        if self.is_located(&used) {
             return Ok(());
+        }
+        if !self.shared.endpoints.is_regional() {
+            return self.ask_for_region(bucket).await;
         }
         let action = format!("find the region of the bucket {bucket} at {}", self.endpoint());
         let head = |sdk: aws_sdk_s3::Client| {
@@ -178,6 +182,24 @@ impl Store {
             Err(error) if error.kind() == ErrorKind::Refused => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Asks a store whose hosts name no region, by a page of one key: not every such store names it in a header, and the answer to a HEAD has no
+    /// document. Most accept any region, so that it is asked once, and goes without an answer.
+    async fn ask_for_region(&self, bucket: &str) -> Result<()> {
+        let page = |sdk: aws_sdk_s3::Client| {
+            let request = sdk.list_objects_v2().bucket(bucket).max_keys(1);
+            async move { request.send().await }
+        };
+        if let Err(error) = Box::pin(self.send_by_sdk(bucket, &page)).await? {
+            tracing::debug!(
+                bucket,
+                error = root_cause(&error),
+                "the store did not confirm the region"
+            );
+        }
+        self.bucket_endpoint(bucket)?.confirm_region();
+        Ok(())
     }
 
     /// The ETag of an object, if the store has one. Asked once, without retries.

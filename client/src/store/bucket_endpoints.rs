@@ -22,6 +22,9 @@ use crate::{
     transport::Endpoint,
 };
 
+/// Longest region that the answer of a store may name.
+const MAX_REGION_BYTES: usize = 64;
+
 /// How requests name their bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -98,8 +101,13 @@ impl BucketEndpoint {
         self.paths.path(key)
     }
 
+    /// Whether an answer of the store has confirmed the region.
+    pub(super) fn has_confirmed_region(&self) -> bool {
+        self.is_confirmed.load(Relaxed)
+    }
+
     /// Notes that the region is certain.
-    fn confirm_region(&self) {
+    pub(super) fn confirm_region(&self) {
         self.is_confirmed.store(true, Relaxed);
     }
 
@@ -216,12 +224,13 @@ impl BucketEndpoints {
     /// one than that of `used`.
     ///
     /// # Errors
-    /// For a region that makes no host.
+    /// For a region that makes no host, or no part of a signature.
     pub(super) fn learn_region(&self, bucket: &str, used: &BucketEndpoint, region: &str) -> Result<bool> {
         if used.region == region {
             used.confirm_region();
             return Ok(false);
         }
+        check_region(bucket, region)?;
         let is_known = |known: &Arc<BucketEndpoint>| known.region == region;
         if !self.buckets.lock().get(bucket).is_some_and(is_known) {
             let resolved = self.resolve(bucket, region)?;
@@ -234,7 +243,7 @@ impl BucketEndpoints {
 
     /// Whether the region of a bucket is certain, or has no part in its address.
     pub(super) fn is_confirmed(&self, bucket: &BucketEndpoint) -> bool {
-        !self.is_regional() || bucket.is_confirmed.load(Relaxed)
+        !self.is_regional() || bucket.has_confirmed_region()
     }
 
     fn resolve(&self, bucket: &str, region: &str) -> Result<BucketEndpoint> {
@@ -318,6 +327,18 @@ impl BucketEndpoints {
         }
         Ok(resolved.url().to_owned())
     }
+}
+
+/// Checks a region that an answer names, which is untrusted input.
+fn check_region(bucket: &str, region: &str) -> Result<()> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if (1..=MAX_REGION_BYTES).contains(&region.len()) && region.bytes().all(is_part) {
+        return Ok(());
+    }
+    Err(Error::config(format!(
+        "cannot resolve the endpoint of S3 in the region {region:?} of the bucket `{bucket}`, which the answer of the store names: expected 1 to \
+         {MAX_REGION_BYTES} letters, digits, `-`, `_` and `.`; check that the endpoint is a store"
+    )))
 }
 
 /// Refuses what needs other requests than those of a bucket, by its name.

@@ -5,7 +5,7 @@ use http::{HeaderMap, Method, StatusCode};
 use pushdown::{Engine, Limits, wire};
 
 use super::{
-    Failure, Store,
+    BucketEndpoint, Failure, Store,
     value::{Value, ValueRequest, ValueStream, member_headers, store_header},
 };
 use crate::{
@@ -13,7 +13,8 @@ use crate::{
     error::{Error, ErrorKind, Result},
     objects::Object,
     sample_name::SampleName,
-    transport::{Answer, BUCKET_REGION},
+    sign::Validity,
+    transport::{Answer, BUCKET_REGION, Refusal},
 };
 
 impl Store {
@@ -189,20 +190,34 @@ impl Store {
         body.map(|body| (headers, body)).ok_or(Failure::TooLarge(limit))
     }
 
-    /// Sends a signed GET to the gateway and waits for the head of a successful answer.
-    async fn open_value(&self, bucket: &str, key: &str, mut headers: HeaderMap) -> Result<Answer, Failure> {
+    /// Sends a signed GET to the gateway and waits for the head of a successful answer; once more if the answer names another region of the
+    /// bucket, or says that the signature has ended, which it can while the request waits at the gateway.
+    async fn open_value(&self, bucket: &str, key: &str, headers: HeaderMap) -> Result<Answer, Failure> {
         self.check_reads_stores().await?;
-        self.locate(bucket).await?;
-        let endpoint = self.bucket_endpoint(bucket)?;
-        let (presigner, stated) = self.stated_presigner(&endpoint).await?;
-        if let Some(stated) = stated {
-            headers.extend([store_header(&stated)?]);
+        if self.shared.endpoints.is_regional() {
+            // The gateway may allow the right host alone. Elsewhere a refusal names the region soon enough.
+            self.locate(bucket).await?;
         }
-        let target = presigner.target(&endpoint.path(key));
-        let answer = self
-            .send_to_gateway(Method::GET, &target, headers, Bytes::new())
-            .await?;
-        successful(answer).await
+        let mut may_repeat = true;
+        loop {
+            let endpoint = self.bucket_endpoint(bucket)?;
+            let (presigner, stated) = self.stated_presigner(&endpoint).await?;
+            let mut headers = headers.clone();
+            if let Some(stated) = stated {
+                headers.extend([store_header(&stated)?]);
+            }
+            let target = presigner.target(&endpoint.path(key));
+            let sent = self.send_to_gateway(Method::GET, &target, headers, Bytes::new());
+            let answer = sent.await?;
+            if answer.status.is_success() {
+                return Ok(answer);
+            }
+            let refusal = answer.refusal().await;
+            let has_changed = self.has_other_signature(&endpoint, presigner.validity(), &refusal)?;
+            if !(has_changed && std::mem::take(&mut may_repeat)) {
+                return Err(Failure::Refused(refusal));
+            }
+        }
     }
 
     /// Sends a signed GET to the store and waits for the head of its answer, with any status but those of a wrong signature; once more if the
@@ -232,12 +247,23 @@ impl Store {
                 return Ok(answer);
             }
             let refusal = answer.refusal().await;
-            let has_changed = self.learn_region(bucket, &endpoint, refusal.region.as_deref())?
-                || self.may_sign_again(presigner.validity(), &refusal.code);
+            let has_changed = self.has_other_signature(&endpoint, presigner.validity(), &refusal)?;
             if !(has_changed && std::mem::take(&mut may_repeat)) {
                 return Err(Failure::Refused(refusal));
             }
         }
+    }
+
+    /// Whether a request may succeed with another signature, after one that was signed for `used` with this `validity` was refused. Adopts the
+    /// region that the refusal names, and forgets credentials that have ended.
+    fn has_other_signature(
+        &self,
+        used: &BucketEndpoint,
+        validity: &Validity,
+        refusal: &Refusal,
+    ) -> Result<bool> {
+        let region = refusal.region.as_deref();
+        Ok(self.learn_region(used, refusal.status, region)? || self.may_sign_again(validity, &refusal.code))
     }
 
     /// Sends a signed GET to the store and waits for the head of a successful answer.

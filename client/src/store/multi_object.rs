@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, stream};
 use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
-use super::{Failure, Placement, Store, StoredTable, ValueRequest, ValueStream};
+use super::{BatchAnswer, Failure, Placement, Store, StoredTable, ValueRequest, ValueStream, has_ended};
 use crate::{
     error::{Error, ErrorKind, Result},
     sign::{BatchPost, BatchSigner},
@@ -73,18 +73,30 @@ impl StoredTables {
         self.store.value_stream(answer.await?)
     }
 
+    /// Sends the request, and waits for the head of a successful answer; once more if it is refused after its signatures have ended, which they
+    /// can while it waits at the gateway.
     async fn send(&self, value: &ValueRequest<'_>) -> Result<Answer, Failure> {
         let headers = value.accept_header()?;
-        let features = self.store.features();
         let write = |signer: BatchSigner, features: Features| async move {
             self.batch_post(value, &signer, &features)
         };
-        let sent = self.store.send_batch(&self.bucket, headers, features, write);
-        let answer = sent.await?.answer;
-        if answer.status.is_success() {
-            return Ok(answer);
+        let mut may_repeat = true;
+        loop {
+            let features = self.store.features();
+            let sent = self
+                .store
+                .send_batch(&self.bucket, headers.clone(), features, write);
+            let BatchAnswer { answer, validity } = sent.await?;
+            if answer.status.is_success() {
+                return Ok(answer);
+            }
+            let refusal = answer.refusal().await;
+            // The code is the gateway's, and not that of the object that the store has refused.
+            let has_ended = !refusal.is_transient() && validity.is_some_and(|validity| has_ended(&validity));
+            if !(has_ended && std::mem::take(&mut may_repeat)) {
+                return Err(Failure::Refused(refusal));
+            }
         }
-        Err(Failure::Refused(answer.refusal().await))
     }
 
     /// The request for a gateway with these features.

@@ -96,9 +96,32 @@ fn an_ip_address_stays_a_gateway_whatever_the_style() {
         AddressingStyle::Path,
         AddressingStyle::Virtual,
     ] {
-        let found = gateway(Some(url.to_owned()), &endpoints(url, style)).unwrap();
+        let address = gateway_address(Some(url.to_owned())).unwrap();
+        let found = gateway(address, &endpoints(url, style));
         assert!(found.is_some_and(|gateway| gateway.is_store()), "{style:?}");
     }
+}
+
+#[test]
+fn the_address_of_the_store_is_no_second_one_however_it_is_written() {
+    for (store, address, is_store) in [
+        ("http://gw:9900", "http://GW.:9900/", true),
+        ("http://gw", "http://gw:80", true),
+        ("http://gw:9900", "https://gw:9900", false),
+        ("http://gw:9900", "http://gw:9901", false),
+    ] {
+        let address = gateway_address(Some(address.to_owned())).unwrap();
+        let found = gateway(address, &endpoints(store, AddressingStyle::Auto)).unwrap();
+        assert_eq!(found.is_store(), is_store, "{store}");
+        if is_store {
+            assert_eq!(
+                found.endpoint().to_string(),
+                store,
+                "requests have the host that is signed"
+            );
+        }
+    }
+    assert!(gateway_address(Some(String::new())).unwrap().is_none());
 }
 
 /// It would refuse the request for rows, where `auto` is to read plainly.

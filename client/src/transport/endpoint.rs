@@ -7,7 +7,7 @@ use http::{
     uri::{Authority, InvalidUri, PathAndQuery, Scheme},
 };
 
-use pushdown_s3::authority_in_region;
+use pushdown_s3::{StoreUrl, authority_in_region};
 
 use crate::error::{Error, Result};
 
@@ -72,6 +72,13 @@ impl Endpoint {
         let host = self.authority.host();
         let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         inner.unwrap_or(host).parse::<IpAddr>().is_ok()
+    }
+
+    /// Whether both are one address: they may differ in case, in a trailing dot or in a default port. No name is looked up.
+    pub(crate) fn is_same_address(&self, other: &Self) -> bool {
+        let url = |endpoint: &Self| endpoint.to_string().parse::<StoreUrl>().ok();
+        // A host that no gateway accepts has one notation.
+        self == other || url(self).is_some_and(|own| url(other) == Some(own))
     }
 
     /// Whether connections have TLS.
@@ -149,6 +156,29 @@ mod tests {
         ] {
             let endpoint = Endpoint::parse("endpoint", url).unwrap();
             assert_eq!(endpoint.is_ip_address(), is_ip, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_address_has_several_notations() {
+        for (one, other, is_same) in [
+            ("http://gw:9900", "http://GW:9900/", true),
+            ("http://gw:9900", "http://gw.:9900", true),
+            ("http://gw", "http://gw:80", true),
+            ("https://gw.example", "https://gw.example.:443", true),
+            ("http://[::1]:9900", "http://[0:0:0:0:0:0:0:1]:9900", true),
+            // No gateway accepts such a host.
+            ("http://127.1:9900", "http://127.1:9900", true),
+            ("http://127.1:9900", "http://127.0.0.1:9900", false),
+            ("http://gw:9900", "https://gw:9900", false),
+            ("http://gw:443", "https://gw", false),
+            ("http://gw:9900", "http://gw:9901", false),
+            ("http://gw:9900", "http://gw2:9900", false),
+            ("http://localhost:9900", "http://127.0.0.1:9900", false),
+        ] {
+            let [one, other] = [one, other].map(|url| Endpoint::parse("endpoint", url).unwrap());
+            assert_eq!(one.is_same_address(&other), is_same, "{one} {other}");
+            assert_eq!(other.is_same_address(&one), is_same, "{other} {one}");
         }
     }
 

@@ -1,5 +1,10 @@
 //! Two addresses: the reader signs for the store, in path style and for virtual hosts, and a gateway fetches what was signed.
 
+#[cfg(all(feature = "models", feature = "tables"))]
+mod models;
+mod regions;
+mod seaweedfs;
+
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown::{Context, Limits, Pipeline, Sample};
 use pushdown_client::{

@@ -1,16 +1,14 @@
 //! Temporary credentials that the store itself issues, by `AssumeRole`, pass through the gateway in forward mode.
 
-use std::{
-    fmt::Write as _,
-    time::{Duration, SystemTime},
-};
+pub(super) mod roles;
+
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, Row};
 use pushdown_testkit::{Gateway, Keys, Payload, RealStore, Request, Response, eventually};
-use serde_json::{Value, json};
 
+use self::roles::Role;
 use super::{
     binary,
     pipeline::{expected, photo, pixels},
@@ -53,70 +51,28 @@ struct Lab {
     store: RealStore,
     gateway: Gateway,
     photo: Vec<u8>,
-    role: String,
+    role: Role,
 }
 
 impl Lab {
     fn new(store: RealStore) -> Result<Self> {
         let upstream = format!("--upstream=http://{}", store.address()?);
-        let mut lab = Self {
+        let role = Role::create(&store, "reader")?;
+        let lab = Self {
             gateway: Gateway::launch(binary(), [upstream.as_str(), "--cache-memory=64MiB"])?,
             store,
             photo: photo(400, 300, "jpeg"),
-            role: String::new(),
+            role,
         };
         lab.store.put("/photos", "")?;
         lab.store.put(PATH, lab.photo.clone())?;
-        let user = format!("arn:aws:iam:::user/{}", lab.store.owner.access);
-        let trust = policy(json!({ "Principal": { "AWS": [user] }, "Action": ["sts:AssumeRole"] }));
-        let role = lab.call(
-            "CreateRole",
-            &[("RoleName", "reader"), ("AssumeRolePolicyDocument", &trust)],
-        )?;
-        lab.role = role.element("Arn").context("the role has no Arn")?;
-        let rights = policy(json!({ "Action": ["s3:GetObject"], "Resource": ["arn:aws:s3:::photos/*"] }));
-        let names = [("RoleName", "reader"), ("PolicyName", "read")];
-        lab.call(
-            "PutRolePolicy",
-            &[&names[..], &[("PolicyDocument", &rights)]].concat(),
-        )?;
+        lab.role.grant(&lab.store, &["s3:GetObject"])?;
         Ok(lab)
-    }
-
-    /// Sends an action of IAM or STS to the store.
-    fn call(&self, action: &str, parameters: &[(&str, &str)]) -> Result<Response> {
-        let address = self.store.address()?;
-        let mut target = format!("/?Action={action}");
-        for (name, value) in parameters {
-            write!(target, "&{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC))?;
-        }
-        let request = Request::new("POST", &target)
-            .header("Host", &address.to_string())
-            .body("");
-        let answer = self.store.owner.sign(request, Payload::Signed)?.send(address)?;
-        ensure!(
-            answer.status == 200,
-            "{action}: {} {}",
-            answer.status,
-            answer.text()
-        );
-        Ok(answer)
     }
 
     /// Credentials of a session that ends after `seconds`.
     fn session(&self, seconds: u64) -> Result<Keys> {
-        let seconds = seconds.to_string();
-        let parameters = [
-            ("RoleArn", self.role.as_str()),
-            ("RoleSessionName", "tests"),
-            ("DurationSeconds", &seconds),
-        ];
-        let answer = self.call("AssumeRole", &parameters)?;
-        let text = |name: &str| answer.element(name).with_context(|| format!("no {name}"));
-        Ok(Keys {
-            token: Some(text("SessionToken")?),
-            ..Keys::new(&text("AccessKeyId")?, &text("SecretAccessKey")?)
-        })
+        self.role.assume(&self.store, seconds)
     }
 
     fn request(&self, method: &str) -> Request {
@@ -164,12 +120,6 @@ impl Lab {
         reader.finish()?;
         Ok(rows)
     }
-}
-
-/// A policy with one statement, which allows. Without spaces, which Ceph does not decode.
-fn policy(mut statement: Value) -> String {
-    statement["Effect"] = "Allow".into();
-    json!({ "Version": "2012-10-17", "Statement": [statement] }).to_string()
 }
 
 #[test]

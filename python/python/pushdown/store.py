@@ -104,8 +104,10 @@ class Store(Group):
     - `endpoint`: URL of any S3 store, or of a gateway in its place. By default `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or that of the
       profile; without one AWS.
     - `addressing_style`: where requests name the bucket, "path" or "virtual", in the host; "auto" is virtual for AWS, and path for another
-      `endpoint`. By default "auto"; without an `endpoint` that of the profile first.
-    - `region`: to sign for. By default that of the environment or the profile, then `us-east-1`.
+      `endpoint`. By default that of the profile, then "auto"; of an `endpoint` without a `gateway` beside it, which may be a gateway itself, the
+      latter at once.
+    - `region`: to sign for. By default that of the environment or the profile, then `us-east-1`. If the store's answers name another one of a
+      bucket, that is signed for.
     - `profile`: of the AWS configuration files. By default `AWS_PROFILE`, then `default`.
     - `credentials`: `Credentials`, or a tuple of access key, secret key, and session token or `None`. By default the chain of the AWS tools.
       Nothing shows or passes on the keys: a copy or a pickle of a store has none.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import copy
+import pathlib
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -11,30 +15,16 @@ import pytest
 
 import pushdown
 from pushdown import Store
-from samples import PIPELINE, samples
-from stores import start_gateway
+from samples import PIPELINE, Sample, samples
+from stores import start_aws_front, start_gateway
 
-
-@pytest.fixture(scope="module")
-def gateway(world: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A gateway without an upstream, which may fetch from the store of the photos."""
-    with contextlib.ExitStack() as running:
-        folder = tmp_path_factory.mktemp("beside") / "gateway"
-        process, addresses = start_gateway(folder, allow_store=world.upstream)
-        running.callback(process.stop)
-        yield f"http://{addresses['listen']}"
-
-
-@pytest.fixture
-def both(world: Any, gateway: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of the tests, with both addresses."""
-    return {**options, "store": Store(endpoint=world.upstream), "gateway": gateway}
+MODES = ("pushdown", "auto", "plain")
 
 
 def test_the_values_are_those_of_one_address(source: str, options: dict[str, Any], both: dict[str, Any]) -> None:
     with pushdown.Reader(source, PIPELINE, **options) as reader:
         expected = samples(reader)
-    for mode in ("pushdown", "auto", "plain"):
+    for mode in MODES:
         with pushdown.Reader(source, PIPELINE, **{**both, "mode": mode}) as reader:
             assert samples(reader) == expected, mode
     store_alone = {**both, "gateway": None}
@@ -64,8 +54,142 @@ def test_a_gateway_of_the_environment_is_used(
         assert reader.stats.gateway == gateway
 
 
+def test_an_empty_address_is_no_gateway_whatever_the_environment_has(
+    source: str, both: dict[str, Any], gateway: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PUSHDOWN_GATEWAY_URL", gateway)
+    with pushdown.Reader(source, PIPELINE, **{**both, "gateway": ""}) as reader:
+        samples(reader)
+        assert (reader.mode, reader.stats.gateway) == ("plain", None)
+    monkeypatch.setenv("PUSHDOWN_GATEWAY_URL", "")
+    with pushdown.Reader(source, PIPELINE, **{**both, "gateway": None}) as reader:
+        samples(reader)
+        assert (reader.mode, reader.stats.gateway) == ("plain", None)
+
+
+def test_the_address_of_the_store_is_no_second_one(
+    source: str, options: dict[str, Any], endpoint: str
+) -> None:
+    """However it is written: a gateway in place of its store forwards what it does not compute."""
+    with pushdown.Reader(source, PIPELINE, **{**options, "gateway": f"{endpoint}/", "mode": "pushdown"}) as reader:
+        assert samples(reader)
+        assert reader.stats.gateway is None
+
+
+def read_all(reader: pushdown.Reader) -> tuple[list[Sample], str | None]:
+    """The samples, and the gateway that the reader had."""
+    with reader:
+        return samples(reader), reader.stats.gateway
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
+def test_a_reader_keeps_both_addresses_in_another_process(
+    source: str, both: dict[str, Any], gateway: str, method: str
+) -> None:
+    reader = pushdown.Reader(source, PIPELINE, **both, mode="pushdown")
+    with ProcessPoolExecutor(1, mp_context=get_context(method)) as processes:
+        assert processes.submit(read_all, reader).result(timeout=60) == read_all(reader)
+
+
+def value_of(url: str, pipeline: str, connection: dict[str, Any]) -> bytes:
+    return memoryview(pushdown.get(url, pipeline, **connection)).tobytes()
+
+
+def test_a_store_keeps_its_gateway_in_another_process(
+    source: str, world: Any, both: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one of the environment."""
+    url, pipeline = f"s3://photos/{pushdown.list(source, store=both['store']).key(0)}", "decode | resize(16, 16)"
+    expected = value_of(url, pipeline, {"store": both["store"]})
+    connections = [{"store": both["store"], "gateway": both["gateway"]}, {"store": both["store"]}]
+    monkeypatch.setenv("PUSHDOWN_GATEWAY_URL", both["gateway"])
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes:
+        for connection in connections:
+            assert processes.submit(value_of, url, pipeline, connection).result(timeout=60) == expected
+
+
+def test_copies_of_a_reader_keep_both_addresses(source: str, both: dict[str, Any], gateway: str) -> None:
+    reader = pushdown.Reader(source, PIPELINE, **both, mode="pushdown")
+    expected = read_all(reader)
+    for copied in (pickle.loads(pickle.dumps(reader)), copy.copy(reader), copy.deepcopy(reader)):
+        copied.set_epoch(0)
+        assert read_all(copied) == expected
+    assert expected[1] == gateway
+
+
+def test_calls_use_both_addresses(source: str, world: Any, both: dict[str, Any]) -> None:
+    connection: dict[str, Any] = {"store": both["store"], "gateway": both["gateway"]}
+    alone: dict[str, Any] = {"store": both["store"]}
+    keys = pushdown.list(source, **connection).keys()
+    urls = [f"s3://photos/{key}" for key in keys]
+    pipeline = "decode | resize(16, 16)"
+    assert pushdown.get(urls[0], **connection) == pushdown.get(urls[0], **alone)
+    assert pushdown.get_many(urls, **connection) == pushdown.get_many(urls, **alone)
+    values = [pushdown.get_many(urls, pipeline, **each) for each in (connection, alone)]
+    for value, expected in zip(*values, strict=True):
+        assert np.array_equal(np.asarray(value), np.asarray(expected))
+    random = {"seed": 7, "epoch": 3}
+    values = [pushdown.get(urls[0], PIPELINE, **random, **settings) for settings in (connection, alone)]
+    assert np.array_equal(*(np.asarray(value) for value in values))
+    explained = pushdown.explain(source, pipeline, samples=4, **connection)
+    assert f"gateway {both['gateway']}" in str(explained) and world.upstream in str(explained)
+    # Costs at the gateway: it has measured its steps.
+    assert any(stage["gateway_seconds"] > 0 for stage in explained.members["stages"])
+
+
+def test_a_wrong_gateway_is_an_error_of_a_single_value(source: str, world: Any, both: dict[str, Any]) -> None:
+    url = f"s3://photos/{pushdown.list(source, store=both['store']).key(0)}"
+    with pytest.raises(pushdown.NotAGatewayError, match="list the feature `stores`"):
+        pushdown.get(url, "decode", split=1, store=both["store"], gateway=world.admin)
+
+
+def test_the_plan_is_made_for_the_gateway(source: str, both: dict[str, Any]) -> None:
+    with pushdown.Reader(source, "decode | resize(8, 8)", **both) as reader:
+        samples(reader)
+        assert reader.mode == "auto"
+        # The gateway has said how many it has.
+        assert "cores at the gateway" in str(reader.plan)
+    with pushdown.Reader(source, "decode | resize(8, 8)", **{**both, "gateway": ""}) as reader:
+        samples(reader)
+        assert (reader.mode, reader.plan) == ("plain", None)
+
+
+def test_the_style_of_the_profile_is_that_of_the_store(
+    source: str,
+    world: Any,
+    options: dict[str, Any],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A store that serves virtual hosts alone, to sessions alone."""
+    with pushdown.Reader(source, PIPELINE, **options) as reader:
+        expected = samples(reader)
+    with contextlib.ExitStack() as running:
+        front, urls = start_aws_front(tmp_path / "front", world.upstream.removeprefix("http://"))
+        running.callback(front.stop)
+        allowed = {"allow_store": urls["url"].replace("://", "://*."), "allow_store_network": "127.0.0.0/8"}
+        process, addresses = start_gateway(tmp_path / "gateway", **allowed)
+        running.callback(process.stop)
+        config = tmp_path / "config"
+        config.write_text(
+            f"[default]\nregion = us-east-1\nendpoint_url = {urls['url']}\ns3 =\n  addressing_style = virtual\n"
+        )
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+        monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", urls["credentials_url"])
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name)
+        settings = {**options, "store": Store(), "gateway": f"http://{addresses['listen']}"}
+        for mode in MODES:
+            with pushdown.Reader(source, PIPELINE, **{**settings, "mode": mode}) as reader:
+                assert samples(reader) == expected
+                assert reader.mode == mode
+        # Without a gateway beside it the endpoint may be one, and a gateway has no virtual hosts.
+        with pytest.raises(pushdown.RefusedError, match="PermanentRedirect"):
+            pushdown.list(source, store=Store())
+
+
 def test_single_values_lists_and_sidecars(world: Any, both: dict[str, Any]) -> None:
-    connection = {"store": both["store"], "gateway": both["gateway"]}
+    connection: dict[str, Any] = {"store": both["store"], "gateway": both["gateway"]}
     photos = pushdown.list("s3://photos/train/", **connection)
     keys = photos.keys()
     url, pipeline = f"s3://photos/{keys[0]}", "decode | resize(16, 16)"

@@ -14,6 +14,7 @@ use super::http;
 use crate::{
     error::{Error, ErrorKind, Result},
     store::{AddressingStyle, Credentials, StoreBuilder, bucket_endpoints::AwsEndpoints},
+    transport::Endpoint,
 };
 
 /// The variable with the endpoint of all services; with `_S3` at its end, of S3 alone.
@@ -24,7 +25,7 @@ const S3_SECTION: &str = "s3";
 /// Settings resolved from the builder, the environment and the profile.
 pub(in crate::store) struct Sources {
     /// `None` for the endpoints of AWS.
-    pub(in crate::store) endpoint: Option<String>,
+    pub(in crate::store) endpoint: Option<Endpoint>,
     pub(in crate::store) style: AddressingStyle,
     pub(in crate::store) aws: AwsEndpoints,
     pub(in crate::store) region: String,
@@ -32,9 +33,11 @@ pub(in crate::store) struct Sources {
 }
 
 impl Sources {
+    /// `gateway` is the address of the gateway, if one is set.
+    ///
     /// # Errors
-    /// For an invalid addressing style in the profile, if it is used.
-    pub(in crate::store) async fn load(builder: &StoreBuilder) -> Result<Self> {
+    /// For an invalid endpoint; for an invalid addressing style in the profile, if it is used.
+    pub(in crate::store) async fn load(builder: &StoreBuilder, gateway: Option<&Endpoint>) -> Result<Self> {
         let mut profile = ProfileFileRegionProvider::builder();
         let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
         if let Some(name) = &builder.spec.profile {
@@ -52,7 +55,11 @@ impl Sources {
         let config = loader.region(region).load().await;
         let endpoint = builder.spec.endpoint.clone();
         let endpoint = endpoint.or_else(|| configured_endpoint(&config));
-        let style = style(builder.spec.addressing_style, endpoint.as_deref(), || {
+        let endpoint = endpoint
+            .map(|url| Endpoint::parse("endpoint", &url))
+            .transpose()?;
+        let may_be_gateway = may_be_gateway(endpoint.as_ref(), gateway);
+        let style = style(builder.spec.addressing_style, may_be_gateway, || {
             configured_style(&config)
         })?;
         Ok(Self {
@@ -87,17 +94,21 @@ fn configured_endpoint(config: &SdkConfig) -> Option<String> {
     values.into_iter().find(|value| !value.is_empty())
 }
 
-/// The style that is set, or else that of the profile at AWS's own endpoints. A configured endpoint may be a gateway, for which a profile that is
-/// meant for AWS has no style.
+/// Whether the configured endpoint may be a gateway in place of its store: there is no gateway beside it.
+fn may_be_gateway(endpoint: Option<&Endpoint>, gateway: Option<&Endpoint>) -> bool {
+    endpoint.is_some_and(|endpoint| gateway.is_none_or(|gateway| gateway.is_same_address(endpoint)))
+}
+
+/// The style that is set, or else that of the profile, which is meant for stores: an endpoint that may be a gateway has paths.
 fn style(
     set: Option<AddressingStyle>,
-    endpoint: Option<&str>,
+    may_be_gateway: bool,
     of_profile: impl FnOnce() -> Result<AddressingStyle>,
 ) -> Result<AddressingStyle> {
-    match (set, endpoint) {
-        (Some(style), _) => Ok(style),
-        (None, Some(_)) => Ok(AddressingStyle::Auto),
-        (None, None) => of_profile(),
+    match set {
+        Some(style) => Ok(style),
+        None if may_be_gateway => Ok(AddressingStyle::Auto),
+        None => of_profile(),
     }
 }
 
@@ -171,19 +182,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_style_of_the_profile_is_for_aws_alone() {
+    fn the_style_of_the_profile_is_for_stores_alone() {
         use AddressingStyle::{Auto, Path, Virtual};
-        let gateway = Some("http://127.0.0.1:9900");
-        for (set, endpoint, expected) in [
-            (None, None, Virtual),
-            (None, gateway, Auto),
-            (Some(Path), None, Path),
-            (Some(Virtual), gateway, Virtual),
+        let url = |url| Endpoint::parse("endpoint", url).unwrap();
+        let (store, gateway) = (url("http://s3.lab.example:9000"), url("http://gw:9900"));
+        for (set, endpoint, gateway, expected) in [
+            (None, None, None, Virtual),
+            (None, None, Some(&gateway), Virtual),
+            (None, Some(&store), Some(&gateway), Virtual),
+            (None, Some(&gateway), None, Auto),
+            (None, Some(&gateway), Some(&url("http://GW:9900/")), Auto),
+            (Some(Path), None, None, Path),
+            (Some(Virtual), Some(&gateway), None, Virtual),
         ] {
-            let found = style(set, endpoint, || Ok(Virtual)).unwrap();
-            assert_eq!(found, expected, "{set:?} {endpoint:?}");
+            let found = style(set, may_be_gateway(endpoint, gateway), || Ok(Virtual)).unwrap();
+            assert_eq!(found, expected, "{set:?} {endpoint:?} {gateway:?}");
         }
         let invalid = || Err(Error::config("invalid"));
-        assert_eq!(style(None, gateway, invalid).unwrap(), Auto);
+        assert_eq!(style(None, true, invalid).unwrap(), Auto);
+        assert!(style(None, false, invalid).is_err());
     }
 }

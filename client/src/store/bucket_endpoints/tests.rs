@@ -161,6 +161,28 @@ fn a_region_is_learnt_from_an_answer() {
     }
 }
 
+#[test]
+fn a_region_is_learnt_at_a_host_that_names_none() {
+    let endpoints = endpoints(
+        Some("http://store:9000"),
+        AddressingStyle::Auto,
+        "us-east-1",
+        AwsEndpoints::default(),
+    );
+    let endpoints = endpoints.unwrap();
+    let first = endpoints.bucket("photos").unwrap();
+    assert!(endpoints.learn_region("photos", &first, "lab_1.north").unwrap());
+    let learnt = "http://store:9000/photos/a%20b.jpg".to_owned();
+    assert_eq!(address(&endpoints, "photos"), (learnt, "lab_1.north".to_owned()));
+    assert!(endpoints.bucket("photos").unwrap().has_confirmed_region());
+    assert!(!first.has_confirmed_region());
+    for region in ["", "evil/", "a b", "a\nb", "é", &"a".repeat(65)] {
+        let error = endpoints.learn_region("photos", &first, region).unwrap_err();
+        assert!(error.to_string().contains("expected 1 to 64 letters"), "{error}");
+    }
+    assert_eq!(address(&endpoints, "photos").1, "lab_1.north");
+}
+
 /// An answer is untrusted input.
 #[test]
 fn a_region_that_makes_no_host_is_refused() {

@@ -2,6 +2,7 @@
 //!
 //! A relay between gateway and store holds back the end of objects, so that a value is in flight as long as a test wants.
 
+mod accounts;
 mod lab;
 
 use std::{
@@ -10,13 +11,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use pushdown_testkit::{Backend, RealStore, eventually};
+use pushdown_testkit::{Backend, Keys, RealStore, eventually};
 
 use super::{
     MEMORY, PATH, PIPELINE,
     adversary::{ATTACKS, Attack},
     binary, expected, origin, photo, pixels,
 };
+use accounts::{Accounts, Roles};
 use lab::{SignedFor, StoreLab};
 
 const BUCKET: &str = "/photos";
@@ -24,8 +26,8 @@ const BUCKET: &str = "/photos";
 const VALID: Duration = Duration::from_mins(10);
 /// Validity of a signature that ends during the test.
 const SHORT_VALID: Duration = Duration::from_secs(5);
-/// Longest wait for a change of the store.
-const LIMIT: Duration = Duration::from_secs(30);
+/// Longest wait for a change of the store, the end of a session included.
+const LIMIT: Duration = Duration::from_secs(90);
 
 #[test]
 #[ignore = "a second store: make test-full"]
@@ -56,6 +58,19 @@ fn ceph_authorizes_each_value() -> Result<()> {
     check(&RealStore::ceph()?)
 }
 
+/// Callers have session tokens, as on AWS, which only the store can verify.
+#[test]
+#[ignore = "Ceph is not installed by default: make test-stores"]
+fn ceph_authorizes_each_value_for_sessions() -> Result<()> {
+    let store = RealStore::ceph()?;
+    store.put(BUCKET, "")?;
+    let roles = Roles::create(&store)?;
+    let new_lab = |flags: &[&str]| StoreLab::new(&store, SignedFor::Store, Accounts::Sessions(&roles), flags);
+    check_attacks(&store, new_lab)?;
+    check_foreign_token(&new_lab(&[MEMORY])?).context("a foreign token")?;
+    check_session_end(&new_lab(&[MEMORY])?).context("after the end of the session")
+}
+
 #[test]
 #[ignore = "Garage is not installed by default: make test-stores"]
 fn garage_authorizes_each_value() -> Result<()> {
@@ -72,14 +87,19 @@ fn check(store: &RealStore) -> Result<()> {
 }
 
 fn check_signed_for(store: &RealStore, signed_for: SignedFor) -> Result<()> {
-    let new_lab = |flags: &[&str]| StoreLab::new(store, signed_for, flags);
+    check_attacks(store, |flags: &[&str]| {
+        StoreLab::new(store, signed_for, Accounts::Keys, flags)
+    })
+}
+
+fn check_attacks<'a>(store: &'a RealStore, new_lab: impl Fn(&[&str]) -> Result<StoreLab<'a>>) -> Result<()> {
     check_cached(store, || new_lab(&[MEMORY])).context("cached")?;
     check_cached(store, || new_lab(&[MEMORY, "--auth-cache-ttl=60s"]))
         .context("cached, with authorizations remembered")?;
     check_in_flight(store, || new_lab(&[])).context("in flight")?;
-    check_replaced(store, &new_lab(&[])?, signed_for).context("replaced")?;
+    check_replaced(store, &new_lab(&[])?, &new_lab(&[MEMORY])?).context("replaced")?;
     check_ttl(store, &new_lab(&[MEMORY, "--auth-cache-ttl=1s"])?).context("after the ttl")?;
-    check_signature_end(store, &new_lab(&[MEMORY, "--auth-cache-ttl=60s"])?)
+    check_signature_end(&new_lab(&[MEMORY, "--auth-cache-ttl=60s"])?)
         .context("after the end of the signature")
 }
 
@@ -98,7 +118,7 @@ fn check_cached<'a>(store: &'a RealStore, new_lab: impl Fn() -> Result<StoreLab<
         lab.attack(attack).with_context(|| format!("{attack:?}"))?;
         // The value is still there for those who may have it.
         if attack != Attack::Deleted {
-            let answer = lab.get(&store.owner)?;
+            let answer = lab.get(&lab.owner)?;
             ensure!(
                 origin(&answer)? == "memory" && answer.body == lab.value,
                 "{attack:?}"
@@ -114,12 +134,12 @@ fn check_in_flight<'a>(store: &'a RealStore, new_lab: impl Fn() -> Result<StoreL
         let lab = new_lab()?;
         lab.relay.set_stalled(true);
         thread::scope(|scope| {
-            let leader = scope.spawn(|| lab.get(&store.reader));
+            let leader = scope.spawn(|| lab.get(&lab.reader));
             lab.relay.wait_until(|sent| sent.objects == 1)?;
             let refused = lab.attack(attack).with_context(|| format!("{attack:?}"));
             let is_in_flight = !leader.is_finished();
             // A request that the store authorizes joins the flight.
-            let follower = (attack != Attack::Deleted).then(|| scope.spawn(|| lab.get(&store.owner)));
+            let follower = (attack != Attack::Deleted).then(|| scope.spawn(|| lab.get(&lab.owner)));
             let joined = if follower.is_some() {
                 lab.relay.wait_until(|sent| sent.not_modified == 1)
             } else {
@@ -147,15 +167,15 @@ fn check_in_flight<'a>(store: &'a RealStore, new_lab: impl Fn() -> Result<StoreL
 }
 
 /// The object is replaced between leader and follower, and after the value is cached: each gets the value of its own version.
-fn check_replaced(store: &RealStore, lab: &StoreLab<'_>, signed_for: SignedFor) -> Result<()> {
+fn check_replaced(store: &RealStore, lab: &StoreLab<'_>, with_cache: &StoreLab<'_>) -> Result<()> {
     let other = photo(300, 500, "jpeg");
     let other_value = pixels(expected(&other, PIPELINE));
     lab.relay.set_stalled(true);
     thread::scope(|scope| {
-        let leader = scope.spawn(|| lab.get(&store.reader));
+        let leader = scope.spawn(|| lab.get(&lab.reader));
         lab.relay.wait_until(|sent| sent.objects == 1)?;
         store.put(PATH, other.clone())?;
-        let follower = scope.spawn(|| lab.get(&store.reader));
+        let follower = scope.spawn(|| lab.get(&lab.reader));
         // The store has answered the follower's condition with the new version.
         let asked = lab.relay.wait_until(|sent| sent.objects == 2);
         lab.relay.set_stalled(false);
@@ -166,10 +186,10 @@ fn check_replaced(store: &RealStore, lab: &StoreLab<'_>, signed_for: SignedFor) 
         }
         anyhow::Ok(())
     })?;
-    let lab = StoreLab::new(store, signed_for, &[MEMORY])?;
-    lab.warm()?;
+    store.put(PATH, photo(600, 400, "jpeg"))?;
+    with_cache.warm()?;
     store.put(PATH, other)?;
-    let answer = lab.get(&store.reader)?;
+    let answer = with_cache.get(&with_cache.reader)?;
     ensure!(answer.body == other_value, "cached");
     Ok(())
 }
@@ -179,7 +199,7 @@ fn check_ttl(store: &RealStore, lab: &StoreLab<'_>) -> Result<()> {
     let ttl = Duration::from_secs(1);
     lab.warm()?;
     let address = lab.gateway.listen();
-    let request = lab.presigned(&store.owner, VALID)?;
+    let request = lab.presigned(&lab.owner, VALID)?;
     ensure!(origin(&request.send(address)?)? == "memory");
     let end = Instant::now() + ttl;
     store.delete(PATH)?;
@@ -194,10 +214,10 @@ fn check_ttl(store: &RealStore, lab: &StoreLab<'_>) -> Result<()> {
 }
 
 /// `--auth-cache-ttl`: nothing is remembered beyond the end of the signature.
-fn check_signature_end(store: &RealStore, lab: &StoreLab<'_>) -> Result<()> {
+fn check_signature_end(lab: &StoreLab<'_>) -> Result<()> {
     lab.warm()?;
     let address = lab.gateway.listen();
-    let request = lab.presigned(&store.owner, SHORT_VALID)?;
+    let request = lab.presigned(&lab.owner, SHORT_VALID)?;
     let end = Instant::now() + SHORT_VALID;
     ensure!(origin(&request.send(address)?)? == "memory");
     let asked = lab.relay.sent().not_modified;
@@ -214,4 +234,24 @@ fn check_signature_end(store: &RealStore, lab: &StoreLab<'_>) -> Result<()> {
         }
         Attack::Expired.check(&answer, &lab.value).map(Some)
     })
+}
+
+/// The token is that of a session of another role with the same right.
+fn check_foreign_token(lab: &StoreLab<'_>) -> Result<()> {
+    lab.warm()?;
+    let stranger = Keys {
+        token: lab.owner.token.clone(),
+        ..lab.reader.clone()
+    };
+    let answer = lab.presigned(&stranger, VALID)?.send(lab.gateway.listen())?;
+    Attack::WrongSignature.check(&answer, &lab.value)
+}
+
+/// The signature is valid for longer than its session.
+fn check_session_end(lab: &StoreLab<'_>) -> Result<()> {
+    lab.warm()?;
+    let (address, request) = (lab.gateway.listen(), lab.presigned(&lab.reader, VALID)?);
+    ensure!(origin(&request.send(address)?)? == "memory");
+    lab.wait_for_reader_status(403)?;
+    Attack::RightWithdrawn.check(&request.send(address)?, &lab.value)
 }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use pushdown_testkit::{Gateway, Keys, RealStore, Request, Response, StoreRelay, eventually};
 
 use super::super::{PATH, PIPELINE, adversary::Attack, binary, expected, origin, photo, pixels};
-use super::LIMIT;
+use super::{LIMIT, accounts::Accounts};
 
 /// Validity of signatures.
 const VALID: Duration = Duration::from_mins(15);
@@ -29,13 +29,22 @@ pub(super) enum SignedFor {
 pub(super) struct StoreLab<'a> {
     store: &'a RealStore,
     signed_for: SignedFor,
+    accounts: Accounts<'a>,
+    pub(super) owner: Keys,
+    pub(super) reader: Keys,
+    guest: Keys,
     pub(super) relay: StoreRelay,
     pub(super) gateway: Gateway,
     pub(super) value: Vec<u8>,
 }
 
 impl<'a> StoreLab<'a> {
-    pub(super) fn new(store: &'a RealStore, signed_for: SignedFor, flags: &[&str]) -> Result<Self> {
+    pub(super) fn new(
+        store: &'a RealStore,
+        signed_for: SignedFor,
+        accounts: Accounts<'a>,
+        flags: &[&str],
+    ) -> Result<Self> {
         let relay = StoreRelay::start(store.address()?)?;
         let setting = match signed_for {
             SignedFor::Gateway => "upstream",
@@ -43,9 +52,14 @@ impl<'a> StoreLab<'a> {
         };
         let address = format!("--{setting}=http://{}", relay.address());
         let photo = photo(600, 400, "jpeg");
+        let [owner, reader, guest] = accounts.keys(store)?;
         let lab = Self {
             store,
             signed_for,
+            accounts,
+            owner,
+            reader,
+            guest,
             relay,
             gateway: Gateway::launch(binary(), [&[address.as_str()], flags].concat())?,
             value: pixels(expected(&photo, PIPELINE)),
@@ -53,7 +67,7 @@ impl<'a> StoreLab<'a> {
         store.put(PATH, photo)?;
         // An earlier test may have withdrawn the right.
         if lab.reader_status()? != 200 {
-            store.set_read_right(true)?;
+            accounts.set_read_right(store, true)?;
             lab.wait_for_reader_status(200)?;
         }
         Ok(lab)
@@ -95,7 +109,7 @@ impl<'a> StoreLab<'a> {
     /// Asks until the value is cached.
     pub(super) fn warm(&self) -> Result<()> {
         for _ in 0..5 {
-            let answer = self.get(&self.store.reader)?;
+            let answer = self.get(&self.reader)?;
             ensure!(answer.body == self.value);
             if origin(&answer)? == "memory" {
                 return Ok(());
@@ -107,11 +121,12 @@ impl<'a> StoreLab<'a> {
     /// The status of the reader's GET at the store itself.
     fn reader_status(&self) -> Result<u16> {
         let address = self.store.address()?;
-        let request = presigned(address, &self.store.reader, VALID)?;
+        let request = presigned(address, &self.reader, VALID)?;
         Ok(request.send(address)?.status)
     }
 
-    fn wait_for_reader_status(&self, status: u16) -> Result<()> {
+    /// Waits until the store answers the reader with this status.
+    pub(super) fn wait_for_reader_status(&self, status: u16) -> Result<()> {
         eventually("the right of the reader has changed", LIMIT, || {
             Ok((self.reader_status()? == status).then_some(()))
         })
@@ -122,7 +137,7 @@ impl<'a> StoreLab<'a> {
         match attack {
             Attack::Deleted => self.store.delete(PATH)?,
             Attack::RightWithdrawn => {
-                self.store.set_read_right(false)?;
+                self.accounts.set_read_right(self.store, false)?;
                 self.wait_for_reader_status(403)?;
             }
             Attack::NoRight | Attack::WrongSignature | Attack::Expired | Attack::Anonymous => {}
@@ -140,13 +155,16 @@ impl<'a> StoreLab<'a> {
     }
 
     fn adversary_request(&self, address: SocketAddr, attack: Attack) -> Result<Request> {
-        let RealStore {
+        let Self {
             owner, reader, guest, ..
-        } = self.store;
+        } = self;
         let request = |keys: &Keys| presigned(address, keys, ADVERSARY_VALID);
         match attack {
             Attack::NoRight => request(guest),
-            Attack::WrongSignature => request(&Keys::new(&owner.access, "anothersecret")),
+            Attack::WrongSignature => request(&Keys {
+                secret: "anothersecret".to_owned(),
+                ..owner.clone()
+            }),
             Attack::Expired => request(&owner.with_time(SystemTime::now() - Duration::from_hours(1))),
             Attack::Anonymous => Ok(with_pipeline(unsigned(address))),
             Attack::Deleted => request(owner),

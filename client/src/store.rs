@@ -73,6 +73,7 @@ pub use bucket_endpoints::AddressingStyle;
 pub(crate) use bucket_endpoints::BucketEndpoint;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure, object_too_large};
+pub(crate) use gateway::{GatewayHealth, GatewayState};
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
 use placement::Placement;
@@ -231,9 +232,11 @@ impl StoreBuilder {
         let clients = aws::SdkClients::new(provider.into(), self.spec.timeouts);
         let endpoints =
             BucketEndpoints::new(configured, sources.style, sources.region, sources.aws, clients)?;
-        let gateway = gateway(self.spec.gateway, &endpoints)?;
-        let beside = gateway.as_ref().filter(|gateway| !gateway.is_store());
-        let beside = beside.map(|gateway| gateway.endpoint().clone());
+        let address = gateway_address(self.spec.gateway, &endpoints)?;
+        let beside = match &address {
+            Some(GatewayAddress::BesideStore(gateway)) => Some(gateway.clone()),
+            Some(GatewayAddress::InPlaceOfStore(_)) | None => None,
+        };
         let url = endpoints.url();
         let outages = match &beside {
             Some(gateway) => Outages::new(format!("{url}, or the gateway {gateway},")),
@@ -243,10 +246,15 @@ impl StoreBuilder {
             has_tls: endpoints.has_tls() || beside.as_ref().is_some_and(Endpoint::is_tls),
             gateway: beside,
         };
+        let transport = Transport::new(addresses, self.spec.timeouts)?;
+        let gateway = address.map(|address| match address {
+            GatewayAddress::InPlaceOfStore(endpoint) => Gateway::in_place_of_store(endpoint),
+            GatewayAddress::BesideStore(endpoint) => Gateway::beside_store(endpoint, &transport),
+        });
         Ok(Store {
             shared: Arc::new(Shared {
                 outages,
-                transport: Transport::new(addresses, self.spec.timeouts)?,
+                transport,
                 gateway,
                 endpoints,
                 credentials,
@@ -407,19 +415,26 @@ impl std::fmt::Debug for Credentials {
 /// The variable with the URL of the gateway.
 const GATEWAY_VARIABLE: &str = "PUSHDOWN_GATEWAY_URL";
 
+/// Where a gateway is.
+enum GatewayAddress {
+    /// At the endpoint of the store, which may be one.
+    InPlaceOfStore(Endpoint),
+    BesideStore(Endpoint),
+}
+
 /// The gateway at this URL or that of the environment, or else the configured endpoint, which may be one.
-fn gateway(url: Option<String>, endpoints: &BucketEndpoints) -> Result<Option<Gateway>> {
+fn gateway_address(url: Option<String>, endpoints: &BucketEndpoints) -> Result<Option<GatewayAddress>> {
     let of_environment = || std::env::var(GATEWAY_VARIABLE).ok();
     let url = url.or_else(of_environment).filter(|url| !url.is_empty());
     let in_place = endpoints.configured().filter(|_| endpoints.is_path_style());
     let Some(url) = url else {
-        return Ok(in_place.cloned().map(Gateway::in_place_of_store));
+        return Ok(in_place.cloned().map(GatewayAddress::InPlaceOfStore));
     };
     let endpoint = Endpoint::parse("gateway", &url)?;
     Ok(Some(if in_place == Some(&endpoint) {
-        Gateway::in_place_of_store(endpoint)
+        GatewayAddress::InPlaceOfStore(endpoint)
     } else {
-        Gateway::beside_store(endpoint)
+        GatewayAddress::BesideStore(endpoint)
     }))
 }
 

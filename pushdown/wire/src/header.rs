@@ -43,6 +43,10 @@ pub const SCALE: &str = "x-pushdown-scale";
 pub const ENGINE: &str = "x-pushdown-engine";
 /// Answer: the [`Features`](super::Features) of the gateway.
 pub const FEATURES: &str = "x-pushdown-features";
+/// Answer to a request for the version: `serving`, which a missing header means as well, or [`DRAINING`].
+pub const STATE: &str = "x-pushdown-state";
+/// The [`STATE`] of a gateway that ends once the answers in flight are complete.
+pub const DRAINING: &str = "draining";
 /// Answer: bytes read from the store and size of the object, as `read/stored`.
 pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";
 /// Answer: the `ETag` of the stored object.

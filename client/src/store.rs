@@ -5,6 +5,10 @@
 //! batches, single values and tables with a pipeline go to the gateway, signed for the store, from which the gateway fetches exactly that.
 //! Without such an address the endpoint itself may be a gateway, which forwards what it does not compute.
 //!
+//! A gateway beside the store is probed when a request to it fails, or when it is silent for long. While it does not answer, readers in
+//! [`Mode::Auto`](crate::reader::Mode::Auto) and tables read from the store plainly; single values, and readers in
+//! [`Mode::Pushdown`](crate::reader::Mode::Pushdown), need it.
+//!
 //! ```no_run
 //! use pushdown_client::store::{Store, ValueRequest};
 //!

@@ -1,6 +1,7 @@
 //! A gateway beside the store that ends, hangs, drains, or may not read the store: a reader that may read plainly goes on without it.
 
 use std::{
+    collections::BTreeSet,
     io,
     net::SocketAddr,
     sync::{
@@ -13,12 +14,15 @@ use std::{
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{
     ErrorKind,
-    reader::{Batch, Mode, PushdownReader, PushdownReaderBuilder, Row},
+    reader::{Batch, Mode, OnError, PushdownReader, PushdownReaderBuilder, Row},
     store::{Credentials, RetryPolicy, Store, StoreBuilder},
 };
 use pushdown_testkit::{
-    Exchange, Gateway, ScriptedOrigin, Throttle, draining_relay, find_gateway, recording_relay, slow_relay,
+    Exchange, Gateway, Request, ScriptedOrigin, Throttle, draining_relay, find_gateway, recording_relay,
+    slow_relay,
 };
+
+use pushdown_exec::sync::Mutex;
 
 use super::{
     shards::ShardWorld,
@@ -34,9 +38,11 @@ const NO_RETRIES: RetryPolicy = RetryPolicy::NEVER;
 /// A store that records its requests, behind a link, and a gateway without an upstream.
 struct Lab {
     gateway: Option<Gateway>,
-    /// In front of the store, for reader and gateway.
-    recorder: ScriptedOrigin,
+    /// The address of the store, for reader and gateway.
+    store: SocketAddr,
     link: Throttle,
+    /// Between the link and the store.
+    recorder: ScriptedOrigin,
     world: World,
 }
 
@@ -49,15 +55,22 @@ enum Loss {
 
 impl Lab {
     fn new(world: World) -> Self {
-        let (link, store) = Throttle::start(world.gateway.store().unwrap()).unwrap();
-        let (recorder, _) = recording_relay(store).unwrap();
-        let gateway = launch(&recorder, "127.0.0.1:0");
+        let (recorder, _) = recording_relay(world.gateway.store().unwrap()).unwrap();
+        let (link, store) = Throttle::start(recorder.address()).unwrap();
         Self {
-            gateway: Some(gateway),
-            recorder,
+            gateway: Some(launch(store, "127.0.0.1:0")),
+            store,
             link,
+            recorder,
             world,
         }
+    }
+
+    /// Replaces the store, without a link.
+    fn set_store(&mut self, recorder: ScriptedOrigin) {
+        self.store = recorder.address();
+        self.recorder = recorder;
+        self.gateway = Some(launch(self.store, "127.0.0.1:0"));
     }
 
     fn gateway(&self) -> &Gateway {
@@ -73,7 +86,7 @@ impl Lab {
 
     fn store_through(&self, gateway: SocketAddr) -> StoreBuilder {
         Store::builder()
-            .endpoint(format!("http://{}", self.recorder.address()))
+            .endpoint(format!("http://{}", self.store))
             .region("us-east-1")
             .credentials(Credentials::new(ACCESS_KEY, SECRET_KEY))
             .retry(NO_RETRIES)
@@ -102,18 +115,21 @@ impl Lab {
     }
 }
 
-/// Starts a gateway for the store behind a relay.
-fn launch(store: &ScriptedOrigin, listen: &str) -> Gateway {
+/// Starts a gateway for a store.
+fn launch(store: SocketAddr, listen: &str) -> Gateway {
     let flags = [
-        format!("--allow-store=http://{}", store.address()),
+        format!("--allow-store=http://{store}"),
         format!("--listen={listen}"),
     ];
     Gateway::launch(&find_gateway().unwrap(), flags).unwrap()
 }
 
-/// `count` photos, each under its own key.
+/// `count` photos, each under its own key and larger than its value.
 fn many_photos(count: usize) -> Objects {
-    let photos: Vec<_> = photos().into_values().collect();
+    let photos: Vec<_> = photos()
+        .into_values()
+        .filter(|photo| photo.len() > 5_000)
+        .collect();
     let numbered =
         (0..count).map(|number| (format!("{number:03}.jpg"), photos[number % photos.len()].clone()));
     numbered.collect()
@@ -141,6 +157,8 @@ fn lose_gateway(loss: Loss, batches_before: usize) {
     run(async {
         let mut reader = lab.reader(PIPELINE).seed(5).build().await.unwrap();
         let mut batches: Vec<Batch> = reader.by_ref().take(batches_before).try_collect().await.unwrap();
+        // The first batch tries both routes.
+        assert!(batches_before == 0 || pushed(batches[0].rows()) > 0);
         lab.lose(loss);
         let lost = Instant::now();
         while let Some(batch) = reader.try_next().await.unwrap() {
@@ -198,8 +216,7 @@ fn members_are_read_without_a_lost_gateway() {
         let mut lab = Lab::new(World::with_objects(Objects::new()));
         // The shards are in another store.
         let (recorder, _) = recording_relay(shards.world.gateway.store().unwrap()).unwrap();
-        lab.gateway = Some(launch(&recorder, "127.0.0.1:0"));
-        lab.recorder = recorder;
+        lab.set_store(recorder);
         run(async {
             let reader = lab
                 .reader(PIPELINE)
@@ -267,7 +284,7 @@ fn a_gateway_that_is_back_computes_again() {
             let rest: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
             assert_eq!(pushed(&into_rows(rest)[32..]), 0);
             match loss {
-                Loss::Killed => lab.gateway = Some(launch(&lab.recorder, &listen.to_string())),
+                Loss::Killed => lab.gateway = Some(launch(lab.store, &listen.to_string())),
                 Loss::Frozen => lab.gateway().resume().unwrap(),
             }
             read_until_pushed(&mut reader).await;
@@ -359,7 +376,7 @@ fn refusing_store(
         if refuses(exchange) {
             return exchange.answer("403 Forbidden", forbidden);
         }
-        let mut request = pushdown_testkit::Request::new("GET", exchange.head.split(' ').nth(1).unwrap());
+        let mut request = Request::new("GET", exchange.head.split(' ').nth(1).unwrap());
         for line in exchange.head.lines().skip(1).filter(|line| !line.is_empty()) {
             let (name, value) = line.split_once(": ").ok_or(io::ErrorKind::InvalidData)?;
             request = request.header(name, value);
@@ -379,18 +396,46 @@ fn refusing_store(
     .unwrap()
 }
 
+/// A policy refuses four samples of the first batch to the address of the gateway.
+#[test]
+fn what_the_store_refuses_to_the_gateway_alone_is_read_plainly() {
+    let world = World::with_objects(many_photos(48));
+    let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain));
+    let mut lab = Lab::new(world);
+    let seen = Mutex::new(BTreeSet::new());
+    // The first batch asks the gateway for every second photo. The host asks for one of those only if the gateway does not have it.
+    let refused = ["001", "003", "005", "007"].map(|name| format!("GET /{BUCKET}/{name}.jpg?"));
+    let refuses = move |exchange: &Exchange| {
+        let start = refused.iter().find(|start| exchange.head.starts_with(*start));
+        start.is_some_and(|start| seen.lock().insert(start.clone()))
+    };
+    lab.set_store(refusing_store(lab.world.gateway.store().unwrap(), refuses));
+    run(async {
+        let reader = lab.reader(PIPELINE).requests(1).prefetch_bytes(0);
+        let mut reader = reader.build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
+        assert_same_values(&rows, &expected);
+        assert_eq!(pushed(&rows[8..]), 0, "all later samples are read plainly");
+        assert_eq!(reader.mode(), Mode::Plain);
+    });
+    let batches = lab
+        .gateway()
+        .metric(r#"pushdown_requests_total{kind="batch",status="2xx"}"#);
+    assert!(
+        batches.unwrap() <= 2.0,
+        "the first batch may have a second request"
+    );
+}
+
 #[test]
 fn a_sample_that_nobody_may_read_is_its_own_error() {
     let mut lab = Lab::new(World::with_objects(many_photos(48)));
     let store = lab.world.gateway.store().unwrap();
-    lab.recorder = refusing_store(store, |exchange| {
+    lab.set_store(refusing_store(store, |exchange| {
         exchange.head.starts_with("GET /photos/007.jpg?")
-    });
-    lab.gateway = Some(launch(&lab.recorder, "127.0.0.1:0"));
+    }));
     run(async {
-        let reader = lab
-            .reader(PIPELINE)
-            .on_error(pushdown_client::reader::OnError::Report);
+        let reader = lab.reader(PIPELINE).on_error(OnError::Report);
         let mut reader = reader.build().await.unwrap();
         let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
         for row in &rows {
@@ -445,33 +490,90 @@ mod tables {
     #[test]
     fn tables_are_read_without_a_lost_gateway() {
         let table = Parquet {
-            rows: 40_000,
-            noise: 40,
-            row_group: 2_000,
+            rows: 250_000,
+            noise: 2,
+            row_group: 25_000,
         };
         let objects = Objects::from([("t.parquet".to_owned(), table.write().unwrap())]);
-        let select = Pipeline::parse("select(columns=[n], where='n >= 100')").unwrap();
+        // 4 MB are read for 600 KB.
+        let select = Pipeline::parse("select(columns=[c000], where='c001 < 0.3')").unwrap();
+        let count = async |store: StoreBuilder, lost: Option<(&mut Lab, Loss)>| {
+            let store = store.build().await.unwrap();
+            let table = store.table(BUCKET, "t.parquet", &Limits::default());
+            let mut rows = table.rows(&select, None, 0).await.unwrap();
+            let mut count = rows.next().await.unwrap().unwrap().num_rows();
+            if let Some((lab, loss)) = lost {
+                let answers = lab
+                    .gateway()
+                    .metric(r#"pushdown_requests_in_flight{kind="pipeline"}"#);
+                assert!(answers.unwrap() > 0.0, "the gateway computes the rows");
+                lab.lose(loss);
+            }
+            while let Some(batch) = rows.next().await.unwrap() {
+                count += batch.num_rows();
+            }
+            count
+        };
         for loss in [Loss::Killed, Loss::Frozen] {
             let mut lab = Lab::new(World::with_objects(objects.clone()));
+            let store = lab.store_through(lab.gateway().listen());
+            let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
+            let expected = run(count(lab.store_through(nowhere), None));
+            assert!((70_000..80_000).contains(&expected), "{expected}");
             lab.link.set_rate(2 << 20);
-            run(async {
-                let store = lab.store_through(lab.gateway().listen()).build().await.unwrap();
-                let table = store.table(BUCKET, "t.parquet", &Limits::default());
-                let mut rows = table.rows(&select, None, 0).await.unwrap();
-                let mut count = rows.next().await.unwrap().unwrap().num_rows();
-                lab.lose(loss);
-                while let Some(batch) = rows.next().await.unwrap() {
-                    count += batch.num_rows();
-                }
-                assert_eq!(count, 39_900, "each row once");
-                // It is known to be gone, if it was used.
-                let mut rows = table.rows(&select, None, 0).await.unwrap();
-                let mut count = 0;
-                while let Some(batch) = rows.next().await.unwrap() {
-                    count += batch.num_rows();
-                }
-                assert_eq!(count, 39_900);
-            });
+            assert_eq!(
+                run(count(store, Some((&mut lab, loss)))),
+                expected,
+                "each row once"
+            );
         }
+    }
+}
+
+#[cfg(all(feature = "models", feature = "tables"))]
+mod models {
+    use std::ffi::OsStr;
+
+    use pushdown_testkit::{gated_relay, model_folder, onnxruntime};
+
+    use super::*;
+    use crate::it::models::PREPARATION;
+
+    /// This host has no weights, and only the gateway could send them.
+    #[test]
+    fn an_error_names_the_model_whose_weights_are_missing() {
+        let models = model_folder(&["squeezenet"]).unwrap();
+        // Smaller than the photos and larger than the values after the model.
+        let photos = many_photos(400);
+        let photos = photos.into_iter().filter(|(_, photo)| photo.len() < 12_000);
+        let mut lab = Lab::new(World::with_objects(photos.collect()));
+        let flags = [
+            format!("--allow-store=http://{}", lab.store),
+            "--threads=1".to_owned(),
+            format!("--models={}", models.path().display()),
+        ];
+        let runtime = onnxruntime();
+        let environment: [(&str, &OsStr); 1] = [("ORT_DYLIB_PATH", runtime.as_os_str())];
+        lab.gateway = Some(Gateway::launch_with(&find_gateway().unwrap(), flags, &environment).unwrap());
+        let (relay, _weights) = gated_relay(lab.gateway().listen()).unwrap();
+        let cache = lab.world.folder().join("weights");
+        run(async {
+            let retry = RetryPolicy {
+                attempts: 3,
+                base: Duration::from_millis(1),
+                cap: Duration::from_millis(1),
+            };
+            let pipeline = format!("{PREPARATION} | model(squeezenet) | cast(f16)");
+            let reader = lab.reader_through(relay.address(), &pipeline).model_cache(&cache);
+            let reader = reader.retry(retry).requests(1).prefetch_bytes(0);
+            let mut reader = reader.build().await.unwrap();
+            let batch = reader.next().await.unwrap().unwrap();
+            assert!(batch.rows().iter().all(|row| row.stage > 0 && row.value.is_ok()));
+            lab.lose(Loss::Killed);
+            let error = reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap_err();
+            assert!(error.is_retryable(), "{error}");
+            let expected = "nothing can be read without the gateway, since this host has no weights of the model `squeezenet`";
+            assert!(error.to_string().ends_with(expected), "{error}");
+        });
     }
 }

@@ -388,7 +388,7 @@ fn refusing_store(
             answer.body.len()
         );
         if let Some(etag) = answer.header("etag") {
-            head.push_str(&format!("ETag: {etag}\r\n"));
+            head.extend(["ETag: ", etag, "\r\n"]);
         }
         exchange.send(head + "\r\n")?;
         exchange.send(&answer.body)

@@ -34,14 +34,6 @@ impl Session {
         }
     }
 
-    /// Makes the routes of these slots plain, and removes them.
-    pub(super) fn leave_to_host(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
-        for slot in slots.drain(..) {
-            job.routes.set(slot, SampleRoute::PLAIN);
-            intake.reroute(slot);
-        }
-    }
-
     /// The store refuses a sample to the gateway, with this error, but not to this host: from now on all are read plainly.
     pub(super) fn observe_refused_gateway(&self, index: usize, error: &RowError) {
         let name = SampleName::from(self.objects.object(index));
@@ -57,6 +49,16 @@ impl Session {
         match self.mode {
             Mode::Auto => self.store.name_missing_model(error, self.pipeline.steps()),
             Mode::Pushdown | Mode::Plain => error,
+        }
+    }
+}
+
+impl BatchJob {
+    /// Makes the routes of these slots plain, and removes them.
+    pub(super) fn leave_to_host(&self, intake: &Intake<'_>, slots: &mut Vec<usize>) {
+        for slot in slots.drain(..) {
+            self.routes.set(slot, SampleRoute::PLAIN);
+            intake.reroute(slot);
         }
     }
 }

@@ -127,7 +127,7 @@ pub(super) async fn fetch(
             Err(Unfinished::Rows { failed, .. }) => {
                 read.slots.retain(|slot| !failed.contains_key(slot));
                 if session.dispensable_gateway().is_some() {
-                    session.leave_to_host(job, intake, &mut failed.into_keys().collect());
+                    job.leave_to_host(intake, &mut failed.into_keys().collect());
                     continue;
                 }
                 let mut failed = failed.into_iter();
@@ -181,7 +181,7 @@ impl Attempt for PushedRead<'_> {
             {
                 let state = health.after_failure().await;
                 tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
-                session.leave_to_host(job, intake, slots);
+                job.leave_to_host(intake, slots);
                 return Err(Unfinished::LeftToHost);
             }
             return Err(Unfinished::Lost {

@@ -106,7 +106,7 @@ impl Session {
     /// Limits the routes of these slots to the steps that the gateway may run, and keeps the slots that it still serves.
     pub(super) fn limit_routes(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
         if self.is_gateway_lost() {
-            return self.leave_to_host(job, intake, slots);
+            return job.leave_to_host(intake, slots);
         }
         if !self.is_limited() {
             return;

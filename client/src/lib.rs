@@ -30,6 +30,9 @@
 //! at its position. An outage that outlasts the retries is an error. A reader that starts at the batch after the last
 //! one resumes the same epoch.
 //!
+//! A gateway [beside the store](store#two-addresses) is no dependency in [`Mode::Auto`](reader::Mode::Auto): while it does not answer, everything is
+//! read plainly from the store.
+//!
 //! While an endpoint fails and is retried, the library logs it with [`tracing`]: one warning per outage, with the error and
 //! the retries left, and one *info* event when the endpoint answers again.
 //!

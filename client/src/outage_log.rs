@@ -70,16 +70,32 @@ impl Outages {
     }
 }
 
-impl FailingRequest for OutageEntry {
-    /// Logs the first retry of an outage.
-    fn retrying(&self, error: &dyn fmt::Display, left: RetriesLeft) {
+impl OutageEntry {
+    /// Whether the outage is to be logged now: it has not been, and no other one was a short time ago.
+    fn begin_logging(&self) -> bool {
         let mut state = self.outages.state.lock();
         if state.is_logged || state.last_logged.is_some_and(|last| last.elapsed() < QUIET) {
-            return;
+            return false;
         }
         state.is_logged = true;
         state.last_logged = Some(Instant::now());
-        drop(state);
+        true
+    }
+
+    /// Logs what happens during an outage, if nothing of it has been logged.
+    pub(crate) fn warn(&self, text: &dyn fmt::Display) {
+        if self.begin_logging() {
+            tracing::warn!("{text}");
+        }
+    }
+}
+
+impl FailingRequest for OutageEntry {
+    /// Logs the first retry of an outage.
+    fn retrying(&self, error: &dyn fmt::Display, left: RetriesLeft) {
+        if !self.begin_logging() {
+            return;
+        }
         let RetriesLeft { attempts, pauses } = left;
         let times = if attempts == 1 {
             "once".to_owned()

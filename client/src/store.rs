@@ -5,6 +5,10 @@
 //! batches, single values and tables with a pipeline go to the gateway, signed for the store, from which the gateway fetches exactly that.
 //! Without such an address the endpoint itself may be a gateway, which forwards what it does not compute.
 //!
+//! A gateway beside the store is probed when a request to it fails, or when it is silent for long. While it does not answer, readers in
+//! [`Mode::Auto`](crate::reader::Mode::Auto) and tables read from the store plainly; single values, and readers in
+//! [`Mode::Pushdown`](crate::reader::Mode::Pushdown), need it.
+//!
 //! ```no_run
 //! use pushdown_client::store::{Store, ValueRequest};
 //!
@@ -74,6 +78,7 @@ pub use bucket_endpoints::AddressingStyle;
 pub(crate) use bucket_endpoints::BucketEndpoint;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure, object_too_large};
+pub(crate) use gateway::{GatewayHealth, GatewayState};
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
 use placement::Placement;
@@ -217,8 +222,8 @@ impl StoreBuilder {
     /// # Errors
     /// [`ErrorKind::Config`] if a setting is invalid; [`ErrorKind::Credentials`] if there is no source of credentials.
     pub async fn build(self) -> Result<Store> {
-        let gateway_address = gateway_address(self.spec.gateway.clone())?;
-        let sources = aws::Sources::load(&self, gateway_address.as_ref()).await?;
+        let stated_gateway = stated_gateway(self.spec.gateway.clone())?;
+        let sources = aws::Sources::load(&self, stated_gateway.as_ref()).await?;
         let provider = sources.provider.ok_or_else(|| {
             Error::new(
                 ErrorKind::Credentials,
@@ -235,9 +240,11 @@ impl StoreBuilder {
             sources.aws,
             clients,
         )?;
-        let gateway = gateway(gateway_address, &endpoints);
-        let beside = gateway.as_ref().filter(|gateway| !gateway.is_store());
-        let beside = beside.map(|gateway| gateway.endpoint().clone());
+        let address = gateway_address(stated_gateway, &endpoints);
+        let beside = match &address {
+            Some(GatewayAddress::BesideStore(gateway)) => Some(gateway.clone()),
+            Some(GatewayAddress::InPlaceOfStore(_)) | None => None,
+        };
         let url = endpoints.url();
         let outages = match &beside {
             Some(gateway) => Outages::new(format!("{url}, or the gateway {gateway},")),
@@ -247,10 +254,15 @@ impl StoreBuilder {
             has_tls: endpoints.has_tls() || beside.as_ref().is_some_and(Endpoint::is_tls),
             gateway: beside,
         };
+        let transport = Transport::new(addresses, self.spec.timeouts)?;
+        let gateway = address.map(|address| match address {
+            GatewayAddress::InPlaceOfStore(endpoint) => Gateway::in_place_of_store(endpoint),
+            GatewayAddress::BesideStore(endpoint) => Gateway::beside_store(endpoint, &transport),
+        });
         Ok(Store {
             shared: Arc::new(Shared {
                 outages,
-                transport: Transport::new(addresses, self.spec.timeouts)?,
+                transport,
                 gateway,
                 endpoints,
                 credentials,
@@ -421,20 +433,27 @@ fn has_ended(validity: &Validity) -> bool {
 /// The variable with the URL of the gateway.
 const GATEWAY_VARIABLE: &str = "PUSHDOWN_GATEWAY_URL";
 
-/// The address of the gateway at this URL, or else at that of the environment. An empty URL is none, also if the environment has one.
-fn gateway_address(url: Option<String>) -> Result<Option<Endpoint>> {
+/// Where a gateway is.
+enum GatewayAddress {
+    /// At the endpoint of the store, which may be one.
+    InPlaceOfStore(Endpoint),
+    BesideStore(Endpoint),
+}
+
+/// The gateway at this URL, or else at that of the environment. An empty URL is none, also if the environment has one.
+fn stated_gateway(url: Option<String>) -> Result<Option<Endpoint>> {
     let of_environment = || std::env::var(GATEWAY_VARIABLE).ok();
     let url = url.or_else(of_environment).filter(|url| !url.is_empty());
     url.map(|url| Endpoint::parse("gateway", &url)).transpose()
 }
 
-/// The gateway at this address beside the store, or else the configured endpoint, which may be one.
-fn gateway(address: Option<Endpoint>, endpoints: &BucketEndpoints) -> Option<Gateway> {
+/// Where the stated gateway is, or else the configured endpoint, which may be one.
+fn gateway_address(stated: Option<Endpoint>, endpoints: &BucketEndpoints) -> Option<GatewayAddress> {
     let in_place = endpoints.configured().filter(|_| endpoints.is_path_style());
-    let is_store = |address: &Endpoint| in_place.is_some_and(|store| store.is_same_address(address));
-    match address.filter(|address| !is_store(address)) {
-        Some(address) => Some(Gateway::beside_store(address)),
-        None => in_place.cloned().map(Gateway::in_place_of_store),
+    let is_store = |gateway: &Endpoint| in_place.is_some_and(|store| store.is_same_address(gateway));
+    match stated.filter(|gateway| !is_store(gateway)) {
+        Some(gateway) => Some(GatewayAddress::BesideStore(gateway)),
+        None => in_place.cloned().map(GatewayAddress::InPlaceOfStore),
     }
 }
 

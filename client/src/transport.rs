@@ -66,10 +66,33 @@ impl Default for Timeouts {
 /// Pools of connections to the hosts of a store and to its gateway.
 #[derive(Debug)]
 pub(crate) struct Transport {
-    client: Client<HttpsConnector<MeteredConnector>, Full<Bytes>>,
+    client: HttpClient,
+    connector: Connector,
     timeouts: Timeouts,
     traffic: Arc<Traffic>,
+    /// The part of it that is with a gateway beside the store.
     gateway_traffic: Arc<Traffic>,
+}
+
+/// Sends requests to one endpoint, each on a connection of its own, so that none waits for what is in flight.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    client: HttpClient,
+    endpoint: Endpoint,
+}
+
+type Connector = HttpsConnector<MeteredConnector>;
+type HttpClient = Client<Connector, Full<Bytes>>;
+
+/// A request, and how long to wait for its answer.
+struct Outgoing<'a> {
+    endpoint: &'a Endpoint,
+    method: Method,
+    target: &'a str,
+    headers: HeaderMap,
+    body: Bytes,
+    first_byte: Duration,
+    idle: Duration,
 }
 
 /// What connections go to.
@@ -99,9 +122,10 @@ impl Transport {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
             .http1_max_headers(MAX_COUNT)
-            .build(connector);
+            .build(connector.clone());
         Ok(Self {
             client,
+            connector,
             timeouts,
             traffic,
             gateway_traffic,
@@ -114,8 +138,17 @@ impl Transport {
     }
 
     /// The part of it that is with a gateway beside the store.
-    pub(crate) fn gateway_traffic(&self) -> &Traffic {
+    pub(crate) const fn gateway_traffic(&self) -> &Arc<Traffic> {
         &self.gateway_traffic
+    }
+
+    /// A prober of an endpoint. What it sends and receives is counted as well.
+    pub(crate) fn prober(&self, endpoint: Endpoint) -> Prober {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .http1_max_headers(MAX_COUNT)
+            .build(self.connector.clone());
+        Prober { client, endpoint }
     }
 
     /// Sends a request to an endpoint, and waits for the head of its answer, with any status.
@@ -127,18 +160,55 @@ impl Transport {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer> {
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = endpoint.uri(target)?;
+        let outgoing = Outgoing {
+            endpoint,
+            method,
+            target,
+            headers,
+            body,
+            first_byte: self.timeouts.first_byte,
+            idle: self.timeouts.idle,
+        };
+        outgoing.send(&self.client).await
+    }
+}
+
+impl Prober {
+    /// Sends a HEAD request, and waits for its answer within `limit`, including connecting.
+    pub(crate) async fn head(&self, target: &str, limit: Duration) -> Result<Answer> {
+        let outgoing = Outgoing {
+            endpoint: &self.endpoint,
+            method: Method::HEAD,
+            target,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            first_byte: limit,
+            idle: limit,
+        };
+        outgoing.send(&self.client).await
+    }
+
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+}
+
+impl Outgoing<'_> {
+    /// Waits for the head of the answer, with any status.
+    async fn send(self, client: &HttpClient) -> Result<Answer> {
+        let endpoint = self.endpoint;
+        let mut request = Request::new(Full::new(self.body));
+        *request.method_mut() = self.method;
+        *request.uri_mut() = endpoint.uri(self.target)?;
         *request.version_mut() = Version::HTTP_11;
-        *request.headers_mut() = headers;
+        *request.headers_mut() = self.headers;
         let host = HeaderValue::from_str(endpoint.host()).map_err(|error| {
             Error::config("the endpoint's host is not a valid header value").with_source(error)
         })?;
         request.headers_mut().insert(header::HOST, host);
-        let first_byte = self.timeouts.first_byte;
-        match timeout(first_byte, self.client.request(request)).await {
-            Ok(Ok(response)) => Ok(Answer::new(response, self.timeouts.idle)),
+        let first_byte = self.first_byte;
+        match timeout(first_byte, client.request(request)).await {
+            Ok(Ok(response)) => Ok(Answer::new(response, self.idle)),
             Ok(Err(error)) if error.is_connect() => {
                 let text = format!("cannot connect to {endpoint}: {}", root_cause(&error));
                 Err(Error::new(ErrorKind::Unreachable, text).with_source(error))

@@ -26,6 +26,7 @@
 //! - `cache_hints`: hints for the gateway's result cache
 //! - `signed_batches`: batches at a gateway in re-sign mode
 //! - `two_addresses`: a store, and a gateway that fetches what is signed for it
+//! - `lost_gateways`: such a gateway that ends, hangs, drains, or may not read the store
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both
@@ -60,6 +61,7 @@ mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod image_rows;
     mod listing;
+    mod lost_gateways;
     mod members;
     mod members_faults;
     #[cfg(all(feature = "models", feature = "tables"))]

@@ -174,6 +174,16 @@ impl Gateway {
         self.signal("-HUP")
     }
 
+    /// Sends SIGSTOP: it does nothing, and its connections stay open, until it is resumed.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal("-STOP")
+    }
+
+    /// Sends SIGCONT, after [`freeze`](Self::freeze).
+    pub fn resume(&self) -> Result<()> {
+        self.signal("-CONT")
+    }
+
     fn signal(&self, signal: &str) -> Result<()> {
         let status = Command::new("kill")
             .args([signal, &self.process.id().to_string()])

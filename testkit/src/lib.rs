@@ -39,8 +39,8 @@ pub use process::{eventually, peak_memory};
 pub use raw::{Incoming, Raw, Request, Response};
 pub use real_store::RealStore;
 pub use relay::{
-    Gate, RelayAction, faulty_relay, features_relay, gated_relay, late_relay, other_engine_relay,
-    overloaded_relay, recording_relay, region_relay,
+    Gate, RelayAction, draining_relay, faulty_relay, features_relay, gated_relay, late_relay,
+    other_engine_relay, overloaded_relay, recording_relay, region_relay, slow_relay,
 };
 pub use sending::Sent;
 pub use sign::{ChunkedBody, Keys, Payload, Trailers};

@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
-    thread,
+    thread::sleep,
     time::Duration,
 };
 
@@ -74,7 +74,7 @@ pub fn late_relay(gateway: SocketAddr, pause: Duration) -> Result<ScriptedOrigin
     ScriptedOrigin::start(move |exchange| {
         let request = read_request(exchange)?;
         if is_computed(&request) && is_first.swap(false, SeqCst) {
-            thread::sleep(pause);
+            sleep(pause);
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;
         forward(exchange, &answer, RelayAction::Forward)
@@ -87,6 +87,37 @@ pub fn overloaded_relay(gateway: SocketAddr, is_overloaded: Arc<AtomicBool>) -> 
         let request = read_request(exchange)?;
         if is_computed(&request) && is_overloaded.load(SeqCst) {
             return exchange.answer("503 Slow Down", "<Error><Code>SlowDown</Code></Error>");
+        }
+        let answer = request.send(gateway).map_err(io::Error::other)?;
+        forward(exchange, &answer, RelayAction::Forward)
+    })
+}
+
+/// A relay in front of a gateway that drains while the flag is set: it says so to probes, and closes the connections of batch requests.
+pub fn draining_relay(gateway: SocketAddr, is_draining: Arc<AtomicBool>) -> Result<ScriptedOrigin> {
+    ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        let is_draining = is_draining.load(SeqCst);
+        if is_draining && request.method == "POST" {
+            exchange.close();
+            return Ok(());
+        }
+        let mut answer = request.send(gateway).map_err(io::Error::other)?;
+        if is_draining && request.target == "/_pushdown/v1/version" {
+            answer
+                .headers
+                .push(("x-pushdown-state".to_owned(), "draining".to_owned()));
+        }
+        forward(exchange, &answer, RelayAction::Forward)
+    })
+}
+
+/// A relay that forwards everything, batch requests after a pause.
+pub fn slow_relay(gateway: SocketAddr, pause: Duration) -> Result<ScriptedOrigin> {
+    ScriptedOrigin::start(move |exchange| {
+        let request = read_request(exchange)?;
+        if request.method == "POST" {
+            sleep(pause);
         }
         let answer = request.send(gateway).map_err(io::Error::other)?;
         forward(exchange, &answer, RelayAction::Forward)

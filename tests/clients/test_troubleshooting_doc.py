@@ -97,6 +97,33 @@ class ComparesFirst(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class RefusesFirst(http.server.BaseHTTPRequestHandler):
+    """A store that refuses the first GET of a photo, as a policy does that refuses the gateway, which asks for it first."""
+
+    protocol_version = "HTTP/1.1"
+    store = ""
+    has_refused = False
+
+    def do_GET(self):
+        kind = type(self)
+        if self.path.startswith("/photos/train/cats/2.jpg?") and not kind.has_refused:
+            kind.has_refused = True
+            self.answer(403, b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
+            return
+        headers = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+        with urllib.request.urlopen(urllib.request.Request(f"http://{kind.store}{self.path}", headers=headers)) as answer:
+            self.answer(200, answer.read())
+
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
 def write_models(folder: pathlib.Path) -> None:
     """Writes a model that computes the mean of each channel, and a damaged copy of it."""
     folder.mkdir()
@@ -186,14 +213,22 @@ class World:
                 self.start_in_resign_mode(resign_public_hosts=proxy.address)
             case "unsafe-store":
                 self.start()
-                handler = type("Store", (ComparesFirst,), {"store": self.used(STORE)})
-                server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-                threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-                self.running.callback(server.server_close)
-                self.running.callback(server.shutdown)
-                self.addresses.used[STORE] = f"127.0.0.1:{server.server_port}"
+                self.replace_store(ComparesFirst)
+            case "refusing-store":
+                self.start("store-gateway")
+                self.replace_store(RefusesFirst)
+                self.start(allow_store=f"http://{self.used(STORE)}")
             case _:
                 raise ValueError(f"unknown set-up: {settings}")
+
+    def replace_store(self, kind: type[http.server.BaseHTTPRequestHandler]) -> None:
+        """Puts a server in front of the store, at the store's address of the page."""
+        handler = type("Store", (kind,), {"store": self.used(STORE)})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        self.running.callback(server.server_close)
+        self.running.callback(server.shutdown)
+        self.addresses.used[STORE] = f"127.0.0.1:{server.server_port}"
 
     def proxy(self) -> Server:
         """A proxy in front of the gateway that sends another Host than it receives."""

@@ -1,10 +1,16 @@
-//! The gateway of a store: its address, and what it has announced.
+//! The gateway of a store: its address, what it has announced, and whether it serves.
 
-use std::time::Duration;
+mod health;
+mod replacement;
+
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use pushdown::wire::{Features, header::MODELS_PATH};
+use pushdown::wire::{
+    Features,
+    header::{MODELS_PATH, VERSION_PATH},
+};
 use pushdown_exec::sync::RwLock;
 use pushdown_s3::is_transient;
 use tokio::{sync::OnceCell, time::timeout};
@@ -12,8 +18,9 @@ use tokio::{sync::OnceCell, time::timeout};
 use super::Store;
 use crate::{
     error::{Error, ErrorKind, Result},
-    transport::{Answer, Endpoint, listed_features},
+    transport::{Answer, Endpoint, Transport, listed_features},
 };
+pub(crate) use health::{GatewayHealth, GatewayState};
 
 /// Longest wait for the features of a gateway.
 const FEATURES_TIMEOUT: Duration = Duration::from_secs(1);
@@ -22,8 +29,9 @@ const FEATURES_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Gateway {
     endpoint: Endpoint,
-    /// Whether it is the endpoint of the store as well: what it does not compute, it forwards.
-    is_store: bool,
+    /// Whether it serves, if it is beside the store. `None` if it is the endpoint of the store as well: what it does not compute, it forwards,
+    /// and nothing can be read without it.
+    health: Option<Arc<GatewayHealth>>,
     /// The features that it listed last; none before its first answer.
     features: RwLock<Features>,
     /// Set once it has been asked for them.
@@ -33,18 +41,20 @@ pub(super) struct Gateway {
 impl Gateway {
     /// The endpoint of the store, which may be a gateway.
     pub(super) fn in_place_of_store(endpoint: Endpoint) -> Self {
-        Self::new(endpoint, true)
+        Self::new(endpoint, None)
     }
 
-    /// A gateway that fetches from the store what is signed for the store.
-    pub(super) fn beside_store(endpoint: Endpoint) -> Self {
-        Self::new(endpoint, false)
+    /// A gateway that fetches from the store what is signed for the store. It is probed by connections of this transport.
+    pub(super) fn beside_store(endpoint: Endpoint, transport: &Transport) -> Self {
+        let traffic = Arc::clone(transport.gateway_traffic());
+        let health = GatewayHealth::new(transport.prober(endpoint.clone()), traffic);
+        Self::new(endpoint, Some(health))
     }
 
-    fn new(endpoint: Endpoint, is_store: bool) -> Self {
+    fn new(endpoint: Endpoint, health: Option<Arc<GatewayHealth>>) -> Self {
         Self {
             endpoint,
-            is_store,
+            health,
             features: RwLock::default(),
             asked: OnceCell::new(),
         }
@@ -56,7 +66,7 @@ impl Gateway {
 
     /// Whether it is the endpoint of the store as well.
     pub(super) const fn is_store(&self) -> bool {
-        self.is_store
+        self.health.is_none()
     }
 
     fn features(&self) -> Features {
@@ -82,14 +92,19 @@ impl Store {
     /// URL of the gateway beside the store. `None` if there is none, and if the endpoint itself may be one.
     pub fn gateway_url(&self) -> Option<String> {
         let gateway = self.shared.gateway.as_ref();
-        let gateway = gateway.filter(|gateway| !gateway.is_store);
+        let gateway = gateway.filter(|gateway| !gateway.is_store());
         gateway.map(|gateway| gateway.endpoint.to_string())
+    }
+
+    /// Whether a gateway beside the store serves. `None` if there is none: then nothing replaces the gateway.
+    pub(crate) fn gateway_health(&self) -> Option<&Arc<GatewayHealth>> {
+        self.shared.gateway.as_ref()?.health.as_ref()
     }
 
     /// Why a gateway with these features cannot fetch what is signed for the store. `None` if it can.
     pub(crate) fn lacks_stores(&self, features: &Features) -> Option<Error> {
         let gateway = self.shared.gateway.as_ref()?;
-        if gateway.is_store || features.has(Features::STORES) {
+        if gateway.is_store() || features.has(Features::STORES) {
             return None;
         }
         let text = format!(
@@ -105,7 +120,7 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::NotAGateway`] if it does not; if it does not answer.
     pub(crate) async fn check_reads_stores(&self) -> Result<()> {
-        if self.gateway()?.is_store {
+        if self.gateway()?.is_store() {
             return Ok(());
         }
         let features = self.known_features().await?.unwrap_or_default();
@@ -137,7 +152,7 @@ impl Store {
     /// What the gateway's URL is set as, for errors.
     pub(crate) fn gateway_setting(&self) -> &'static str {
         let gateway = self.shared.gateway.as_ref();
-        if gateway.is_some_and(|gateway| !gateway.is_store) {
+        if gateway.is_some_and(|gateway| !gateway.is_store()) {
             "the gateway's URL as `gateway=`"
         } else {
             "the gateway's URL as the endpoint"
@@ -172,7 +187,7 @@ impl Store {
 
     /// Notes the features that an answer of the store lists, if its endpoint is a gateway.
     pub(super) fn note_features(&self, headers: &HeaderMap) {
-        if let Some(gateway) = self.shared.gateway.as_ref().filter(|gateway| gateway.is_store) {
+        if let Some(gateway) = self.shared.gateway.as_ref().filter(|gateway| gateway.is_store()) {
             gateway.note_features(headers);
         }
     }
@@ -224,7 +239,12 @@ impl Store {
     }
 
     async fn request_features(&self) -> Result<Answer> {
-        self.send_to_gateway(Method::HEAD, MODELS_PATH, HeaderMap::new(), Bytes::new())
+        // All gateways beside a store have the first path, which waits for nothing; older ones in place of it have only the second.
+        let target = match self.gateway_health() {
+            Some(_) => VERSION_PATH,
+            None => MODELS_PATH,
+        };
+        self.send_to_gateway(Method::HEAD, target, HeaderMap::new(), Bytes::new())
             .await
     }
 }
@@ -239,7 +259,7 @@ mod tests {
     #[test]
     fn the_features_are_those_that_the_gateway_listed_last() {
         let endpoint = Endpoint::parse("gateway", "http://127.0.0.1:1").unwrap();
-        let gateway = Gateway::beside_store(endpoint);
+        let gateway = Gateway::in_place_of_store(endpoint);
         assert_eq!(gateway.features(), Features::default());
         let note = |listed: &'static str| {
             gateway.note_features(&HeaderMap::from_iter([(

@@ -1,11 +1,13 @@
 //! Reads one object: as stored, or the value that a pipeline computes from it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use pushdown::{Engine, Limits, wire};
 
 use super::{
-    BucketEndpoint, Failure, Store,
+    BucketEndpoint, Failure, GatewayHealth, Store,
     value::{Value, ValueRequest, ValueStream, member_headers, store_header},
 };
 use crate::{
@@ -43,11 +45,12 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
-        self.get_value_observed(bucket, key, request, limits, &|_| ())
+        self.get_value_observed(bucket, key, request, limits, &|_| (), None)
             .await
     }
 
-    /// The same. Calls `arrived` with the number of bytes of each part of its form that arrives, also if it is requested again.
+    /// The same. Calls `arrived` with the number of bytes of each part of its form that arrives, also if it is requested again. If the gateway is
+    /// `dispensable` and does not answer, nothing is requested again.
     pub(crate) async fn get_value_observed(
         &self,
         bucket: &str,
@@ -55,6 +58,7 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
         arrived: &(dyn Fn(u64) + Sync),
+        dispensable: Option<&Arc<GatewayHealth>>,
     ) -> Result<Value> {
         let object = Object {
             key,
@@ -62,7 +66,8 @@ impl Store {
             etag: None,
             member: None,
         };
-        self.value(bucket, object, request, limits, arrived).await
+        self.value(bucket, object, request, limits, arrived, dispensable)
+            .await
     }
 
     /// The same of a sample: a whole object, or a member of a shard.
@@ -76,7 +81,7 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
-        self.value(bucket, object, request, limits, &|_| ()).await
+        self.value(bucket, object, request, limits, &|_| (), None).await
     }
 
     async fn value(
@@ -86,6 +91,7 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
         arrived: &(dyn Fn(u64) + Sync),
+        dispensable: Option<&Arc<GatewayHealth>>,
     ) -> Result<Value> {
         let name = SampleName::from(object);
         let mut headers = request.headers()?;
@@ -96,7 +102,7 @@ impl Store {
             self.check_reads_members(&about).await?;
         }
         let attempt = || self.read_value(bucket, object.key, headers.clone(), max_bytes, arrived);
-        let (headers, body) = self.with_retries(&about, attempt).await?;
+        let (headers, body) = self.with_gateway_retries(&about, dispensable, attempt).await?;
         let (stage, content_type) = self.value_head(&headers)?;
         Ok(Value {
             stage,
@@ -116,10 +122,22 @@ impl Store {
         key: &str,
         request: &ValueRequest<'_>,
     ) -> Result<ValueStream> {
+        self.stream_value_from(bucket, key, request, None).await
+    }
+
+    /// The same. If the gateway is `dispensable` and does not answer, nothing is requested again.
+    pub(super) async fn stream_value_from(
+        &self,
+        bucket: &str,
+        key: &str,
+        request: &ValueRequest<'_>,
+        dispensable: Option<&Arc<GatewayHealth>>,
+    ) -> Result<ValueStream> {
         let about = format!("s3://{bucket}/{key}");
         let headers = request.headers()?;
-        let answer = self.with_retries(&about, || self.open_value(bucket, key, headers.clone()));
-        self.value_stream(answer.await?)
+        let attempt = || self.open_value(bucket, key, headers.clone());
+        let answer = self.with_gateway_retries(&about, dispensable, attempt).await?;
+        self.value_stream(answer)
     }
 
     /// The value in an answer.
@@ -141,6 +159,30 @@ impl Store {
         let mut attempt = || async { attempt().await.map_err(|failure| failure.about(subject)) };
         let done = self.retries().complete(&mut attempt).await;
         done.map_err(|failed| failed.error)
+    }
+
+    /// The same of a request to the gateway. If the gateway is `dispensable`, an attempt that gets no complete answer is the last one: the caller
+    /// does without, and the next requests depend on a probe.
+    pub(super) async fn with_gateway_retries<T, A: Future<Output = Result<T, Failure>> + Send>(
+        &self,
+        subject: &str,
+        dispensable: Option<&Arc<GatewayHealth>>,
+        attempt: impl Fn() -> A + Sync,
+    ) -> Result<T> {
+        let Some(health) = dispensable else {
+            return self.with_retries(subject, attempt).await;
+        };
+        let attempt = || async {
+            match health.wait_for(attempt()).await {
+                Err(Failure::Lost(error)) if error.is_retryable() => Ok(Err(error)),
+                attempted => attempted.map(Ok),
+            }
+        };
+        let found = self.with_retries(subject, attempt).await.flatten();
+        if found.as_ref().is_err_and(Error::is_retryable) {
+            health.after_failure().await;
+        }
+        found
     }
 
     /// The stage and the content type of a value, from the headers of the gateway's answer.

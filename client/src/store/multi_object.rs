@@ -7,7 +7,9 @@ use arrow_schema::SchemaRef;
 use futures::{StreamExt as _, stream};
 use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
-use super::{BatchAnswer, Failure, Placement, Store, StoredTable, ValueRequest, ValueStream, has_ended};
+use super::{
+    BatchAnswer, Failure, GatewayHealth, Placement, Store, StoredTable, ValueRequest, ValueStream, has_ended,
+};
 use crate::{
     error::{Error, ErrorKind, Result},
     sign::{BatchPost, BatchSigner},
@@ -68,9 +70,23 @@ impl StoredTables {
     /// # Errors
     /// If the gateway or the store refuses an object; [`ErrorKind::NotAGateway`] if the endpoint is not a gateway.
     pub async fn stream(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
+        self.stream_from(request, None).await
+    }
+
+    /// The same. If the gateway is `dispensable` and does not answer, nothing is requested again.
+    pub(super) async fn stream_from(
+        &self,
+        request: &ValueRequest<'_>,
+        dispensable: Option<&Arc<GatewayHealth>>,
+    ) -> Result<ValueStream> {
         let about = format!("{} objects of s3://{}", self.keys.len(), self.bucket);
-        let answer = self.store.with_retries(&about, || self.send(request));
+        let attempt = || self.send(request);
+        let answer = self.store.with_gateway_retries(&about, dispensable, attempt);
         self.store.value_stream(answer.await?)
+    }
+
+    pub(super) const fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Sends the request, and waits for the head of a successful answer; once more if it is refused after its signatures have ended, which they

@@ -1,17 +1,18 @@
 //! The rows of tables, from the gateway or this host: the one that is expected to be faster. The size of rows is an estimate,
-//! so rows from the gateway end once they have much more bytes than the objects.
+//! so rows from the gateway end once they have much more bytes than the objects. They also end if a gateway beside the store does not answer.
 
-use std::vec;
+use std::{sync::Arc, vec};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use bytes::Bytes;
 use futures::StreamExt as _;
 use pushdown::{
     Pipeline, Scan,
     wire::{Compression, Split, TableDecoder, TableForm},
 };
 
-use super::{Placement, StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
+use super::{GatewayHealth, Placement, StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
 use crate::error::{Error, Result};
 
 /// The rows that a pipeline computes from one table or several.
@@ -46,6 +47,8 @@ struct SingleTable {
 #[derive(Debug)]
 struct RemoteRows {
     value: ValueStream,
+    /// Set if this host can compute the rows that the gateway does not deliver.
+    dispensable: Option<Arc<GatewayHealth>>,
     /// `None` after the last byte.
     decoder: Option<TableDecoder>,
     decoded: vec::IntoIter<RecordBatch>,
@@ -60,6 +63,8 @@ enum RemoteItem {
     End,
     /// The answer exceeds its limit in bytes.
     LimitExceeded,
+    /// The rest does not arrive.
+    Lost(Error),
 }
 
 impl StoredTable {
@@ -74,8 +79,13 @@ impl StoredTable {
         let (scan, remote) = match self.choose_placement(&all, scan).await? {
             Placement::Local(scan) => (Some(scan), None),
             Placement::Remote { max_bytes } => {
-                let value = self.value(&full_request(pipeline, seed, epoch)).await?;
-                (None, Some(RemoteRows::new(value, max_bytes)))
+                let dispensable = self.store().dispensable_gateway(pipeline.steps());
+                let request = full_request(pipeline, seed, epoch);
+                let value = self.value(&request, dispensable).await;
+                match RemoteRows::begin(value, max_bytes, dispensable)? {
+                    Some(remote) => (None, Some(remote)),
+                    None => (Some(self.scan(pipeline, seed, epoch).await?), None),
+                }
             }
         };
         let single = SingleTable {
@@ -105,8 +115,14 @@ impl StoredTables {
         let remote = match scan.max_remote_bytes().await? {
             None => None,
             Some(max_bytes) => {
-                let value = self.stream(&full_request(pipeline, seed, epoch)).await?;
-                Some(RemoteRows::new(value, max_bytes))
+                let dispensable = self.store().dispensable_gateway(pipeline.steps());
+                let request = full_request(pipeline, seed, epoch);
+                let value = self.stream_from(&request, dispensable).await;
+                let remote = RemoteRows::begin(value, max_bytes, dispensable)?;
+                if remote.is_none() {
+                    scan.restart();
+                }
+                remote
             }
         };
         Ok(TableRows {
@@ -141,19 +157,26 @@ impl TableRows {
     /// As [`StoredTable::rows`]; [`ErrorKind::Sample`](crate::ErrorKind::Sample) for an object replaced during the read.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(remote) = &mut self.remote {
-            match remote.next(&self.schema).await? {
+            let rows = match remote.next(&self.schema).await? {
                 RemoteItem::Rows(rows) => return Ok(Some(rows)),
                 RemoteItem::End => return Ok(None),
                 RemoteItem::LimitExceeded => {
+                    let rows = remote.rows_delivered;
                     tracing::info!(
-                        rows = remote.rows_delivered,
+                        rows,
                         "the rows from the gateway have more bytes than expected: reading the rest on this host"
                     );
-                    self.rows_to_skip = remote.rows_delivered;
-                    self.remote = None;
-                    self.local.restart().await?;
+                    rows
                 }
-            }
+                RemoteItem::Lost(error) => {
+                    let rows = remote.rows_delivered;
+                    tracing::info!(%error, rows, "the gateway did not send the rest: reading it on this host");
+                    rows
+                }
+            };
+            self.rows_to_skip = rows;
+            self.remote = None;
+            self.local.restart().await?;
         }
         while let Some(rows) = self.local.next().await? {
             let skipped = usize::try_from(self.rows_to_skip)
@@ -199,14 +222,37 @@ impl LocalRows {
 }
 
 impl RemoteRows {
-    fn new(value: ValueStream, max_bytes: u64) -> Self {
-        Self {
+    /// The rows in an answer of the gateway; `None` if a dispensable gateway gave none.
+    fn begin(
+        value: Result<ValueStream>,
+        max_bytes: u64,
+        dispensable: Option<&Arc<GatewayHealth>>,
+    ) -> Result<Option<Self>> {
+        let value = match value {
+            Err(error) if dispensable.is_some() && error.is_retryable() => return Ok(None),
+            value => value?,
+        };
+        Ok(Some(Self {
             value,
+            dispensable: dispensable.cloned(),
             decoder: Some(TableDecoder::new()),
             decoded: Vec::new().into_iter(),
             bytes_left: max_bytes,
             rows_delivered: 0,
+        }))
+    }
+
+    /// The next piece of the answer; `None` at its end.
+    async fn next_piece(&mut self) -> Result<Option<Bytes>> {
+        let piece = self.value.next();
+        let Some(health) = &self.dispensable else {
+            return piece.await;
+        };
+        let piece = health.wait_for(piece).await;
+        if piece.as_ref().is_err_and(Error::is_retryable) {
+            health.after_failure().await;
         }
+        piece
     }
 
     async fn next(&mut self, schema: &SchemaRef) -> Result<RemoteItem> {
@@ -221,10 +267,16 @@ impl RemoteRows {
                 self.rows_delivered += rows.num_rows() as u64;
                 return Ok(RemoteItem::Rows(rows));
             }
-            let Some(decoder) = &mut self.decoder else {
+            if self.decoder.is_none() {
                 return Ok(RemoteItem::End);
+            }
+            let piece = match self.next_piece().await {
+                Err(error) if self.dispensable.is_some() && error.is_retryable() => {
+                    return Ok(RemoteItem::Lost(error));
+                }
+                piece => piece?,
             };
-            let Some(bytes) = self.value.next().await? else {
+            let (Some(decoder), Some(bytes)) = (&mut self.decoder, piece) else {
                 if let Some(decoder) = self.decoder.take() {
                     decoder.finish()?;
                 }

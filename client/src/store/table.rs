@@ -12,7 +12,9 @@ use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix};
 
 #[cfg(feature = "tables")]
 use super::ObjectEnd;
-use super::{Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
+use super::{
+    GatewayHealth, GatewayState, Store, ValueRequest, ValueStream, versioned_object::VersionedObject,
+};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::RateSamples,
@@ -132,18 +134,39 @@ impl StoredTable {
         scan.map_err(|error| self.map_error(error))
     }
 
-    /// Requests the value that the gateway computes from the object, as a stream.
-    pub(super) async fn value(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
-        self.object.value(request).await
+    pub(super) fn store(&self) -> &Store {
+        self.object.store()
     }
 
-    /// Whether there may be a gateway that can fetch what is signed for the store. Logs why one cannot.
+    /// Requests the value that the gateway computes from the object, as a stream. If the gateway is `dispensable` and does not answer, nothing is
+    /// requested again.
+    pub(super) async fn value(
+        &self,
+        request: &ValueRequest<'_>,
+        dispensable: Option<&Arc<GatewayHealth>>,
+    ) -> Result<ValueStream> {
+        self.object.value(request, dispensable).await
+    }
+
+    /// Whether there may be a gateway that serves, and can fetch what is signed for the store. Logs why one cannot.
     pub(super) async fn has_usable_gateway(&self) -> bool {
         let store = self.object.store();
         if !store.has_gateway() {
             return false;
         }
-        let checked = store.check_reads_stores().await;
+        let checked = match store.gateway_health() {
+            Some(health) if !health.serves() => return false,
+            Some(health) => match health.wait_for(store.check_reads_stores()).await {
+                // The outage is logged.
+                Err(error)
+                    if error.is_retryable() && health.after_failure().await != GatewayState::Serving =>
+                {
+                    return false;
+                }
+                checked => checked,
+            },
+            None => store.check_reads_stores().await,
+        };
         if let Err(why) = &checked {
             tracing::warn!(%why, "falling back to plain reading: the rows are computed on this host");
         }

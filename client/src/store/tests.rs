@@ -59,7 +59,9 @@ fn store(gateway: Option<Gateway>) -> Store {
 
 /// A gateway beside the store that has listed these features.
 fn gateway_beside(features: &'static str) -> Gateway {
-    let gateway = Gateway::beside_store(Endpoint::parse("gateway", "http://127.0.0.1:1").unwrap());
+    let transport = Transport::new(Addresses::default(), Timeouts::default()).unwrap();
+    let endpoint = Endpoint::parse("gateway", "http://127.0.0.1:1").unwrap();
+    let gateway = Gateway::beside_store(endpoint, &transport);
     gateway.note_features(&HeaderMap::from_iter([(
         HeaderName::from_static(FEATURES),
         HeaderValue::from_static(features),
@@ -96,9 +98,12 @@ fn an_ip_address_stays_a_gateway_whatever_the_style() {
         AddressingStyle::Path,
         AddressingStyle::Virtual,
     ] {
-        let address = gateway_address(Some(url.to_owned())).unwrap();
-        let found = gateway(address, &endpoints(url, style));
-        assert!(found.is_some_and(|gateway| gateway.is_store()), "{style:?}");
+        let stated = stated_gateway(Some(url.to_owned())).unwrap();
+        let found = gateway_address(stated, &endpoints(url, style));
+        assert!(
+            matches!(found, Some(GatewayAddress::InPlaceOfStore(_))),
+            "{style:?}"
+        );
     }
 }
 

@@ -4,7 +4,7 @@ mod range_get;
 mod range_read;
 mod stream;
 
-use std::{fmt, ops::Range};
+use std::{fmt, ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use pushdown::{Limits, Suffix};
@@ -15,7 +15,7 @@ use self::{
     range_get::{RangeAnswer, RangeGet},
     range_read::RangeRead,
 };
-use super::{Failure, Store, ValueRequest, ValueStream, failure::malformed, table::RangePart};
+use super::{Failure, GatewayHealth, Store, ValueRequest, ValueStream, failure::malformed, table::RangePart};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::{RateSamples, ReadRate},
@@ -115,9 +115,16 @@ impl VersionedObject {
         self.store.traffic().received_bytes()
     }
 
-    /// Requests the value that the gateway computes from the object, as a stream, in the version at that time.
-    pub(super) async fn value(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
-        self.store.stream_value(&self.bucket, &self.key, request).await
+    /// Requests the value that the gateway computes from the object, as a stream, in the version at that time. If the gateway is `dispensable`
+    /// and does not answer, nothing is requested again.
+    pub(super) async fn value(
+        &self,
+        request: &ValueRequest<'_>,
+        dispensable: Option<&Arc<GatewayHealth>>,
+    ) -> Result<ValueStream> {
+        self.store
+            .stream_value_from(&self.bucket, &self.key, request, dispensable)
+            .await
     }
 
     pub(super) const fn store(&self) -> &Store {

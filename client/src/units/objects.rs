@@ -5,6 +5,7 @@
 
 mod cached;
 mod epoch;
+mod gateway_loss;
 mod get_permits;
 mod intake;
 mod job;
@@ -49,7 +50,7 @@ use job::BatchJob;
 use members::check_members;
 use plain::PlainQueue;
 pub use reader::PushdownReader;
-use routes::BatchRoutes;
+use routes::{BatchRoutes, SampleRoute};
 use shard_streams::ShardStreams;
 
 /// What a reader of objects or members promises.
@@ -142,6 +143,26 @@ impl Session {
     /// Whether the gateway may not run all steps.
     fn is_limited(&self) -> bool {
         self.max_stage() != usize::MAX
+    }
+
+    /// Lets the gateway run only the first `stage` steps from now on. Logged once.
+    fn limit_stage(&self, stage: usize, why: &str) {
+        let before = self.max_stage.fetch_min(stage, Relaxed);
+        if before <= stage {
+            return;
+        }
+        if stage == 0 {
+            tracing::warn!(
+                why,
+                "falling back to plain reading: the whole pipeline runs on this host"
+            );
+        } else {
+            tracing::warn!(
+                why,
+                stage,
+                "the gateway runs only the first steps: this host runs the rest"
+            );
+        }
     }
 
     /// Epochs that are still to be read, including `epoch`; at least 1.

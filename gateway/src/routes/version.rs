@@ -38,8 +38,8 @@ impl VersionRoute {
     /// The route of a gateway with these features, which drains once `drain` is cancelled.
     pub(super) fn new(features: &Features, drain: CancellationToken) -> Self {
         Self {
-            serving: StateAnswer::new("serving", features),
-            draining: StateAnswer::new("draining", features),
+            serving: StateAnswer::new(wire::header::SERVING, features),
+            draining: StateAnswer::new(wire::header::DRAINING, features),
             drain,
         }
     }

@@ -43,6 +43,12 @@ pub const SCALE: &str = "x-pushdown-scale";
 pub const ENGINE: &str = "x-pushdown-engine";
 /// Answer: the [`Features`](super::Features) of the gateway.
 pub const FEATURES: &str = "x-pushdown-features";
+/// Answer to a request for the version: `serving`, which a missing header means as well, or [`DRAINING`].
+pub const STATE: &str = "x-pushdown-state";
+/// The [`STATE`] of a gateway that takes requests.
+pub const SERVING: &str = "serving";
+/// The [`STATE`] of a gateway that ends once the answers in flight are complete.
+pub const DRAINING: &str = "draining";
 /// Answer: bytes read from the store and size of the object, as `read/stored`.
 pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";
 /// Answer: the `ETag` of the stored object.
@@ -60,8 +66,6 @@ pub const BATCHES: &str = "x-pushdown-batches";
 pub const CPU: &str = "x-pushdown-cpu";
 /// Answer to a batch: the [`cpu_fingerprint`](fn@super::cpu_fingerprint) of the gateway, if it has one.
 pub const CPUS: &str = "x-pushdown-cpus";
-/// Answer to a request for the version: `serving`, or `draining` while the gateway shuts down.
-pub const STATE: &str = "x-pushdown-state";
 /// Answer: a warning for the caller.
 pub const WARNING: &str = "x-pushdown-warning";
 

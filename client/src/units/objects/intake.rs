@@ -36,6 +36,8 @@ pub(super) struct Intake<'a> {
     slots: Mutex<Vec<Slot>>,
     /// Claims of values that have not arrived, by slot.
     claims: Mutex<BTreeMap<usize, Claim>>,
+    /// Errors of rows that the store refuses to the gateway, by slot.
+    refusals: Mutex<BTreeMap<usize, RowError>>,
     arrived: AtomicUsize,
     /// Set in [`Mode::Auto`](super::Mode::Auto).
     in_flight: Option<InFlight<'a>>,
@@ -52,6 +54,7 @@ impl<'a> Intake<'a> {
             job,
             slots: Mutex::new(job.samples.iter().map(|_| Slot::Missing).collect()),
             claims: Mutex::default(),
+            refusals: Mutex::default(),
             arrived: AtomicUsize::new(0),
             in_flight,
         }
@@ -134,6 +137,11 @@ impl<'a> Intake<'a> {
         self.begin(slot, value, Arrival { stage, columns }, true)
     }
 
+    /// Records that the store refuses a sample to the gateway. If it arrives by another route, the gateway counts as refused.
+    pub(super) fn refused_to_gateway(&self, slot: usize, error: RowError) {
+        self.refusals.lock().insert(slot, error);
+    }
+
     /// Holds the claim of a slot's value until the value is stored, or will not be.
     pub(super) fn claim(&self, slot: usize, claim: Claim) {
         self.claims.lock().insert(slot, claim);
@@ -142,8 +150,12 @@ impl<'a> Intake<'a> {
     fn begin(&self, slot: usize, sample: Sample, arrival: Arrival, is_cached: bool) -> Result<()> {
         self.check_empty(slot)?;
         let claim = self.claims.lock().remove(&slot);
+        let refusal = self.refusals.lock().remove(&slot);
         let bytes = sample.bytes();
         let index = self.job.samples[slot].index;
+        if let Some(error) = refusal {
+            self.session.observe_refused_gateway(index, &error);
+        }
         if let Some(charge) = &self.job.charge {
             charge.adjust(bytes.saturating_add(arrival.column_bytes()), 0);
         }

@@ -6,7 +6,7 @@ mod request;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    fmt, mem,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
@@ -17,6 +17,7 @@ use http::{
 };
 use pushdown::wire::{self, BatchReader, CachedRatios, RowError};
 use pushdown_s3::{Attempt, AttemptError, is_transient_code};
+use tokio::time::Instant;
 
 use super::{BatchJob, Session, intake::Intake};
 use crate::{
@@ -24,12 +25,13 @@ use crate::{
     measure::GatewayCpus,
     planning::{Adapter, Event},
     sample_name::SampleName,
-    store::BatchAnswer,
+    store::{BatchAnswer, GatewayState},
     transport::{Answer, listed_features},
 };
 use features::{KnownFeatures, features, lacking};
 use refusals::{
-    batch_refused, check_columns, fail_or_fall_back, is_limited_by_engine, is_overload, not_a_gateway,
+    batch_refused, check_columns, fail_or_fall_back, is_forbidden, is_limited_by_engine, is_overload,
+    not_a_gateway,
 };
 use request::{batch_post, request_slots};
 
@@ -68,6 +70,8 @@ struct PushedRead<'a> {
 enum Unfinished {
     /// There is nothing to request any more.
     NothingLeft,
+    /// The gateway did not deliver the samples, which this host reads plainly.
+    LeftToHost,
     /// No other request may succeed.
     Failed(Error),
     /// The answer is missing, or a part of it.
@@ -105,16 +109,27 @@ pub(super) async fn fetch(
         match retries.complete(&mut read).await {
             Ok(()) => {}
             Err(Unfinished::NothingLeft) => return Ok(true),
+            Err(Unfinished::LeftToHost) => return Ok(false),
             Err(Unfinished::Lost { error, .. }) if is_overload(session, &error) => {
-                if !session.is_overloaded.swap(true, Relaxed) {
+                let state = match session.dispensable_gateway() {
+                    Some(health) => health.after_failure().await,
+                    None => GatewayState::Serving,
+                };
+                if state == GatewayState::Serving && !session.is_overloaded.swap(true, Relaxed) {
                     tracing::warn!(%error, "batches are read plainly until the gateway has time for one");
                 }
                 return Ok(false);
             }
-            Err(Unfinished::Lost { error, .. } | Unfinished::Failed(error)) => return Err(error),
-            // The gateway works, but these samples fail: report them by name.
+            Err(Unfinished::Lost { error, .. } | Unfinished::Failed(error)) => {
+                return Err(session.gateway_error(error));
+            }
+            // The gateway works, but these samples fail: this host may read them, or they are reported by name.
             Err(Unfinished::Rows { failed, .. }) => {
                 read.slots.retain(|slot| !failed.contains_key(slot));
+                if session.dispensable_gateway().is_some() {
+                    job.leave_to_host(intake, &mut failed.into_keys().collect());
+                    continue;
+                }
                 let mut failed = failed.into_iter();
                 failed.try_for_each(|(slot, error)| intake.failed(slot, error))?;
             }
@@ -144,7 +159,10 @@ impl Attempt for PushedRead<'_> {
             charge.wait_for_room().await;
         }
         let mut failures = RowFailures::default();
-        let attempted = attempt(session, job, &wanted, intake, &mut failures).await;
+        let attempted = match attempt(session, job, &wanted, intake, &mut failures).await {
+            Err(error) if error.is_retryable() => Ok(Attempted::Partial(error, None)),
+            attempted => attempted,
+        };
         let lost = match attempted.map_err(Unfinished::Failed)? {
             Attempted::Limited => return Ok(()),
             Attempted::Complete => {
@@ -157,6 +175,15 @@ impl Attempt for PushedRead<'_> {
         slots.retain(|slot| missing.binary_search(slot).is_ok() && !failures.left_to_host.contains(slot));
         let has_progressed = slots.len() < before;
         if let Some((error, retry_after)) = lost {
+            // A gateway that has no time says so, and may have some later.
+            if let Some(health) = session.dispensable_gateway()
+                && error.kind() != ErrorKind::Unavailable
+            {
+                let state = health.after_failure().await;
+                tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
+                job.leave_to_host(intake, slots);
+                return Err(Unfinished::LeftToHost);
+            }
             return Err(Unfinished::Lost {
                 is_given_up: is_overload(session, &error) && session.is_overloaded.load(Relaxed),
                 error,
@@ -180,6 +207,7 @@ impl fmt::Display for Unfinished {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingLeft => f.write_str("nothing is left to request"),
+            Self::LeftToHost => f.write_str("the gateway did not answer"),
             Self::Failed(error) | Self::Lost { error, .. } => error.fmt(f),
             Self::Rows { first, .. } => f.write_str(first),
         }
@@ -189,7 +217,7 @@ impl fmt::Display for Unfinished {
 impl AttemptError for Unfinished {
     fn is_retryable(&self) -> bool {
         match self {
-            Self::NothingLeft | Self::Failed(_) => false,
+            Self::NothingLeft | Self::LeftToHost | Self::Failed(_) => false,
             Self::Lost { is_given_up, .. } => !is_given_up,
             Self::Rows { .. } => true,
         }
@@ -198,14 +226,14 @@ impl AttemptError for Unfinished {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Lost { retry_after, .. } => *retry_after,
-            Self::NothingLeft | Self::Failed(_) | Self::Rows { .. } => None,
+            Self::NothingLeft | Self::LeftToHost | Self::Failed(_) | Self::Rows { .. } => None,
         }
     }
 
     fn has_progressed(&self) -> bool {
         match self {
             Self::Lost { has_progressed, .. } | Self::Rows { has_progressed, .. } => *has_progressed,
-            Self::NothingLeft | Self::Failed(_) => false,
+            Self::NothingLeft | Self::LeftToHost | Self::Failed(_) => false,
         }
     }
 }
@@ -228,23 +256,20 @@ async fn attempt(
     let write = |signer, features| batch_post(session, job, slots, signer, features);
     let bucket = session.objects.bucket();
     let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
-    let sent = session.store.send_batch(bucket, headers, features, write).await;
-    let (answer, validity) = match sent {
-        Ok(BatchAnswer { answer, validity }) if answer.status.is_success() => (answer, validity),
-        Ok(BatchAnswer { answer, .. }) => {
-            let listed = listed_features(&answer.headers);
-            // The gateway was replaced by an older one.
-            if let Some(listed) = &listed
-                && let Some(ended) = lacking(session, listed)?
-            {
-                return Ok(ended);
-            }
-            let refused = batch_refused(session, answer.refusal().await, listed.is_some());
-            return fail_or_fall_back(session, refused);
+    let sent = session.store.send_batch(bucket, headers, features, write);
+    let BatchAnswer { answer, validity } = session.wait_for(sent).await?;
+    if !answer.status.is_success() {
+        let listed = listed_features(&answer.headers);
+        // The gateway was replaced by an older one.
+        if let Some(listed) = &listed
+            && let Some(ended) = lacking(session, listed)?
+        {
+            return Ok(ended);
         }
-        Err(error) if error.is_retryable() => return Ok(Attempted::Partial(error, None)),
-        Err(error) => return Err(error),
-    };
+        let refusal = session.wait_for(async { Ok(answer.refusal().await) }).await?;
+        let refused = batch_refused(session, refusal, listed.is_some());
+        return fail_or_fall_back(session, refused);
+    }
     job.progress.mark_answered();
     let is_arrow = answer
         .header(CONTENT_TYPE.as_str())
@@ -265,10 +290,7 @@ async fn attempt(
         );
     }
     let answered = BatchAnswer { answer, validity };
-    match read_rows(session, job, slots, answered, intake, failures).await {
-        Err(error) if error.is_retryable() => Ok(Attempted::Partial(error, None)),
-        done => done,
-    }
+    read_rows(session, job, slots, answered, intake, failures).await
 }
 
 /// What an answer states about the gateway's result cache; nothing if it has none.
@@ -294,21 +316,29 @@ async fn read_rows(
     };
     let mut reader = BatchReader::new(session.limits);
     let (mut taken, mut engine_checked) = (0, false);
+    let mut waited = Duration::ZERO;
     loop {
         if let Some(charge) = &job.charge {
             charge.wait_for_room().await;
         }
-        let Some(chunk) = answer.chunk().await? else { break };
+        let began = Instant::now();
+        let Some(chunk) = session.wait_for(answer.chunk()).await? else {
+            break;
+        };
+        waited += began.elapsed();
         let rows = reader.push(chunk)?;
         // The stream states the engine at its start: check it once.
         if let Some(engine) = reader
             .engine()
-            .filter(|_| !std::mem::replace(&mut engine_checked, true))
+            .filter(|_| !mem::replace(&mut engine_checked, true))
             && is_limited_by_engine(session, job, slots, engine)
         {
             return Ok(Attempted::Limited);
         }
         if !rows.is_empty() {
+            if let Some(health) = session.store.gateway_health() {
+                health.observe_rows(mem::take(&mut waited));
+            }
             check_columns(session, reader.column_names().unwrap_or_default())?;
         }
         for row in rows {
@@ -327,7 +357,12 @@ async fn read_rows(
                 Err(error) if may_sign_again(&error.code) || is_transient_code(&error.code) => {
                     failures.transient.insert(slot, error).is_none()
                 }
-                Err(_) if session.adapter.is_some() => failures.left_to_host.insert(slot),
+                Err(error) if session.adapter.is_some() => {
+                    if is_forbidden(&error.code) && session.dispensable_gateway().is_some() {
+                        intake.refused_to_gateway(slot, error);
+                    }
+                    failures.left_to_host.insert(slot)
+                }
                 _ => intake.row(slot, row).map(|()| true)?,
             };
             if !is_first {

@@ -21,15 +21,18 @@ pub(crate) struct SampleRoute {
     pub(crate) max_bytes: Option<u64>,
 }
 
-const PLAIN: SampleRoute = SampleRoute {
-    split: Split::At(0),
-    max_bytes: None,
-};
+impl SampleRoute {
+    /// Plain reading.
+    pub(super) const PLAIN: Self = Self {
+        split: Split::At(0),
+        max_bytes: None,
+    };
+}
 
 /// The routes of a batch's samples, by slot.
 #[derive(Debug, Default)]
 pub(crate) struct BatchRoutes {
-    /// The plan that was in force, in [`Mode::Auto`](super::Mode::Auto).
+    /// The plan that was in force, in [`Mode::Auto`](super::Mode::Auto). `None` while the gateway does not serve.
     assignment: Option<Arc<Assignment>>,
     by_slot: Mutex<Vec<SampleRoute>>,
 }
@@ -38,6 +41,11 @@ impl BatchRoutes {
     /// The route of the sample in a slot.
     pub(super) fn get(&self, slot: usize) -> SampleRoute {
         self.by_slot.lock()[slot]
+    }
+
+    /// Sets the route of the sample in a slot.
+    pub(super) fn set(&self, slot: usize, route: SampleRoute) {
+        self.by_slot.lock()[slot] = route;
     }
 
     /// The splits of all samples.
@@ -70,10 +78,12 @@ impl Session {
         samples: &[SampleRef],
         has_arrived: impl Fn(&SampleRef) -> bool,
     ) -> BatchRoutes {
-        let assignment = self.adapter.as_ref().map(Adapter::assignment);
+        // No batch tries both routes while there is one.
+        let adapter = self.adapter.as_ref().filter(|_| !self.is_gateway_lost());
+        let assignment = adapter.map(Adapter::assignment);
         let route = |sample: &SampleRef| match self.route_of(*sample, assignment.as_deref()) {
-            route if route.split == PLAIN.split || !has_arrived(sample) => route,
-            _ => PLAIN,
+            route if route == SampleRoute::PLAIN || !has_arrived(sample) => route,
+            _ => SampleRoute::PLAIN,
         };
         let routes = samples.iter().map(route);
         BatchRoutes {
@@ -95,6 +105,9 @@ impl Session {
 
     /// Limits the routes of these slots to the steps that the gateway may run, and keeps the slots that it still serves.
     pub(super) fn limit_routes(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
+        if self.is_gateway_lost() {
+            return job.leave_to_host(intake, slots);
+        }
         if !self.is_limited() {
             return;
         }
@@ -107,7 +120,7 @@ impl Session {
             });
             if split != route.split {
                 let max_bytes = max_bytes(assignment, split, stored);
-                job.routes.by_slot.lock()[*slot] = SampleRoute { split, max_bytes };
+                job.routes.set(*slot, SampleRoute { split, max_bytes });
                 intake.reroute(*slot);
             }
             split != Split::At(0)
@@ -138,6 +151,9 @@ impl Session {
     }
 
     fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
+        if self.is_gateway_lost() {
+            return SampleRoute::PLAIN;
+        }
         let stored = self.objects.bytes(sample.index);
         let hash_fraction = || self.objects.hash_fraction(sample.index);
         let split = assignment.map_or(self.split, |plan| {

@@ -16,11 +16,11 @@ use super::{
 };
 use crate::{
     epoch::PacedBytes,
-    error::{Error, Result},
+    error::{Error, ErrorKind, Result},
     monitor::Monitored,
     planning::{ExpansionGuard, Mode, Observations, PlanReport, RowPlanner, SplitBytes},
     stats::Counters,
-    store::Store,
+    store::{GatewayHealth, Store},
 };
 
 /// Reads the rows of a data set through a pipeline.
@@ -76,7 +76,7 @@ impl Monitored for RowReader {
 impl RowReader {
     /// The split at which a row group is read from now on, by its number in this epoch.
     pub(super) fn split(&self, number: usize) -> usize {
-        if self.is_local() {
+        if self.is_local() || self.is_gateway_lost() {
             return 0;
         }
         let planned = self.planner.as_ref().map(|planner| planner.split(number));
@@ -99,6 +99,22 @@ impl RowReader {
         guard.is_some_and(ExpansionGuard::is_exceeded) || fallback.is_some_and(Fallback::is_local)
     }
 
+    /// The health of the gateway, if this host can do without it.
+    fn dispensable_gateway(&self) -> Option<&Arc<GatewayHealth>> {
+        self.fallback.as_ref()?;
+        self.source.store.dispensable_gateway(self.pipeline().steps())
+    }
+
+    /// Whether row groups that begin now are computed on this host, since the gateway does not serve.
+    fn is_gateway_lost(&self) -> bool {
+        self.fallback.is_some() && self.source.store.is_gateway_lost(self.pipeline().steps())
+    }
+
+    /// The whole pipeline.
+    fn pipeline(&self) -> &Pipeline {
+        &self.splits[self.split].pipeline
+    }
+
     /// The number of a row in the data set: the rows of all objects in their order.
     pub(super) fn index(&self, id: RowId) -> usize {
         let first = self.first_rows.get(id.object).copied().unwrap_or_default();
@@ -113,7 +129,7 @@ impl RowReader {
     }
 
     /// Reads the row group of a slice at a split, and returns the rows of the slice. Reads stored columns if the gateway refuses to
-    /// compute them or lacks memory for one of them, and the reader may choose. `paced` lets the next read begin once enough has arrived.
+    /// compute them, lacks memory for one of them or does not answer, and the reader may choose. `paced` lets the next read begin once enough has arrived.
     ///
     /// # Errors
     /// [`ErrorKind::Sample`](crate::ErrorKind) for an object replaced since its footer was read; errors of reading it.
@@ -129,16 +145,18 @@ impl RowReader {
             .read_at(slice, split, order, epoch, Some(Arc::new(paced)))
             .await;
         let Some(fallback) = self.fallback.as_ref().filter(|_| split > 0) else {
-            return read;
+            return read.map_err(|error| self.gateway_error(error));
         };
         let is_repeated = match &read {
+            // The next row group goes there, if it serves.
+            Err(error) if self.is_lost(error) => true,
             Err(error) if is_refusal(error) => {
                 if fallback.observe_refusal() {
                     tracing::warn!(%error, "falling back to plain reading: all steps run on this host");
                 }
                 true
             }
-            Err(_) => false,
+            Err(_) => return read.map_err(|error| self.gateway_error(error)),
             Ok(rows) => {
                 let lacked_memory = self.has_lacked_memory(rows);
                 fallback.observe_group(lacked_memory);
@@ -151,6 +169,26 @@ impl RowReader {
         // The budget counts the rows of only one of both.
         drop(read);
         self.read_at(slice, 0, order, epoch, None).await
+    }
+
+    /// Whether an error is that of a gateway that did not answer and that this host can do without.
+    fn is_lost(&self, error: &Error) -> bool {
+        let has_no_time = error.kind() == ErrorKind::Unavailable;
+        error.is_retryable()
+            && self
+                .dispensable_gateway()
+                .is_some_and(|health| !(has_no_time && health.serves()))
+    }
+
+    /// An error of reading rows. It names the model for which this host depends on the gateway, if there is one.
+    fn gateway_error(&self, error: Error) -> Error {
+        match self.mode {
+            Mode::Auto => self
+                .source
+                .store
+                .name_missing_model(error, self.pipeline().steps()),
+            Mode::Pushdown | Mode::Plain => error,
+        }
     }
 
     /// Whether the gateway had too little memory for a value.
@@ -175,7 +213,14 @@ impl RowReader {
         let over = over(pipeline, group.rows())?;
         let (table, cost) = self
             .source
-            .rows(group.object(), &over, *steps, epoch, paced)
+            .rows(
+                group.object(),
+                &over,
+                *steps,
+                epoch,
+                paced,
+                self.dispensable_gateway(),
+            )
             .await?;
         if let Some(planner) = &self.planner {
             planner.observe_read(split, &table, &cost);

@@ -22,7 +22,7 @@ use crate::{
     objects::Objects,
     planning::ReadCost,
     stats::{Counters, add},
-    store::{RangePart, Store, StoredTable, Value, ValueRequest},
+    store::{GatewayHealth, RangePart, Store, StoredTable, Value, ValueRequest},
 };
 
 /// Whether the gateway does not compute rows that this host may be able to compute: it refuses, or had no time despite all retries.
@@ -52,7 +52,8 @@ pub(crate) struct TableSource {
 
 impl TableSource {
     /// The rows of an object after the first `steps` steps of a pipeline, which the gateway runs; after the first step, which reads
-    /// stored columns on this host, if there are none. Also what that cost. Counts the bytes that arrive in `paced`.
+    /// stored columns on this host, if there are none. Also what that cost. Counts the bytes that arrive in `paced`. If the gateway is
+    /// `dispensable` and does not answer, nothing is requested again.
     pub(super) async fn rows(
         &self,
         object: usize,
@@ -60,11 +61,13 @@ impl TableSource {
         steps: usize,
         epoch: u32,
         paced: Option<Arc<PacedBytes>>,
+        dispensable: Option<&Arc<GatewayHealth>>,
     ) -> Result<(Table, ReadCost)> {
         let (table, cost) = if steps == 0 {
             self.read_local(object, pipeline, epoch, paced).await?
         } else {
-            self.read_remote(object, pipeline, steps, epoch, paced).await?
+            self.read_remote(object, pipeline, steps, epoch, paced, dispensable)
+                .await?
         };
         add(&self.counters.value_bytes, table.bytes());
         Ok((table, cost))
@@ -77,6 +80,7 @@ impl TableSource {
         steps: usize,
         epoch: u32,
         paced: Option<Arc<PacedBytes>>,
+        dispensable: Option<&Arc<GatewayHealth>>,
     ) -> Result<(Table, ReadCost)> {
         let steps =
             u8::try_from(steps).map_err(|_| Error::internal("a stage is beyond the pipeline's end"))?;
@@ -92,7 +96,14 @@ impl TableSource {
         let arrived = |bytes| paced.iter().for_each(|paced| paced.add(bytes));
         let value = self
             .store
-            .get_value_observed(self.objects.bucket(), key, &request, &self.limits, &arrived)
+            .get_value_observed(
+                self.objects.bucket(),
+                key,
+                &request,
+                &self.limits,
+                &arrived,
+                dispensable,
+            )
             .await?;
         if !self.tables[object].matches_etag(value.headers.get(SOURCE_ETAG)) {
             return Err(self.replaced(object, "found another ETag"));

@@ -28,18 +28,14 @@ pub(super) enum KnownFeatures {
 pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<KnownFeatures> {
     let store = &session.store;
     if session.objects.has_members() || store.gateway_url().is_some() {
-        return match store.known_features().await {
-            Ok(Some(known)) => Ok(match lacking(session, &known)? {
-                Some(ended) => KnownFeatures::Ended(ended),
-                None => KnownFeatures::Usable(known),
-            }),
-            Ok(None) => {
-                let error = not_a_gateway(session, "its answers list no features");
-                fail_or_fall_back(session, Err(error)).map(KnownFeatures::Ended)
-            }
-            Err(error) if error.is_retryable() => Ok(KnownFeatures::Ended(Attempted::Partial(error, None))),
-            Err(error) => Err(error),
+        let Some(known) = session.wait_for(store.known_features()).await? else {
+            let error = not_a_gateway(session, "its answers list no features");
+            return fail_or_fall_back(session, Err(error)).map(KnownFeatures::Ended);
         };
+        return Ok(match lacking(session, &known)? {
+            Some(ended) => KnownFeatures::Ended(ended),
+            None => KnownFeatures::Usable(known),
+        });
     }
     // What is read once more is worth caching from the first batch on.
     Ok(KnownFeatures::Usable(if session.epochs_left(job.epoch) > 1 {

@@ -25,6 +25,11 @@ pub(super) fn is_overload(session: &Session, error: &Error) -> bool {
     session.adapter.is_some() && error.kind() == ErrorKind::Unavailable
 }
 
+/// Whether the error of a row says that the store refuses it to its reader, or to the address that it is read from.
+pub(super) fn is_forbidden(code: &str) -> bool {
+    matches!(code, "AccessDenied" | "Http403")
+}
+
 /// Classifies an answer that is an error as a whole. `is_gateway` if the answer is certainly a gateway's.
 pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: bool) -> Result<Attempted> {
     let retry_after = refusal.retry_after;
@@ -71,7 +76,7 @@ pub(super) fn is_limited_by_engine(session: &Session, job: &BatchJob, slots: &[u
     let gateway = match parse_engine(host, engine) {
         Ok(gateway) => gateway,
         Err(reason) => {
-            limit_stage(session, 0, &reason);
+            session.limit_stage(0, &reason);
             return true;
         }
     };
@@ -88,8 +93,8 @@ pub(super) fn is_limited_by_engine(session: &Session, job: &BatchJob, slots: &[u
         .cloned();
     let host = Engine::new(Family::ALL, runtime);
     match check_steps(&steps[..stage], &host, &gateway) {
-        Ok(()) => limit_stage(session, stage, &reason),
-        Err(earlier) => limit_stage(session, earlier.stage, &earlier.reason),
+        Ok(()) => session.limit_stage(stage, &reason),
+        Err(earlier) => session.limit_stage(earlier.stage, &earlier.reason),
     }
     true
 }
@@ -108,26 +113,6 @@ pub(super) fn check_columns(session: &Session, found: &[String]) -> Result<()> {
 
 /// Reads everything plainly from now on. Logged once.
 pub(super) fn fall_back(session: &Session, why: &str) -> Attempted {
-    limit_stage(session, 0, why);
+    session.limit_stage(0, why);
     Attempted::Limited
-}
-
-/// Lets the gateway run only the first `stage` steps from now on. Logged once.
-fn limit_stage(session: &Session, stage: usize, why: &str) {
-    let before = session.max_stage.fetch_min(stage, Relaxed);
-    if before <= stage {
-        return;
-    }
-    if stage == 0 {
-        tracing::warn!(
-            why,
-            "falling back to plain reading: the whole pipeline runs on this host"
-        );
-    } else {
-        tracing::warn!(
-            why,
-            stage,
-            "the gateway runs only the first steps: this host runs the rest"
-        );
-    }
 }

@@ -69,6 +69,7 @@ impl Assumptions {
             // Unknown from so few samples; subtract a store on the gateway's machine from `--gateway-cores`.
             background_seconds: 0.0,
             link_bytes_per_second: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
+            paths: None,
             host_cores: self.host_cores.unwrap_or(cores),
             trainer_seconds: self.trainer / 1e3,
             shared: self.shared || self.uses_shared_cpus(profile),

@@ -47,6 +47,8 @@ struct StageRow<'a> {
 fn bound(load: &Load) -> &'static str {
     match load.bound() {
         Bound::Gateway => "the gateway's CPU",
+        Bound::GatewayPath => "the path from the gateway",
+        Bound::StorePath => "the path from the store",
         Bound::Link => "the link",
         Bound::Host => "this host's CPU",
         Bound::Trainer => "training",

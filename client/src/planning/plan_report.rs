@@ -121,6 +121,8 @@ impl fmt::Display for PlanReport {
         } = &self.decision;
         let bound = match plan.load.bound() {
             Bound::Gateway => "the gateway's CPU",
+            Bound::GatewayPath => "the path from the gateway",
+            Bound::StorePath => "the path from the store",
             Bound::Link => "the link",
             Bound::Host => "this host's CPU",
             Bound::Trainer => "the training",

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use pushdown::{
     Pipeline, Step, Table,
     pipeline::RowStage,
-    plan::{Decision, Rules, SetupCosts, StepCost},
+    plan::{Decision, Path, Rules, SetupCosts, StepCost},
 };
 use pushdown_exec::sync::Mutex;
 
@@ -208,8 +208,8 @@ impl RowPlanner {
                     planner.replanner.observe_host_seconds(0, 0, 1, seconds);
                 }
                 if rate.count > 0 {
-                    let link = planner.replanner.link_mut();
-                    link.observe_bandwidth(rate.max_bytes_per_second);
+                    let links = planner.replanner.links_mut();
+                    links.observe_bandwidth(Path::Store, rate.max_bytes_per_second);
                 }
             }
             ReadCost::Gateway(headers) => {
@@ -227,7 +227,7 @@ impl RowPlanner {
             }
         }
         // Without a measured link there is no plan, since nothing is known about what pushdown saves.
-        if planner.replanner.link_mut().bytes_per_second().is_some() {
+        if planner.replanner.links().is_measured() {
             planner.plan(SetupCosts::default(), &Rules::default());
         }
     }

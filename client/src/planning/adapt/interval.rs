@@ -50,7 +50,7 @@ impl State {
             .received_bytes
             .saturating_sub(start.moment.received_bytes);
         let rate = float(received) / seconds;
-        self.planner.replanner.link_mut().observe_throughput(rate);
+        self.planner.replanner.links_mut().observe_throughput(rate, 0.0);
         self.planner.replanner.observe_interval(seconds, &ends);
         self.interval = Some(now);
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pushdown::{
     StepTiming,
+    plan::{MeasuredRate, Path},
     wire::{CacheStatus, Split},
 };
 
@@ -34,7 +35,8 @@ impl Adapter {
             } => {
                 self.observe_profile(&mut state, &samples);
                 if let Some(rate) = link_bytes_per_second {
-                    state.planner.replanner.link_mut().observe_bandwidth(rate);
+                    let links = state.planner.replanner.links_mut();
+                    links.observe_bandwidth(Path::Store, rate);
                 }
                 if let Some(cores) = gateway_cores {
                     state.planner.replanner.set_gateway_cores(cores);
@@ -76,7 +78,10 @@ impl Adapter {
                     .meter
                     .on_end(is_long(object_bytes), self.began + at, received_bytes);
                 if let Some(rate) = rate {
-                    state.planner.replanner.link_mut().observe_rate(rate);
+                    state.planner.replanner.links_mut().observe_rate(MeasuredRate::Alone {
+                        path: Path::Store,
+                        bytes_per_second: rate,
+                    });
                 }
             }
             Event::RequestBegan => state.pending_batches += 1,

@@ -114,7 +114,7 @@ impl Transport {
     }
 
     /// The part of it that is with a gateway beside the store.
-    pub(crate) fn gateway_traffic(&self) -> &Traffic {
+    pub(crate) fn gateway_traffic(&self) -> &Arc<Traffic> {
         &self.gateway_traffic
     }
 

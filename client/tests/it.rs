@@ -26,6 +26,7 @@
 //! - `cache_hints`: hints for the gateway's result cache
 //! - `signed_batches`: batches at a gateway in re-sign mode
 //! - `two_addresses`: a store, and a gateway that fetches what is signed for it
+//! - `two_paths`: plans if the paths from store and gateway differ
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both
@@ -83,6 +84,8 @@ mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;
     mod two_addresses;
+    #[cfg(all(feature = "models", feature = "tables"))]
+    mod two_paths;
     mod uploads;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache;

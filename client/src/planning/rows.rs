@@ -127,8 +127,7 @@ impl RowPlanner {
     /// Begins with what an earlier reader has observed, if it planned the same.
     pub(crate) fn with_observations(self, known: Observations) -> Self {
         let mut state = self.state.into_inner();
-        if let Some((planner, KnownSamples::Rows(known))) =
-            known.for_reader(&self.pipeline, state.planner.threads())
+        if let Some((planner, KnownSamples::Rows(known))) = known.for_reader(&self.pipeline, &state.planner)
             && known.splits == self.splits
             && (known.smallest, known.ranks) == (self.smallest, self.ranks)
         {

@@ -1,6 +1,6 @@
 //! The gateway of a store: its address, and what it has announced.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -12,6 +12,7 @@ use tokio::{sync::OnceCell, time::timeout};
 use super::Store;
 use crate::{
     error::{Error, ErrorKind, Result},
+    stats::Traffic,
     transport::{Answer, Endpoint, listed_features},
 };
 
@@ -84,6 +85,13 @@ impl Store {
         let gateway = self.shared.gateway.as_ref();
         let gateway = gateway.filter(|gateway| !gateway.is_store);
         gateway.map(|gateway| gateway.endpoint.to_string())
+    }
+
+    /// The traffic with a gateway beside the store. `None` if there is none.
+    pub(crate) fn gateway_traffic(&self) -> Option<&Arc<Traffic>> {
+        let gateway = self.shared.gateway.as_ref();
+        let beside = gateway.filter(|gateway| !gateway.is_store);
+        beside.map(|_| self.transport().gateway_traffic())
     }
 
     /// Why a gateway with these features cannot fetch what is signed for the store. `None` if it can.

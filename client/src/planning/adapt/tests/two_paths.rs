@@ -104,12 +104,13 @@ async fn a_path_is_not_measured_by_what_arrived_during_a_pause() {
     for _ in 0..2 {
         end_batch(&adapter, 128);
     }
-    assert_eq!(paths(&adapter).1.gateway_bytes_per_second, f64::INFINITY);
+    assert!(paths(&adapter).1.gateway_bytes_per_second.is_infinite());
     for _ in 0..3 {
         receive_in_parts(&adapter, &mut answer, 1_000_000, Duration::from_millis(200)).await;
     }
     end_batch(&adapter, 128);
-    assert_eq!(paths(&adapter).1.gateway_bytes_per_second, 5e6);
+    let measured = paths(&adapter).1.gateway_bytes_per_second;
+    assert!((measured - 5e6).abs() < 1.0, "{measured}");
 }
 
 #[test]

@@ -75,6 +75,7 @@ pub fn run(recorded: &str) -> Result<EpochSeconds> {
         // Background load is included in the recorded costs.
         background_seconds: 0.0,
         link_bytes_per_second: recorded.link_bits.map_or(f64::INFINITY, |bits| bits / 8.0),
+        paths: None,
         host_cores: recorded.host_cores,
         trainer_seconds: recorded.trainer_seconds,
         shared: false,
@@ -110,7 +111,7 @@ pub fn run(recorded: &str) -> Result<EpochSeconds> {
         best: epoch(&best),
         bound: match best.load.bound() {
             Bound::Gateway => "gateway",
-            Bound::Link => "link",
+            Bound::Link | Bound::GatewayPath | Bound::StorePath => "link",
             Bound::Host => "host",
             Bound::Trainer => "trainer",
         },

@@ -3,6 +3,7 @@
 mod gateway_cpus;
 mod host_cpus;
 mod link_meter;
+mod path_meters;
 mod read_rate;
 mod server_timing;
 
@@ -10,9 +11,13 @@ use http::HeaderValue;
 
 pub(crate) use gateway_cpus::GatewayCpus;
 pub(crate) use host_cpus::host_cpus;
-pub(crate) use link_meter::{LONG_OBJECT_BYTES, LinkMeter, is_long};
+pub(crate) use link_meter::LONG_OBJECT_BYTES;
+pub(crate) use path_meters::{PathMeters, ReceivedBytes};
 pub(crate) use read_rate::{PendingRange, RateSamples, ReadRate};
 pub(crate) use server_timing::ServerTiming;
+
+/// After a pause, connection and kernel have bytes that arrived during it: they do not measure a link.
+pub(crate) const BUFFERED_BYTES: u64 = 8 << 20;
 
 /// A number in a header.
 pub(crate) fn number(header: Option<&HeaderValue>) -> Option<f64> {

@@ -17,8 +17,8 @@ mod rows;
 mod table_stage;
 
 pub(crate) use adapt::{
-    Adapter, Assignment, Event, InFlight, PendingRead, ProbeRequest, ReceivedValue, SamplesLeft,
-    stages_after_models,
+    Adapter, ArrivingAnswer, Assignment, Event, InFlight, PendingRead, ProbeRequest, ReceivedValue,
+    SamplesLeft, stages_after_models,
 };
 #[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;

@@ -27,6 +27,7 @@
 //! - `signed_batches`: batches at a gateway in re-sign mode
 //! - `two_addresses`: a store, and a gateway that fetches what is signed for it
 //! - `lost_gateways`: such a gateway that ends, hangs, drains, or may not read the store
+//! - `two_paths`: plans if the paths from store and gateway differ
 //! - `auto`: plans that adapt to observations
 //! - `external_models`: models with weights in external files
 //! - `models`: models at the gateway, on the host, and split between both
@@ -85,6 +86,8 @@ mod it {
     #[cfg(all(feature = "models", feature = "tables"))]
     mod stats;
     mod two_addresses;
+    #[cfg(all(feature = "models", feature = "tables"))]
+    mod two_paths;
     mod uploads;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache;

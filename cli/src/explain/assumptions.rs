@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use clap::Args;
 use pushdown::{
     Pipeline,
-    plan::{ASSUMED_HIT_SECONDS, CacheHits, Class, LaterEpochs, Rules, Tiers},
+    plan::{ASSUMED_HIT_SECONDS, CacheHits, Class, LaterEpochs, Paths, Rules, Tiers},
 };
 use pushdown_client::store::Profile;
 use serde::{Deserialize, Serialize};
@@ -14,9 +14,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Assumptions {
-    /// Assume a link of this many megabits per second [default: the measured throughput of concurrent reads]
+    /// Assume a link of this many megabits per second; with --gateway, a path from the gateway [default: the measured throughput of
+    /// concurrent reads from the store]
     #[arg(long, value_name = "MBIT/S", help_heading = "What if")]
     pub bandwidth: Option<f64>,
+    /// Assume that stored objects arrive from the store at this many megabits per second, without passing the gateway [default: with
+    /// --gateway, the measured throughput of concurrent reads; otherwise they pass the gateway]
+    #[arg(long, value_name = "MBIT/S", help_heading = "What if")]
+    pub store_bandwidth: Option<f64>,
     /// Assume a gateway with this many cores of its own [default: as reported by the gateway]
     #[arg(long, value_name = "N", help_heading = "What if")]
     pub gateway_cores: Option<f64>,
@@ -47,6 +52,7 @@ impl Default for Assumptions {
     fn default() -> Self {
         Self {
             bandwidth: None,
+            store_bandwidth: None,
             gateway_cores: None,
             host_cores: None,
             host_speed: 1.0,
@@ -63,16 +69,38 @@ impl Assumptions {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
         let cores = cores as f64;
-        let measured = profile.link_bytes_per_second.unwrap_or(f64::INFINITY);
+        let (link_bytes_per_second, paths) = self.bandwidths(profile);
         Tiers {
             gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
             // Unknown from so few samples; subtract a store on the gateway's machine from `--gateway-cores`.
             background_seconds: 0.0,
-            link_bytes_per_second: self.bandwidth.map_or(measured, |megabits| megabits * 1e6 / 8.0),
+            link_bytes_per_second,
+            paths,
             host_cores: self.host_cores.unwrap_or(cores),
             trainer_seconds: self.trainer / 1e3,
             shared: self.shared || self.uses_shared_cpus(profile),
         }
+    }
+
+    /// The bandwidth of the link, and of the paths to it if store and gateway have an address each. Only the path from the store is
+    /// measured. Unless a bandwidth is assumed, that from the gateway is the same: both share what was measured.
+    fn bandwidths(&self, profile: &Profile) -> (f64, Option<Paths>) {
+        let measured = profile.link_bytes_per_second.unwrap_or(f64::INFINITY);
+        let assumed = |megabits: Option<f64>| megabits.map(|megabits| megabits * 1e6 / 8.0);
+        let (gateway, store) = (assumed(self.bandwidth), assumed(self.store_bandwidth));
+        if profile.gateway_url.is_none() && store.is_none() {
+            return (gateway.unwrap_or(measured), None);
+        }
+        let paths = Paths {
+            store_bytes_per_second: store.unwrap_or(measured),
+            gateway_bytes_per_second: gateway.unwrap_or(measured),
+        };
+        let link_bytes_per_second = if gateway.is_some() || store.is_some() {
+            f64::INFINITY
+        } else {
+            measured
+        };
+        (link_bytes_per_second, Some(paths))
     }
 
     /// Whether gateway and host have the same CPUs. Explicit numbers of cores describe other machines.
@@ -245,6 +273,54 @@ mod tests {
         assert_eq!(parse_ratio("0.5"), Ok(0.5));
         for text in ["-0.1", "1.1", "NaN", "half", ""] {
             assert!(parse_ratio(text).is_err(), "{text}");
+        }
+    }
+
+    fn measured(gateway_url: Option<&str>) -> Profile {
+        Profile {
+            endpoint: "http://store".to_owned(),
+            gateway_url: gateway_url.map(str::to_owned),
+            pipeline: Pipeline::parse("decode").unwrap(),
+            samples: Vec::new(),
+            failed: Vec::new(),
+            link_bytes_per_second: Some(5e6),
+            gateway_cores: None,
+            has_shared_cpus: false,
+            engine_mismatch: None,
+        }
+    }
+
+    /// With a gateway beside the store, what was measured is its path from the store; `--bandwidth` is that from the gateway.
+    #[test]
+    fn each_path_has_an_assumption_of_its_own() {
+        let bandwidths = |gateway_url: Option<&str>, bandwidth, store_bandwidth| {
+            let assumptions = Assumptions {
+                bandwidth,
+                store_bandwidth,
+                ..Assumptions::default()
+            };
+            let (link, paths) = assumptions.bandwidths(&measured(gateway_url));
+            let paths = paths.map(|paths| (paths.store_bytes_per_second, paths.gateway_bytes_per_second));
+            (link, paths)
+        };
+        let beside = Some("http://gateway");
+        assert_eq!(bandwidths(None, None, None), (5e6, None));
+        assert_eq!(bandwidths(None, Some(8.0), None), (1e6, None));
+        assert_eq!(bandwidths(beside, None, None), (5e6, Some((5e6, 5e6))));
+        let unlimited = f64::INFINITY;
+        for (gateway_url, bandwidth, store_bandwidth, expected) in [
+            (beside, Some(8.0), None, (5e6, 1e6)),
+            (beside, None, Some(16.0), (2e6, 5e6)),
+            (beside, Some(8.0), Some(16.0), (2e6, 1e6)),
+            (None, Some(8.0), Some(16.0), (2e6, 1e6)),
+            (None, None, Some(16.0), (2e6, 5e6)),
+        ] {
+            let found = bandwidths(gateway_url, bandwidth, store_bandwidth);
+            assert_eq!(
+                found,
+                (unlimited, Some(expected)),
+                "{bandwidth:?} {store_bandwidth:?}"
+            );
         }
     }
 

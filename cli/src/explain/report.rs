@@ -47,9 +47,32 @@ struct StageRow<'a> {
 fn bound(load: &Load) -> &'static str {
     match load.bound() {
         Bound::Gateway => "the gateway's CPU",
+        Bound::GatewayPath => "the path from the gateway",
+        Bound::StorePath => "the path from the store",
         Bound::Link => "the link",
         Bound::Host => "this host's CPU",
         Bound::Trainer => "training",
+    }
+}
+
+fn megabits(bytes_per_second: f64) -> String {
+    if bytes_per_second.is_finite() {
+        format!("{:.0} Mbit/s", bytes_per_second * 8.0 / 1e6)
+    } else {
+        "unlimited".to_owned()
+    }
+}
+
+/// The link, and the paths to it if there are two.
+fn network(tiers: &Tiers) -> String {
+    let link = format!("link {}", megabits(tiers.link_bytes_per_second));
+    match tiers.paths {
+        None => link,
+        Some(paths) => format!(
+            "{link}, from the store {}, from the gateway {}",
+            megabits(paths.store_bytes_per_second),
+            megabits(paths.gateway_bytes_per_second)
+        ),
     }
 }
 
@@ -225,11 +248,6 @@ impl Explanation {
                 )?;
             }
         }
-        let link = if tiers.link_bytes_per_second.is_finite() {
-            format!("{:.0} Mbit/s", tiers.link_bytes_per_second * 8.0 / 1e6)
-        } else {
-            "unlimited".to_owned()
-        };
         if self.uses_shared_cpus {
             writeln!(
                 out,
@@ -247,9 +265,10 @@ impl Explanation {
         };
         writeln!(
             out,
-            "assumed: {} samples to read, link {link}, {cores}; change with --epochs, --bandwidth, --gateway-cores, \
+            "assumed: {} samples to read, {}, {cores}; change with --epochs, --bandwidth, --store-bandwidth, --gateway-cores, \
              --host-cores, --host-speed",
             self.samples_left(),
+            network(tiers),
         )?;
         match self.assumptions.describe_cache(&self.profile.pipeline) {
             Some(cache) => writeln!(out, "assumed: {cache}; change with --cached, --epochs"),
@@ -312,6 +331,8 @@ impl Explanation {
             "samples_left": self.samples_left(),
             "tiers": {
                 "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes_per_second),
+                "store_bytes_per_second": tiers.paths.and_then(|paths| finite(paths.store_bytes_per_second)),
+                "gateway_bytes_per_second": tiers.paths.and_then(|paths| finite(paths.gateway_bytes_per_second)),
                 "host_cores": tiers.host_cores, "trainer_seconds": tiers.trainer_seconds, "shared": tiers.shared,
                 "has_shared_cpus": profile.has_shared_cpus,
             },

@@ -100,6 +100,25 @@ fn hypothetical_tiers_have_separate_cpus() {
     }
 }
 
+/// Stored objects that do not pass the gateway have a path of their own.
+#[test]
+fn a_path_from_the_store_is_apart_from_that_of_the_gateway() {
+    let world = World::with_photos(3).unwrap();
+    let flags = ["--bandwidth", "8000", "--store-bandwidth", "0.8"];
+    let found = json(&world, &flags);
+    let tiers = &found["tiers"];
+    assert_eq!(tiers["link_bytes_per_second"], serde_json::Value::Null);
+    assert_eq!(tiers["gateway_bytes_per_second"], 1e9);
+    assert_eq!(tiers["store_bytes_per_second"], 1e5);
+    assert_eq!(found["plain"]["bound"], "the path from the store");
+    let text = explain(&world, &flags);
+    let network = "link unlimited, from the store 1 Mbit/s, from the gateway 8000 Mbit/s, ";
+    assert!(text.contains(network), "{text}");
+    let one_path = &json(&world, &["--bandwidth", "80"])["tiers"];
+    assert_eq!(one_path["link_bytes_per_second"], 1e7);
+    assert_eq!(one_path["store_bytes_per_second"], serde_json::Value::Null);
+}
+
 /// A gateway that leaves a CPU to other processes does not report which CPUs it uses.
 #[test]
 fn cpus_are_not_shared_with_a_gateway_of_fewer_threads() {

@@ -21,70 +21,124 @@ const MIN_TIME_ALONE: Duration = Duration::from_millis(100);
 /// Measures the bytes received while enough stored objects are in flight to keep the link busy: the endpoint has them
 /// ready, and this host takes them at once.
 #[derive(Debug, Default)]
-pub(crate) struct LinkMeter {
+pub(super) struct LinkMeter {
+    reads: ReadsInFlight,
+    since: Option<(Instant, u64)>,
+    window: Window,
+}
+
+/// The objects in flight.
+#[derive(Debug, Default)]
+pub(super) struct ReadsInFlight {
     requested: usize,
     long: usize,
-    since: Option<(Instant, u64)>,
+}
+
+/// Bytes received in a time.
+#[derive(Debug, Default)]
+pub(super) struct Window {
     time: Duration,
     bytes: u64,
 }
 
 /// Whether an object of `length` bytes keeps the link busy by itself.
-pub(crate) fn is_long(length: Option<u64>) -> bool {
+pub(super) fn is_long(length: Option<u64>) -> bool {
     length.is_some_and(|length| length >= LONG_OBJECT_BYTES as u64)
+}
+
+impl ReadsInFlight {
+    pub(super) const fn on_request(&mut self) {
+        self.requested += 1;
+    }
+
+    pub(super) fn on_headers(&mut self, is_long: bool) {
+        self.long += usize::from(is_long);
+    }
+
+    pub(super) fn on_end(&mut self, is_long: bool) {
+        self.requested = self.requested.saturating_sub(1);
+        self.long = self.long.saturating_sub(usize::from(is_long));
+    }
+
+    /// Whether they keep the link busy.
+    pub(super) const fn is_busy(&self) -> bool {
+        self.long > 0 || self.requested >= MIN_SHORT_READS
+    }
+}
+
+impl Window {
+    pub(super) fn add(&mut self, time: Duration, bytes: u64) {
+        self.time += time;
+        self.bytes += bytes;
+    }
+
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes per second since the last call that returned them, once there is enough to measure.
+    pub(super) fn take_rate(&mut self) -> Option<f64> {
+        self.take_rate_if(self.time >= MIN_TIME && self.bytes >= MIN_BYTES)
+    }
+
+    fn take_rate_if(&mut self, is_enough: bool) -> Option<f64> {
+        if !is_enough {
+            return None;
+        }
+        let rate = float(self.bytes) / self.time.as_secs_f64();
+        *self = Self::default();
+        Some(rate)
+    }
 }
 
 impl LinkMeter {
     /// An object was requested; `received` bytes have been received in total so far.
-    pub(crate) fn on_request(&mut self, now: Instant, received: u64) {
+    pub(super) fn on_request(&mut self, now: Instant, received: u64) {
         self.advance(now, received);
-        self.requested += 1;
+        self.reads.on_request();
         self.restart(now, received);
     }
 
     /// The head of an answer states the object's length. Returns whether the object is long.
-    pub(crate) fn on_headers(&mut self, length: Option<u64>, now: Instant, received: u64) -> bool {
+    pub(super) fn on_headers(&mut self, length: Option<u64>, now: Instant, received: u64) -> bool {
         let long = is_long(length);
         self.advance(now, received);
-        self.long += usize::from(long);
+        self.reads.on_headers(long);
         self.restart(now, received);
         long
     }
 
     /// The object has arrived, or failed. Returns bytes per second once there is enough to measure.
-    pub(crate) fn on_end(&mut self, long: bool, now: Instant, received: u64) -> Option<f64> {
+    pub(super) fn on_end(&mut self, long: bool, now: Instant, received: u64) -> Option<f64> {
         self.advance(now, received);
-        self.requested = self.requested.saturating_sub(1);
-        self.long = self.long.saturating_sub(usize::from(long));
+        self.reads.on_end(long);
         self.restart(now, received);
-        self.take_rate(self.time >= MIN_TIME && self.bytes >= MIN_BYTES)
+        self.window.take_rate()
     }
 
     /// Measures in the middle of a long object. On a slow link the time alone is enough.
-    pub(crate) fn measure(&mut self, now: Instant, received: u64) -> Option<f64> {
+    pub(super) fn measure(&mut self, now: Instant, received: u64) -> Option<f64> {
         self.advance(now, received);
         self.restart(now, received);
-        self.take_rate(self.time >= MIN_TIME && self.bytes >= MIN_BYTES || self.time >= MIN_TIME_ALONE)
-    }
-
-    fn take_rate(&mut self, enough: bool) -> Option<f64> {
-        if !enough {
-            return None;
+        if self.window.time >= MIN_TIME_ALONE {
+            self.window.take_rate_if(true)
+        } else {
+            self.window.take_rate()
         }
-        let rate = float(self.bytes) / self.time.as_secs_f64();
-        (self.time, self.bytes) = (Duration::ZERO, 0);
-        Some(rate)
     }
 
     const fn restart(&mut self, now: Instant, received: u64) {
-        let busy = self.long > 0 || self.requested >= MIN_SHORT_READS;
-        self.since = if busy { Some((now, received)) } else { None };
+        self.since = if self.reads.is_busy() {
+            Some((now, received))
+        } else {
+            None
+        };
     }
 
     fn advance(&mut self, now: Instant, received: u64) {
         if let Some((since, before)) = self.since {
-            self.time += now.saturating_duration_since(since);
-            self.bytes += received.saturating_sub(before);
+            let time = now.saturating_duration_since(since);
+            self.window.add(time, received.saturating_sub(before));
         }
     }
 }

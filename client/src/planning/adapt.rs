@@ -1,5 +1,6 @@
 //! Feeds the planner of objects and members: observations made while they are read become the plan for the next batches.
 
+mod arriving_answer;
 mod assignment;
 mod event;
 mod in_flight;
@@ -20,6 +21,7 @@ use pushdown::{Pipeline, pipeline::NamedModel, wire::CpuTime};
 use pushdown_exec::sync::Mutex;
 use tokio::{sync::watch, time::Instant};
 
+pub(crate) use arriving_answer::ArrivingAnswer;
 pub(crate) use assignment::Assignment;
 use event::Moment;
 pub(crate) use event::{Event, ReceivedValue, SamplesLeft};
@@ -34,7 +36,7 @@ use unlisted_sizes::UnlistedSizes;
 
 use super::{PlanReport, PlannedSamples, planner::Planner};
 use crate::{
-    measure::{LinkMeter, float},
+    measure::{PathMeters, float},
     objects::Objects,
     stats::Traffic,
     weights::models_of,
@@ -55,6 +57,8 @@ pub(crate) struct Adapter {
     /// When this was made.
     began: Instant,
     traffic: Arc<Traffic>,
+    /// The part of it that is with a gateway at an address of its own.
+    gateway_traffic: Option<Arc<Traffic>>,
     /// Whether an object has been requested.
     is_reading: AtomicBool,
     state: Mutex<State>,
@@ -67,7 +71,7 @@ struct State {
     assignment: Arc<Assignment>,
     /// Sizes of the objects seen so far, if not all are known from a listing.
     unlisted: UnlistedSizes,
-    meter: LinkMeter,
+    meters: PathMeters,
     batches: usize,
     /// Whether the download of missing weights has begun.
     is_fetching_weights: bool,
@@ -111,13 +115,14 @@ impl Adapter {
             has_all_sizes: objects.iter().all(|object| object.bytes.is_some()),
             began: Instant::now(),
             traffic: Arc::default(),
+            gateway_traffic: None,
             is_reading: AtomicBool::new(false),
             has_plan: watch::Sender::new(false),
             state: Mutex::new(State {
                 planner: Planner::new(&pipeline.step_costs(), &samples, threads),
                 assignment: Arc::new(Assignment::unknown(Arc::clone(&context), unlisted.min_bytes())),
                 unlisted,
-                meter: LinkMeter::default(),
+                meters: PathMeters::default(),
                 batches: 0,
                 is_fetching_weights: false,
                 pending_batches: 0,
@@ -140,9 +145,18 @@ impl Adapter {
         }
     }
 
-    /// Sets the counters of the bytes that arrive.
-    pub(crate) fn with_traffic(self, traffic: Arc<Traffic>) -> Self {
-        Self { traffic, ..self }
+    /// Sets the counters of the bytes that arrive, and of those that a gateway at an address of its own sends: there are two paths then.
+    pub(crate) fn with_traffic(self, traffic: Arc<Traffic>, gateway_traffic: Option<Arc<Traffic>>) -> Self {
+        let mut state = self.state.into_inner();
+        if gateway_traffic.is_some() {
+            state.planner = state.planner.with_two_paths();
+        }
+        Self {
+            traffic,
+            gateway_traffic,
+            state: Mutex::new(state),
+            ..self
+        }
     }
 
     /// Why none of these objects is ever pushed down: no plan is made before one was tried at the gateway. `None` if one may be, or if

@@ -38,9 +38,10 @@ impl Observations {
         })
     }
 
-    /// What a reader goes on with that runs this pipeline on this number of threads. `None` if it is another pipeline, or another number.
-    pub(super) fn for_reader(self, pipeline: &Pipeline, threads: usize) -> Option<(Planner, KnownSamples)> {
-        let is_same = self.pipeline == pipeline.to_string() && self.planner.threads() == threads;
+    /// What a reader of this pipeline goes on with in place of its own planner. `None` if it is another pipeline, or if the planners
+    /// [differ](Planner::is_like).
+    pub(super) fn for_reader(self, pipeline: &Pipeline, own: &Planner) -> Option<(Planner, KnownSamples)> {
+        let is_same = self.pipeline == pipeline.to_string() && self.planner.is_like(own);
         is_same.then_some((self.planner, self.samples))
     }
 }

@@ -100,6 +100,15 @@ impl PlanReport {
     }
 }
 
+/// A bandwidth, for people.
+fn megabits(bytes_per_second: f64) -> String {
+    if bytes_per_second.is_finite() {
+        format!("{:.0} Mbit/s", bytes_per_second * 8e-6)
+    } else {
+        "not measured".to_owned()
+    }
+}
+
 /// The stages at which the gateway caches all objects of a class.
 fn cached_stages(class: &Class) -> String {
     let cached = class
@@ -121,6 +130,8 @@ impl fmt::Display for PlanReport {
         } = &self.decision;
         let bound = match plan.load.bound() {
             Bound::Gateway => "the gateway's CPU",
+            Bound::GatewayPath => "the path from the gateway",
+            Bound::StorePath => "the path from the store",
             Bound::Link => "the link",
             Bound::Host => "this host's CPU",
             Bound::Trainer => "the training",
@@ -135,10 +146,14 @@ impl fmt::Display for PlanReport {
             self.samples_per_second(),
             self.plain_samples_per_second()
         )?;
-        if tiers.link_bytes_per_second.is_finite() {
-            write!(f, "  link {:.0} Mbit/s", tiers.link_bytes_per_second * 8e-6)?;
-        } else {
-            write!(f, "  link not measured")?;
+        write!(f, "  link {}", megabits(tiers.link_bytes_per_second))?;
+        if let Some(paths) = tiers.paths {
+            write!(
+                f,
+                ", from the store {}, from the gateway {}",
+                megabits(paths.store_bytes_per_second),
+                megabits(paths.gateway_bytes_per_second)
+            )?;
         }
         let (gateway, host) = (tiers.gateway_cores, tiers.host_cores);
         write!(f, ", {gateway:.1} cores at the gateway, {host:.1} on this host")?;

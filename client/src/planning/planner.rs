@@ -9,7 +9,7 @@
 //! | stages | between steps | between steps and inside of `each` |
 //! | bytes of a value | known, bounded or observed | estimated from footers |
 //! | in flight | each sample | not counted |
-//! | link | all bytes received while objects keep it busy, unless an end is saturated | the fastest range of a row group |
+//! | link and paths | all bytes received while objects or values keep them busy, unless an end is saturated | the fastest range of a row group, for one path |
 //! | gateway cores | a part by batches that share them | a part by ranks |
 //! | planned again | after each batch, for the samples that are left | after each row group |
 //! | before the first plan | two batches, and later ones wait for the plan | a few row groups, and none waits: with few row groups an epoch would be over |
@@ -48,6 +48,21 @@ impl Planner {
             host_cpus: host_cpus(threads),
             changes: 0,
         }
+    }
+
+    /// The same for a reader that reaches the gateway at an address of its own.
+    pub(super) fn with_two_paths(self) -> Self {
+        Self {
+            replanner: self.replanner.with_two_paths(),
+            ..self
+        }
+    }
+
+    /// Whether what another planner has observed is of use for this one: it runs steps on as many threads, and bytes arrive over as
+    /// many paths.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let paths = |planner: &Self| planner.replanner.links().has_two_paths();
+        self.threads == other.threads && paths(self) == paths(other)
     }
 
     /// Threads that run steps on this host.

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use pushdown::{
     Pipeline, Step, Table,
     pipeline::RowStage,
-    plan::{Decision, Rules, SetupCosts, StepCost},
+    plan::{Decision, Path, Rules, SetupCosts, StepCost},
 };
 use pushdown_exec::sync::Mutex;
 
@@ -127,8 +127,7 @@ impl RowPlanner {
     /// Begins with what an earlier reader has observed, if it planned the same.
     pub(crate) fn with_observations(self, known: Observations) -> Self {
         let mut state = self.state.into_inner();
-        if let Some((planner, KnownSamples::Rows(known))) =
-            known.for_reader(&self.pipeline, state.planner.threads())
+        if let Some((planner, KnownSamples::Rows(known))) = known.for_reader(&self.pipeline, &state.planner)
             && known.splits == self.splits
             && (known.smallest, known.ranks) == (self.smallest, self.ranks)
         {
@@ -208,8 +207,8 @@ impl RowPlanner {
                     planner.replanner.observe_host_seconds(0, 0, 1, seconds);
                 }
                 if rate.count > 0 {
-                    let link = planner.replanner.link_mut();
-                    link.observe_bandwidth(rate.max_bytes_per_second);
+                    let links = planner.replanner.links_mut();
+                    links.observe_bandwidth(Path::Store, rate.max_bytes_per_second);
                 }
             }
             ReadCost::Gateway(headers) => {
@@ -227,7 +226,7 @@ impl RowPlanner {
             }
         }
         // Without a measured link there is no plan, since nothing is known about what pushdown saves.
-        if planner.replanner.link_mut().bytes_per_second().is_some() {
+        if planner.replanner.links().is_measured() {
             planner.plan(SetupCosts::default(), &Rules::default());
         }
     }

@@ -18,6 +18,7 @@ use tokio::{sync::OnceCell, time::timeout};
 use super::Store;
 use crate::{
     error::{Error, ErrorKind, Result},
+    stats::Traffic,
     transport::{Answer, Endpoint, Transport, listed_features},
 };
 pub(crate) use health::{GatewayHealth, GatewayState};
@@ -99,6 +100,13 @@ impl Store {
     /// Whether a gateway beside the store serves. `None` if there is none: then nothing replaces the gateway.
     pub(crate) fn gateway_health(&self) -> Option<&Arc<GatewayHealth>> {
         self.shared.gateway.as_ref()?.health.as_ref()
+    }
+
+    /// The traffic with a gateway beside the store. `None` if there is none.
+    pub(crate) fn gateway_traffic(&self) -> Option<&Arc<Traffic>> {
+        let gateway = self.shared.gateway.as_ref();
+        let beside = gateway.filter(|gateway| !gateway.is_store());
+        beside.map(|_| self.transport().gateway_traffic())
     }
 
     /// Why a gateway with these features cannot fetch what is signed for the store. `None` if it can.

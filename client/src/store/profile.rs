@@ -43,7 +43,8 @@ pub struct Profile {
     pub samples: Vec<SampleProfile>,
     /// Names of the samples that failed, each with the reason.
     pub failed: Vec<(String, String)>,
-    /// Bytes per second of concurrent object reads: the link is at least this fast. `None` if too few bytes were read.
+    /// Bytes per second of concurrent object reads: the link, or with a gateway beside the store the path from the store, is at least
+    /// this fast. `None` if too few bytes were read.
     pub link_bytes_per_second: Option<f64>,
     /// Cores of the gateway, if it states them.
     pub gateway_cores: Option<f64>,

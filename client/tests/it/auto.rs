@@ -21,10 +21,10 @@ use pushdown_testkit::{Parquet, RelayAction, Throttle, faulty_relay, overloaded_
 use super::world::{BUCKET, Objects, World, assert_same_rows, into_rows, photos, read_rows, reader, run};
 
 const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
-const KEY: &str = "large.bmp";
+pub(super) const KEY: &str = "large.bmp";
 
 /// A BMP image of 256 x 256 pixels: 197 KB stored, 3 KB after the pipeline.
-fn bitmap() -> Objects {
+pub(super) fn bitmap() -> Objects {
     let pixels = 256 * 256 * 3_u32;
     let mut file = b"BM".to_vec();
     for word in [54 + pixels, 0, 54, 40, 256, 256] {

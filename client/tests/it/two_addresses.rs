@@ -27,8 +27,8 @@ const RANDOM: &str = "decode | random_resized_crop(24) | flip_h | to_float";
 const MODES: [Mode; 3] = [Mode::Pushdown, Mode::Auto, Mode::Plain];
 
 /// A store, and a gateway without an upstream.
-struct Lab {
-    gateway: Gateway,
+pub(super) struct Lab {
+    pub(super) gateway: Gateway,
     /// In front of the store, if the host names the bucket.
     front: Option<AwsFront>,
     /// The URL of the store in path style.
@@ -36,7 +36,7 @@ struct Lab {
 }
 
 impl Lab {
-    fn path_style(world: &World) -> Self {
+    pub(super) fn path_style(world: &World) -> Self {
         let store = format!("http://{}", world.gateway.store().unwrap());
         Self::launch(None, store, &[])
     }
@@ -83,7 +83,7 @@ impl Lab {
         store.gateway(gateway)
     }
 
-    fn reader_through(&self, gateway: &str, pipeline: &str) -> PushdownReaderBuilder {
+    pub(super) fn reader_through(&self, gateway: &str, pipeline: &str) -> PushdownReaderBuilder {
         PushdownReader::builder()
             .store(self.store_through(gateway))
             .bucket(BUCKET)

@@ -12,14 +12,35 @@ pub struct Tiers {
     /// Seconds per sample, on all gateway cores together, of work other than steps, such as that of a store on the same
     /// machine; the same for every split. Ignored if gateway and host [share](Self::shared) their cores.
     pub background_seconds: f64,
-    /// Bandwidth from gateway to host; infinite if the link never was the bottleneck.
+    /// Bandwidth of the host's link, over which all bytes arrive; infinite if it never was the bottleneck.
     pub link_bytes_per_second: f64,
+    /// The paths over which bytes arrive before they share the link; `None` if store and gateway have one address, so that the link is
+    /// the only path.
+    pub paths: Option<Paths>,
     /// Cores of the host that are free for steps.
     pub host_cores: f64,
     /// Seconds that the trainer takes per sample.
     pub trainer_seconds: f64,
     /// Whether gateway and host are the same machine, so that the work of both runs on the cores of the host.
     pub shared: bool,
+}
+
+/// The paths to a host that reaches its store and its gateway at two addresses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Paths {
+    /// Bandwidth from store to host; infinite if this path never was the bottleneck.
+    pub store_bytes_per_second: f64,
+    /// Bandwidth from gateway to host; infinite if this path never was the bottleneck.
+    pub gateway_bytes_per_second: f64,
+}
+
+/// The end from which bytes arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Path {
+    /// Stored objects arrive from the store.
+    Store,
+    /// Values and weights arrive from the gateway.
+    Gateway,
 }
 
 /// The cost of a sample at one split.
@@ -92,6 +113,8 @@ pub struct InFlight {
     pub gateway_seconds: f64,
     /// Bytes on the link.
     pub bytes: f64,
+    /// The part of them that arrives from the gateway.
+    pub gateway_bytes: f64,
     /// CPU seconds on the host.
     pub host_seconds: f64,
 }
@@ -101,7 +124,11 @@ pub struct InFlight {
 pub enum Bound {
     /// The gateway's CPU.
     Gateway,
-    /// The link from gateway to host.
+    /// The path from gateway to host, if it is not the path from the store.
+    GatewayPath,
+    /// The path from store to host, if it is not the path from the gateway.
+    StorePath,
+    /// The link of the host.
     Link,
     /// The host's CPU.
     Host,
@@ -110,10 +137,14 @@ pub enum Bound {
 }
 
 /// Mean seconds per sample that each tier is busy.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Load {
     /// The gateway, with all of its cores.
     pub gateway_seconds: f64,
+    /// The path from the gateway; 0 if the link is the only path.
+    pub gateway_path_seconds: f64,
+    /// The path from the store; 0 if the link is the only path.
+    pub store_path_seconds: f64,
     /// The link.
     pub link_seconds: f64,
     /// The host, with all of its cores.
@@ -132,6 +163,15 @@ impl Sum for LoadingCost {
 }
 
 impl Candidate {
+    /// The path over which samples arrive.
+    pub const fn path(&self) -> Path {
+        if self.stage == 0 {
+            Path::Store
+        } else {
+            Path::Gateway
+        }
+    }
+
     /// Whether gateway or host has to load layers for this split first.
     pub(super) fn has_loading_cost(&self) -> bool {
         self.loading != LoadingCost::default()
@@ -179,6 +219,8 @@ impl Load {
     /// Adds `fraction` times the load of the tiers before the trainer.
     pub(super) fn add(&mut self, fraction: f64, sample: &Self) {
         self.gateway_seconds += fraction * sample.gateway_seconds;
+        self.gateway_path_seconds += fraction * sample.gateway_path_seconds;
+        self.store_path_seconds += fraction * sample.store_path_seconds;
         self.link_seconds += fraction * sample.link_seconds;
         self.host_seconds += fraction * sample.host_seconds;
     }
@@ -190,7 +232,11 @@ impl Load {
 
     /// Seconds per sample of the slowest tier before the trainer.
     pub(super) fn upstream_seconds(&self) -> f64 {
-        self.gateway_seconds.max(self.link_seconds).max(self.host_seconds)
+        let paths_seconds = self.gateway_path_seconds.max(self.store_path_seconds);
+        self.gateway_seconds
+            .max(paths_seconds)
+            .max(self.link_seconds)
+            .max(self.host_seconds)
     }
 
     /// The slowest tier; among equals, the last one on the path of a sample.
@@ -202,6 +248,10 @@ impl Load {
             Bound::Host
         } else if self.link_seconds >= seconds {
             Bound::Link
+        } else if self.store_path_seconds >= seconds {
+            Bound::StorePath
+        } else if self.gateway_path_seconds >= seconds {
+            Bound::GatewayPath
         } else {
             Bound::Gateway
         }
@@ -209,9 +259,27 @@ impl Load {
 }
 
 impl Tiers {
-    /// The load of one sample at this split.
+    /// The load of one sample at this split. If the gateway is not the way to the store, only samples that it computes are its
+    /// background load.
     pub(super) fn load(&self, candidate: &Candidate) -> Load {
-        let (gateway_cpu, host_cpu) = (candidate.mean_gateway_seconds(), candidate.host_seconds);
+        let bytes = candidate.bytes;
+        let gateway_bytes = match candidate.path() {
+            Path::Store => 0.0,
+            Path::Gateway => bytes,
+        };
+        let mut load = Load {
+            trainer_seconds: self.trainer_seconds,
+            ..self.work_load(candidate.mean_gateway_seconds(), candidate.host_seconds)
+        };
+        self.add_transfer(&mut load, bytes, gateway_bytes);
+        if self.paths.is_some() && candidate.path() == Path::Gateway && !self.shared {
+            load.gateway_seconds += self.background_seconds;
+        }
+        load
+    }
+
+    /// The load of these CPU seconds.
+    fn work_load(&self, gateway_cpu: f64, host_cpu: f64) -> Load {
         let (gateway_seconds, host_seconds) = if self.shared {
             (0.0, (gateway_cpu + host_cpu) / self.host_cores)
         } else {
@@ -226,10 +294,27 @@ impl Tiers {
         };
         Load {
             gateway_seconds,
-            link_seconds: candidate.bytes / self.link_bytes_per_second,
             host_seconds,
-            trainer_seconds: self.trainer_seconds,
+            ..Load::default()
         }
+    }
+
+    /// Adds the load of these bytes, a part of which arrives from the gateway, to that of the link and its paths.
+    fn add_transfer(&self, load: &mut Load, bytes: f64, gateway_bytes: f64) {
+        load.link_seconds += bytes / self.link_bytes_per_second;
+        if let Some(paths) = self.paths {
+            load.gateway_path_seconds += gateway_bytes / paths.gateway_bytes_per_second;
+            load.store_path_seconds += (bytes - gateway_bytes).max(0.0) / paths.store_bytes_per_second;
+        }
+    }
+
+    /// The bandwidth at which a single sample arrives over a path and the link.
+    fn bytes_per_second(&self, path: Path) -> f64 {
+        let path_bytes_per_second = self.paths.map_or(f64::INFINITY, |paths| match path {
+            Path::Store => paths.store_bytes_per_second,
+            Path::Gateway => paths.gateway_bytes_per_second,
+        });
+        path_bytes_per_second.min(self.link_bytes_per_second)
     }
 
     /// Latency of the first sample at this split with all tiers idle. At most one core of each tier works on a sample.
@@ -250,7 +335,7 @@ impl Tiers {
         on_one_core(
             candidate.max_gateway_seconds() + loading.gateway_seconds,
             gateway_cores,
-        ) + candidate.bytes / self.link_bytes_per_second
+        ) + candidate.bytes / self.bytes_per_second(candidate.path())
             + on_one_core(candidate.host_seconds + loading.host_seconds, self.host_cores)
     }
 
@@ -260,6 +345,7 @@ impl Tiers {
         let InFlight {
             gateway_seconds,
             bytes,
+            gateway_bytes,
             host_seconds,
         } = rules.in_flight;
         let gateway_seconds = gateway_seconds + loading.gateway_seconds;
@@ -271,34 +357,34 @@ impl Tiers {
                 0.0
             }
         };
-        let load = self.load(&Candidate {
-            stage: 0,
-            bytes,
-            gateway_seconds: if self.gateway_cores > 0.0 {
-                gateway_seconds
-            } else {
-                0.0
-            },
-            host_seconds,
-            weights_bytes: 0.0,
-            loading: LoadingCost::default(),
-            hits: CacheHits::default(),
-        });
-        let background_seconds = if self.shared { 0.0 } else { self.background_seconds };
+        let gateway_seconds = if self.gateway_cores > 0.0 {
+            gateway_seconds
+        } else {
+            0.0
+        };
+        let mut load = self.work_load(gateway_seconds, host_seconds);
+        self.add_transfer(&mut load, bytes, gateway_bytes);
+        let background_seconds = if self.shared || self.paths.is_some() {
+            0.0
+        } else {
+            self.background_seconds
+        };
         Load {
             gateway_seconds: per_sample(load.gateway_seconds) + background_seconds,
+            gateway_path_seconds: per_sample(load.gateway_path_seconds),
+            store_path_seconds: per_sample(load.store_path_seconds),
             link_seconds: per_sample(load.link_seconds),
             host_seconds: per_sample(load.host_seconds),
             trainer_seconds: 0.0,
         }
     }
 
-    /// Seconds of the link per remaining sample to fetch these weights.
-    pub(super) fn weights_seconds(&self, weights_bytes: f64, rules: &Rules) -> f64 {
-        if rules.weights_in_flight {
-            return 0.0;
+    /// Adds the load per remaining sample to fetch these weights from the gateway.
+    pub(super) fn add_weights(&self, load: &mut Load, weights_bytes: f64, rules: &Rules) {
+        if !rules.weights_in_flight {
+            let bytes = weights_bytes / rules.samples_left.max(1.0);
+            self.add_transfer(load, bytes, bytes);
         }
-        weights_bytes / rules.samples_left.max(1.0) / self.link_bytes_per_second
     }
 
     /// Whether the tiers have the cores that this split needs.

@@ -15,6 +15,7 @@ mod hysteresis;
 mod later_epochs;
 mod learn;
 mod link;
+mod links;
 mod mean;
 mod recent_median;
 mod replanner;
@@ -26,11 +27,13 @@ mod solve;
 use std::collections::BTreeMap;
 
 pub use cache_hits::{ASSUMED_HIT_SECONDS, CacheHits};
-pub use costs::{Bound, Candidate, Class, InFlight, Load, LoadingCost, Rules, SetupCosts, Tiers};
+pub use costs::{
+    Bound, Candidate, Class, InFlight, Load, LoadingCost, Path, Paths, Rules, SetupCosts, Tiers,
+};
 use later_epochs::add_later_epochs;
 pub use later_epochs::{LaterEpochs, LaterLoad};
 pub use learn::{Costs, StepCost};
-pub use link::Link;
+pub use links::{Links, MeasuredRate};
 pub use replanner::{CpuUtilization, Decision, Replanner};
 use solve::{Column, Epoch, Program};
 
@@ -206,7 +209,7 @@ impl Plan {
             fits && candidate.weights_bytes <= weights_bytes && is_allowed(candidate)
         })?;
         let mut fixed = tiers.fixed_load(LoadingCost::default(), rules);
-        fixed.link_seconds += tiers.weights_seconds(weights_bytes, rules);
+        tiers.add_weights(&mut fixed, weights_bytes, rules);
         let mut program = Program {
             groups: classes.iter().map(|class| class.fraction).collect(),
             columns: Vec::new(),
@@ -277,7 +280,7 @@ impl Plan {
             weights_bytes = weights_bytes.max(candidate.weights_bytes);
             tail_seconds = tail_seconds.max(tiers.latency_seconds(candidate));
         }
-        load.link_seconds += tiers.weights_seconds(weights_bytes, rules);
+        tiers.add_weights(&mut load, weights_bytes, rules);
         let later = LaterLoad::after(tiers, classes, rules, &fractions);
         Self {
             fractions,
@@ -292,8 +295,10 @@ impl Plan {
     /// its time.
     pub fn trial_fraction(&self, load: &Load) -> f64 {
         let seconds = self.load.seconds() * (1.0 + TIE_RATIO);
-        let tiers: [fn(&Load) -> f64; 3] = [
+        let tiers: [fn(&Load) -> f64; 5] = [
             |load| load.gateway_seconds,
+            |load| load.gateway_path_seconds,
+            |load| load.store_path_seconds,
             |load| load.link_seconds,
             |load| load.host_seconds,
         ];

@@ -1,4 +1,4 @@
-//! Estimates the bandwidth of a link from the transfers over it.
+//! Estimates the bandwidth of a link, or of a path to it, from the transfers over it.
 
 use super::recent_median::{MAX_MEASUREMENTS, RecentMedian};
 
@@ -11,7 +11,7 @@ const SATURATED_BYTES_PER_SECOND: f64 = 12.5e6;
 /// The throughput equals the bandwidth only while the link is the bottleneck: while an object is in flight that is ready at the
 /// sender and read at once by the receiver. Otherwise the throughput is lower, because a saturated tier sends and reads late.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Link {
+pub(super) struct Link {
     /// Rates measured while the link was the bottleneck.
     bandwidths: RecentMedian,
     /// Rates measured since the last call of [`classify_rates`](Self::classify_rates).
@@ -22,7 +22,7 @@ pub struct Link {
 
 impl Link {
     /// Records a rate that was measured while the link was the bottleneck.
-    pub fn observe_bandwidth(&mut self, bytes_per_second: f64) {
+    pub(super) fn observe_bandwidth(&mut self, bytes_per_second: f64) {
         if bytes_per_second > 0.0 {
             self.bandwidths.add(bytes_per_second);
         }
@@ -30,7 +30,7 @@ impl Link {
 
     /// Records a rate that was measured while objects were in flight. It is the bandwidth if neither end of the link was
     /// saturated; [`classify_rates`](Self::classify_rates) decides.
-    pub fn observe_rate(&mut self, bytes_per_second: f64) {
+    pub(super) fn observe_rate(&mut self, bytes_per_second: f64) {
         if self.unclassified.len() < MAX_MEASUREMENTS {
             self.unclassified.push(bytes_per_second);
         }
@@ -39,7 +39,7 @@ impl Link {
     /// Classifies the rates recorded since the last call, during which an end of the link was `saturated` or not. Rates of a
     /// saturated end are the bandwidth only if all of them, and the recent throughput, are slower than a saturated end can
     /// be. A decision for each rate alone would count those that are slow by chance, and not the fast ones.
-    pub fn classify_rates(&mut self, saturated: bool) {
+    pub(super) fn classify_rates(&mut self, saturated: bool) {
         let rates = std::mem::take(&mut self.unclassified);
         let fastest = rates
             .iter()
@@ -56,20 +56,20 @@ impl Link {
     }
 
     /// Records a throughput: a lower bound of the bandwidth.
-    pub fn observe_throughput(&mut self, bytes_per_second: f64) {
+    pub(super) fn observe_throughput(&mut self, bytes_per_second: f64) {
         if bytes_per_second.is_finite() {
             self.max_throughputs[0] = self.max_throughputs[0].max(bytes_per_second);
         }
     }
 
     /// Ends a batch: measurements of the batch before the last no longer count.
-    pub fn next_batch(&mut self) {
+    pub(super) fn next_batch(&mut self) {
         self.bandwidths.next_batch();
         self.max_throughputs = [0.0, self.max_throughputs[0]];
     }
 
     /// The median of the measured bandwidths, or the maximum throughput if that is higher. `None` without a measured bandwidth.
-    pub fn bytes_per_second(&self) -> Option<f64> {
+    pub(super) fn bytes_per_second(&self) -> Option<f64> {
         let median = self.bandwidths.median()?;
         Some(self.max_throughputs.iter().copied().fold(median, f64::max))
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Class, Costs, InFlight, Link, LoadingCost, Plan, Rules, SetupCosts, StepCost, Tiers,
-    background::BackgroundLoad, hysteresis::Hysteresis, recent_median::RecentMedian,
+    Class, Costs, InFlight, Links, LoadingCost, Path, Plan, Rules, SetupCosts, StepCost, Tiers,
+    background::BackgroundLoad, hysteresis::Hysteresis, links::SaturatedEnds, recent_median::RecentMedian,
 };
 use pushdown_core::float;
 
@@ -12,7 +12,7 @@ use pushdown_core::float;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replanner {
     costs: Costs,
-    link: Link,
+    links: Links,
     trainer_seconds: RecentMedian,
     host_cores: f64,
     gateway_cores: Option<f64>,
@@ -84,9 +84,13 @@ impl Decision {
             in_flight: InFlight::default(),
             ..self.rules
         };
-        // The plan already contains the background load, which is the same for every split.
+        // With one path the plan already contains the background load, which is the same for every split.
         let tiers = Tiers {
-            background_seconds: 0.0,
+            background_seconds: if self.tiers.paths.is_some() {
+                self.tiers.background_seconds
+            } else {
+                0.0
+            },
             ..self.tiers
         };
         plan.trial_fraction(&Plan::from_fractions(&tiers, &self.classes, fractions, &rules).load)
@@ -104,7 +108,7 @@ impl Replanner {
     pub fn new(steps: &[StepCost], classes: &[(f64, f64)], host_cores: f64) -> Self {
         Self {
             costs: Costs::new(steps, classes),
-            link: Link::default(),
+            links: Links::default(),
             trainer_seconds: RecentMedian::default(),
             host_cores,
             gateway_cores: None,
@@ -116,6 +120,15 @@ impl Replanner {
             host_step_seconds: 0.0,
             in_flight: BTreeMap::new(),
             requested_stages: BTreeSet::new(),
+        }
+    }
+
+    /// The same for a reader that reaches the gateway at an address of its own: stored objects do not pass it.
+    #[must_use]
+    pub fn with_two_paths(self) -> Self {
+        Self {
+            links: Links::with_two_paths(),
+            ..self
         }
     }
 
@@ -180,7 +193,9 @@ impl Replanner {
 
     /// Records that the request for a sample at a stage ended: the sample arrived, or failed.
     pub fn observe_request_end(&mut self, class: usize, stage: usize) {
-        self.background_load.observe_sample();
+        if stage > 0 || !self.links.has_two_paths() {
+            self.background_load.observe_sample();
+        }
         if let Some(count) = self.in_flight.get_mut(&(class, stage)) {
             *count -= 1;
             if *count == 0 {
@@ -194,8 +209,8 @@ impl Replanner {
         self.costs.observe_value_bytes(class, stage, bytes, is_object);
     }
 
-    /// Records the time since the last call. The [rates](Link::observe_rate) observed in it are the bandwidth of the link only
-    /// if neither end was saturated, either with the steps observed or with any work.
+    /// Records the time since the last call. The [rates](Links::observe_rate) observed in it are bandwidths only if no end of their
+    /// path was saturated, either with the steps observed or with any work.
     pub fn observe_interval(&mut self, seconds: f64, utilization: &CpuUtilization) {
         let is_saturated = |step_seconds: f64, cores: f64, ratio: Option<f64>| {
             step_seconds >= SATURATED_RATIO * seconds * cores
@@ -214,12 +229,20 @@ impl Replanner {
             .gateway_cores
             .is_some_and(|cores| is_saturated(gateway_step_seconds, cores, utilization.gateway_ratio));
         let host_saturated = is_saturated(host_step_seconds, self.host_cores, utilization.host_ratio);
-        self.link.classify_rates(gateway_saturated || host_saturated);
+        self.links.classify_rates(SaturatedEnds {
+            gateway: gateway_saturated,
+            host: host_saturated,
+        });
     }
 
-    /// The link, for more observations.
-    pub const fn link_mut(&mut self) -> &mut Link {
-        &mut self.link
+    /// Link and paths, for more observations.
+    pub const fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+
+    /// Link and paths.
+    pub const fn links(&self) -> &Links {
+        &self.links
     }
 
     /// Records the seconds that the trainer took per sample.
@@ -250,6 +273,9 @@ impl Replanner {
                     let count = float(*count) * (class.fraction / fraction);
                     total.gateway_seconds += count * split.mean_gateway_seconds();
                     total.bytes += count * split.bytes;
+                    if split.path() == Path::Gateway {
+                        total.gateway_bytes += count * split.bytes;
+                    }
                     total.host_seconds += count * split.host_seconds;
                 }
             }
@@ -273,7 +299,8 @@ impl Replanner {
             let tiers = Tiers {
                 gateway_cores,
                 background_seconds: self.background_load.seconds_per_sample(),
-                link_bytes_per_second: self.link.bytes_per_second().unwrap_or(f64::INFINITY),
+                link_bytes_per_second: self.links.link_bytes_per_second(),
+                paths: self.links.paths(),
                 host_cores: self.host_cores,
                 trainer_seconds: self.trainer_seconds.median().unwrap_or_default(),
                 shared: self.shared,
@@ -293,7 +320,7 @@ impl Replanner {
             });
         }
         self.costs.next_batch();
-        self.link.next_batch();
+        self.links.next_batch();
         self.trainer_seconds.next_batch();
         self.decision()
     }

@@ -103,7 +103,7 @@ impl ReadAhead {
     }
 }
 
-/// Seconds from the first sample to the last. Gateway and link serve samples in order of arrival; the host serves the oldest
+/// Seconds from the first sample to the last. Gateway, paths and link serve samples in order of arrival; the host serves the oldest
 /// batch first. The reader requests a batch once half of the previous one has arrived, or all of its samples at one split. The
 /// trainer takes complete batches in order.
 pub fn epoch_seconds(tiers: &Tiers, samples: &[SampleCost], read_ahead: ReadAhead) -> f64 {

@@ -55,6 +55,29 @@ pub(super) struct Epoch {
 }
 
 impl Program {
+    /// The tiers whose times differ between splits or epochs.
+    fn tiers(&self) -> Vec<fn(&Load) -> f64> {
+        let mut tiers: Vec<fn(&Load) -> f64> =
+            vec![|load| load.gateway_seconds, |load| load.link_seconds, |load| {
+                load.host_seconds
+            }];
+        let paths: [fn(&Load) -> f64; 2] = [|load| load.gateway_path_seconds, |load| load.store_path_seconds];
+        let loads = || {
+            let fixed = self.epochs.iter().map(|epoch| &epoch.fixed);
+            self.columns.iter().map(|column| &column.load).chain(fixed)
+        };
+        tiers.extend(
+            paths
+                .into_iter()
+                .filter(|path| loads().any(|load| path(load) > 0.0)),
+        );
+        // No split changes the time of the trainer. It counts where one epoch is weighed against others.
+        if self.epochs.len() > 1 {
+            tiers.push(|load| load.trainer_seconds);
+        }
+        tiers
+    }
+
     /// Returns the fractions. Solves two programs over the same constraints: the first minimises the weighted sum of the times of
     /// the epochs, each of which is that of its slowest tier; the second minimises the bytes, and for equal bytes the CPU time on
     /// the host, with upper bounds of these times. `tie` returns them for the minimal times.
@@ -65,14 +88,7 @@ impl Program {
     pub(super) fn solve(&self, tie: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
         /// Longer than any time: no upper bound yet.
         const UNBOUNDED_SECONDS: f64 = 1e12;
-        let all_tiers: [fn(&Load) -> f64; 4] = [
-            |load| load.gateway_seconds,
-            |load| load.link_seconds,
-            |load| load.host_seconds,
-            |load| load.trainer_seconds,
-        ];
-        // No split changes the time of the trainer. It counts where one epoch is weighed against others.
-        let tiers = &all_tiers[..if self.epochs.len() > 1 { 4 } else { 3 }];
+        let tiers = self.tiers();
         let times = self.columns.len();
         let tier_slacks = times + self.epochs.len();
         let limit_slacks = tier_slacks + self.epochs.len() * tiers.len();

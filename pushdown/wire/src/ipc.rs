@@ -88,6 +88,11 @@ impl RecordBatchReader {
         Ok(None)
     }
 
+    /// Whether no message is partially read.
+    pub fn is_between_messages(&self) -> bool {
+        self.frames.is_between_messages()
+    }
+
     /// Checks that the end marker has been received.
     ///
     /// # Errors

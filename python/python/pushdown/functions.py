@@ -130,6 +130,7 @@ def explain(
     include_hidden: bool = False,
     samples: int = 24,
     bandwidth: float | None = None,
+    store_bandwidth: float | None = None,
     gateway_cores: float | None = None,
     host_cores: float | None = None,
     cached: float | None = None,
@@ -141,8 +142,10 @@ def explain(
     """Measures a pipeline on a few samples of `source`, and shows the costs of each split and the best plan.
 
     `index`, `column`: as those of `Reader`; `include_hidden`: as that of `Sampling`; `store`, `gateway`: as those of `get`.
-    `bandwidth`: assume a link of this many megabits per second; `gateway_cores`, `host_cores`: assume machines with so many
-    cores. By default they are measured. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
+    `bandwidth`: assume a link of this many megabits per second, with `gateway` a path from the gateway; `store_bandwidth`: assume
+    that stored objects arrive from the store over a path of their own, of this many megabits per second; `gateway_cores`,
+    `host_cores`: assume machines with so many cores. By default they are measured, except for the path from the gateway, which
+    is taken for that from the store. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
     stage before the first random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises
     `ConfigError`, `PipelineError` and errors of reading.
     """
@@ -154,6 +157,7 @@ def explain(
     objects = open_data_set(source, connection, Selection(index, column), include_hidden).objects
     assumptions = {
         "bandwidth": bandwidth,
+        "store_bandwidth": store_bandwidth,
         "gateway_cores": gateway_cores,
         "host_cores": host_cores,
         "cached": cached,

@@ -84,6 +84,7 @@ def test_check_and_explain_are_readable() -> None:
         "epoch": 0,
         "assumptions": {
             "bandwidth": 100.0,
+            "store_bandwidth": None,
             "gateway_cores": None,
             "host_cores": None,
             "cached": None,

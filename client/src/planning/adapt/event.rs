@@ -8,7 +8,10 @@ use pushdown::{
     wire::{CacheStatus, CachedRatios, Split},
 };
 
-use crate::{measure::GatewayCpus, store::SampleProfile};
+use crate::{
+    measure::{GatewayCpus, ReceivedBytes},
+    store::SampleProfile,
+};
 
 /// An observation. It is plain data with its own time, so that a recorded sequence leads a new planner to the same plans.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +52,10 @@ pub(crate) enum Event {
         object_bytes: Option<u64>,
         moment: Moment,
     },
+    /// A value of an answer has arrived in part. Only reported if the gateway has an address of its own.
+    ValueBegan(Moment),
+    /// The rest of it has arrived, or will not.
+    ValueEnded(Moment),
     /// A batch request is sent.
     RequestBegan,
     /// Its answer states what the gateway has.
@@ -91,12 +98,12 @@ pub(crate) struct SamplesLeft {
     pub(crate) later_epochs: u32,
 }
 
-/// The time of an event, and the bytes received until then.
+/// The time of an event, and the bytes received until then. With one address, all of them are from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Moment {
     /// Since the planner was made.
     pub(crate) at: Duration,
-    pub(crate) received_bytes: u64,
+    pub(crate) received: ReceivedBytes,
 }
 
 /// What this process has used until a moment.

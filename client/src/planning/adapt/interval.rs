@@ -45,12 +45,12 @@ impl State {
                 (now.host_cpu - start.host_cpu) / seconds / float(self.planner.threads() as u64),
             ),
         };
-        let received = now
-            .moment
-            .received_bytes
-            .saturating_sub(start.moment.received_bytes);
-        let rate = float(received) / seconds;
-        self.planner.replanner.link_mut().observe_throughput(rate);
+        let (before, received) = (start.moment.received, now.moment.received);
+        let rate = |before: u64, received: u64| float(received.saturating_sub(before)) / seconds;
+        self.planner.replanner.links_mut().observe_throughput(
+            rate(before.store, received.store),
+            rate(before.gateway, received.gateway),
+        );
         self.planner.replanner.observe_interval(seconds, &ends);
         self.interval = Some(now);
     }

@@ -31,10 +31,10 @@ impl Adapter {
         Observations::new(&self.pipeline, &state.planner, KnownSamples::Objects(known))
     }
 
-    /// Begins with what an earlier reader has observed, if it had the same pipeline and as many threads.
+    /// Begins with what an earlier reader has observed, if it had the same pipeline, and as many threads and paths.
     pub(crate) fn with_observations(self, known: Observations) -> Self {
         let mut state = self.state.into_inner();
-        let known = known.for_reader(&self.pipeline, state.planner.threads());
+        let known = known.for_reader(&self.pipeline, &state.planner);
         let Some((mut planner, KnownSamples::Objects(known))) = known else {
             return Self {
                 state: Mutex::new(state),

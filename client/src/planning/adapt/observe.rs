@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pushdown::{
     StepTiming,
+    plan::{MeasuredRate, Path},
     wire::{CacheStatus, Split},
 };
 
@@ -13,7 +14,7 @@ use super::{
     float,
 };
 use crate::{
-    measure::{GatewayCpus, is_long},
+    measure::{GatewayCpus, ReceivedBytes},
     planning::EXPLORATION_BATCHES,
     store::SampleProfile,
 };
@@ -34,7 +35,8 @@ impl Adapter {
             } => {
                 self.observe_profile(&mut state, &samples);
                 if let Some(rate) = link_bytes_per_second {
-                    state.planner.replanner.link_mut().observe_bandwidth(rate);
+                    let links = state.planner.replanner.links_mut();
+                    links.observe_bandwidth(Path::Store, rate);
                 }
                 if let Some(cores) = gateway_cores {
                     state.planner.replanner.set_gateway_cores(cores);
@@ -61,23 +63,26 @@ impl Adapter {
                 }
             }
             Event::ReadBegan(moment) => {
-                let Moment { at, received_bytes } = state.advance(moment);
-                state.meter.on_request(self.began + at, received_bytes);
+                let Moment { at, received } = state.advance(moment);
+                state.meters.on_request(self.began + at, received);
             }
             Event::ReadAnswered { object_bytes, moment } => {
-                let Moment { at, received_bytes } = state.advance(moment);
-                state
-                    .meter
-                    .on_headers(object_bytes, self.began + at, received_bytes);
+                let Moment { at, received } = state.advance(moment);
+                state.meters.on_headers(object_bytes, self.began + at, received);
             }
             Event::ReadEnded { object_bytes, moment } => {
-                let Moment { at, received_bytes } = state.advance(moment);
-                let rate = state
-                    .meter
-                    .on_end(is_long(object_bytes), self.began + at, received_bytes);
-                if let Some(rate) = rate {
-                    state.planner.replanner.link_mut().observe_rate(rate);
-                }
+                let Moment { at, received } = state.advance(moment);
+                let rates = state.meters.on_end(object_bytes, self.began + at, received);
+                state.observe_rates(rates);
+            }
+            Event::ValueBegan(moment) => {
+                let Moment { at, received } = state.advance(moment);
+                state.meters.on_value_begin(self.began + at, received);
+            }
+            Event::ValueEnded(moment) => {
+                let Moment { at, received } = state.advance(moment);
+                let rates = state.meters.on_value_end(self.began + at, received);
+                state.observe_rates(rates);
             }
             Event::RequestBegan => state.pending_batches += 1,
             Event::RequestAnswered(cpus) => state.observe_gateway_cpus(&cpus),
@@ -197,11 +202,20 @@ impl Adapter {
 impl State {
     /// The moment, or the latest one so far: threads take their times before they wait for their turn.
     pub(super) fn advance(&mut self, moment: Moment) -> Moment {
+        let (latest, now) = (self.latest.received, moment.received);
         self.latest = Moment {
             at: self.latest.at.max(moment.at),
-            received_bytes: self.latest.received_bytes.max(moment.received_bytes),
+            received: ReceivedBytes {
+                store: latest.store.max(now.store),
+                gateway: latest.gateway.max(now.gateway),
+            },
         };
         self.latest
+    }
+
+    fn observe_rates(&mut self, rates: impl Iterator<Item = MeasuredRate>) {
+        let links = self.planner.replanner.links_mut();
+        rates.for_each(|rate| links.observe_rate(rate));
     }
 
     fn observe_gateway_cpus(&mut self, cpus: &GatewayCpus) {

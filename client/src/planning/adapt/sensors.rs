@@ -10,6 +10,7 @@ use super::{
     event::{Event, Moment, ResourceUsage, SamplesLeft},
     float,
 };
+use crate::measure::ReceivedBytes;
 
 impl Adapter {
     /// The end of a batch, with what is left after it.
@@ -22,9 +23,15 @@ impl Adapter {
     }
 
     pub(super) fn moment(&self) -> Moment {
+        // Counted after all bytes, of which they are a part.
+        let gateway = self.gateway_traffic.as_ref();
+        let gateway = gateway.map_or(0, |traffic| traffic.received_bytes());
         Moment {
             at: self.began.elapsed(),
-            received_bytes: self.traffic.received_bytes(),
+            received: ReceivedBytes {
+                store: self.traffic.received_bytes().saturating_sub(gateway),
+                gateway,
+            },
         }
     }
 

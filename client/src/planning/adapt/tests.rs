@@ -1,4 +1,5 @@
 mod replay;
+mod two_paths;
 
 use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 

@@ -79,7 +79,7 @@ impl PushdownReaderBuilder {
             .map(|adapter| {
                 adapter
                     .with_epoch_samples(plan.share(planned.len()).sample_count() / plan.worker.count)
-                    .with_traffic(Arc::clone(store.traffic()))
+                    .with_traffic(Arc::clone(store.traffic()), store.gateway_traffic().cloned())
             });
             if let Some(known) = self.observations {
                 adapter = adapter.map(|adapter| adapter.with_observations(*known));

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures::FutureExt as _;
 use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
@@ -23,7 +24,7 @@ use super::{BatchJob, Session, intake::Intake};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::GatewayCpus,
-    planning::{Adapter, Event},
+    planning::{Adapter, ArrivingAnswer, Event},
     sample_name::SampleName,
     store::{BatchAnswer, GatewayState},
     transport::{Answer, listed_features},
@@ -314,11 +315,15 @@ async fn read_rows(
         let validity = validity.as_ref();
         validity.is_some_and(|validity| session.store.may_sign_again(validity, code))
     };
+    let mut arriving = session.adapter.as_ref().and_then(Adapter::begin_answer);
     let mut reader = BatchReader::new(session.limits);
     let (mut taken, mut engine_checked) = (0, false);
     let mut waited = Duration::ZERO;
     loop {
-        if let Some(charge) = &job.charge {
+        if let Some(charge) = &job.charge
+            && charge.wait_for_room().now_or_never().is_none()
+        {
+            arriving.iter_mut().for_each(ArrivingAnswer::pause);
             charge.wait_for_room().await;
         }
         let began = Instant::now();
@@ -326,7 +331,11 @@ async fn read_rows(
             break;
         };
         waited += began.elapsed();
+        let chunk_bytes = chunk.len() as u64;
         let rows = reader.push(chunk)?;
+        if let Some(arriving) = &mut arriving {
+            arriving.on_chunk(chunk_bytes, !rows.is_empty(), reader.is_within_row());
+        }
         // The stream states the engine at its start: check it once.
         if let Some(engine) = reader
             .engine()

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     ReadAhead, SampleCost,
-    queues::{Gateway, Host, Time},
+    queues::{Gateway, Host, Network, Time},
 };
 use crate::Tiers;
 use pushdown_core::float;
@@ -22,8 +22,7 @@ pub(super) struct Epoch<'a> {
     scheduled: usize,
     gateway: Gateway,
     host: Host,
-    /// When the link has delivered all that was sent.
-    link_free: Time,
+    network: Network,
     /// Plain samples that wait for a GET, the oldest batch first.
     waiting: BTreeSet<usize>,
     free_gets: usize,
@@ -36,6 +35,8 @@ pub(super) struct Epoch<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Sent(usize),
+    /// The path has delivered what was sent before.
+    Flows(usize),
     Arrived(usize),
     Computed(usize),
 }
@@ -68,7 +69,7 @@ impl<'a> Epoch<'a> {
             scheduled: 0,
             gateway: Gateway::new(tiers.gateway_cores),
             host: Host::new(tiers.host_cores),
-            link_free: Time(0.0),
+            network: Network::new(tiers),
             waiting: BTreeSet::new(),
             free_gets: read_ahead.concurrent_gets.get(),
             batches: samples
@@ -85,11 +86,11 @@ impl<'a> Epoch<'a> {
         self.request_batches(Time(0.0));
         while let Some(Reverse((now, _, event))) = self.events.pop() {
             match event {
-                Event::Sent(sample) => {
-                    let seconds = self.samples[sample].bytes / self.tiers.link_bytes_per_second;
-                    self.link_free = Time(self.link_free.0.max(now.0) + seconds);
-                    self.schedule(self.link_free, Event::Arrived(sample));
-                }
+                Event::Sent(sample) => match self.network.enter_path(now, &self.samples[sample]) {
+                    Some(flows) => self.schedule(flows, Event::Flows(sample)),
+                    None => self.cross_link(now, sample),
+                },
+                Event::Flows(sample) => self.cross_link(now, sample),
                 Event::Arrived(sample) => self.on_arrived(now, sample),
                 Event::Computed(sample) => self.on_computed(now, sample),
             }
@@ -102,6 +103,12 @@ impl<'a> Epoch<'a> {
     fn schedule(&mut self, at: Time, event: Event) {
         self.events.push(Reverse((at, self.scheduled, event)));
         self.scheduled += 1;
+    }
+
+    /// Schedules the arrival of a sample that enters the link.
+    fn cross_link(&mut self, now: Time, sample: usize) {
+        let arrived = self.network.cross_link(now, &self.samples[sample]);
+        self.schedule(arrived, Event::Arrived(sample));
     }
 
     /// Requests all batches that may be in flight.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Paths;
 
 /// One core each at gateway and host, and a link of this bandwidth.
 const fn tiers(link_bytes_per_second: f64) -> Tiers {
@@ -6,6 +7,7 @@ const fn tiers(link_bytes_per_second: f64) -> Tiers {
         gateway_cores: 1.0,
         background_seconds: 0.0,
         link_bytes_per_second,
+        paths: None,
         host_cores: 1.0,
         trainer_seconds: 0.0,
         shared: false,
@@ -120,4 +122,29 @@ fn objects_delay_the_gateway_and_do_not_wait_for_models() {
         epoch_seconds(&tiers(f64::INFINITY), &samples, read_ahead(2, 1, 1)),
         11.0,
     );
+}
+
+/// Values and objects arrive over paths of their own, and together over the link.
+#[test]
+fn paths_work_at_the_same_time_and_share_the_link() {
+    let seconds = |link_bytes_per_second: f64, gateway_bytes_per_second: f64| {
+        let tiers = Tiers {
+            paths: Some(Paths {
+                store_bytes_per_second: 1.0,
+                gateway_bytes_per_second,
+            }),
+            ..tiers(link_bytes_per_second)
+        };
+        let value = SampleCost {
+            bytes: 4.0,
+            ..pushed(0.0, 0.0)
+        };
+        let object = stored(4.0, 0.0);
+        epoch_seconds(&tiers, &[value, object, value, object], read_ahead(4, 1, 4))
+    };
+    assert_seconds(seconds(f64::INFINITY, 1.0), 8.0);
+    assert_seconds(seconds(f64::INFINITY, 0.5), 16.0);
+    assert_seconds(seconds(4.0, 1.0), 8.0);
+    // The link carries half of what the paths could.
+    assert_seconds(seconds(1.0, 1.0), 16.0);
 }

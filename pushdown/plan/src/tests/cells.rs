@@ -84,6 +84,8 @@ pub(super) fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64
                 |tier: fn(&Load) -> f64| class.fraction * (part * tier(first) + (1.0 - part) * tier(second));
             Load {
                 gateway_seconds: mix(|load| load.gateway_seconds),
+                gateway_path_seconds: mix(|load| load.gateway_path_seconds),
+                store_path_seconds: mix(|load| load.store_path_seconds),
                 link_seconds: mix(|load| load.link_seconds),
                 host_seconds: mix(|load| load.host_seconds),
                 trainer_seconds: tiers.trainer_seconds,
@@ -95,10 +97,8 @@ pub(super) fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64
             .collect()
     };
     let nothing = Load {
-        gateway_seconds: 0.0,
-        link_seconds: 0.0,
-        host_seconds: 0.0,
         trainer_seconds: tiers.trainer_seconds,
+        ..Load::default()
     };
     let sums = classes
         .iter()
@@ -106,6 +106,8 @@ pub(super) fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64
         .fold(vec![nothing], |sums, loads| {
             let add = |(a, b): (&Load, &Load)| Load {
                 gateway_seconds: a.gateway_seconds + b.gateway_seconds,
+                gateway_path_seconds: a.gateway_path_seconds + b.gateway_path_seconds,
+                store_path_seconds: a.store_path_seconds + b.store_path_seconds,
                 link_seconds: a.link_seconds + b.link_seconds,
                 host_seconds: a.host_seconds + b.host_seconds,
                 ..*a
@@ -159,4 +161,36 @@ pub(super) fn cells() -> Vec<Cell> {
     }
     assert_eq!(cells.len(), 1920);
     cells
+}
+
+/// The same cells with two paths: equal ones, with and without a link that is as slow, and unequal ones. The bandwidth of a cell is that of
+/// the store's path.
+pub(super) fn cells_with_two_paths() -> Vec<Cell> {
+    // The path from the gateway and the link, as multiples of the path from the store.
+    let paths = [
+        (1.0, f64::INFINITY),
+        (1.0, 1.0),
+        (0.1, f64::INFINITY),
+        (0.3, 1.1),
+        (4.0, f64::INFINITY),
+        (4.0, 1.5),
+    ];
+    let with_paths = |cell: Cell| {
+        paths.map(|(gateway, link)| {
+            let bandwidth = cell.tiers.link_bytes_per_second;
+            Cell {
+                name: format!("{}, {gateway} of it from the gateway, {link} in all", cell.name),
+                tiers: Tiers {
+                    link_bytes_per_second: bandwidth * link,
+                    paths: Some(Paths {
+                        store_bytes_per_second: bandwidth,
+                        gateway_bytes_per_second: bandwidth * gateway,
+                    }),
+                    ..cell.tiers
+                },
+                classes: cell.classes.clone(),
+            }
+        })
+    };
+    cells().into_iter().flat_map(with_paths).collect()
 }

@@ -81,6 +81,11 @@ impl BatchReader {
         }
     }
 
+    /// Whether the last chunk ended within a row, or within the start of the stream.
+    pub fn is_within_row(&self) -> bool {
+        !self.batches.is_between_messages()
+    }
+
     /// The type of the values; `None` until the start of the stream has been received.
     pub fn value_type(&self) -> Option<&ValueType> {
         self.schema.as_ref().map(|schema| &schema.columns.value_type)

@@ -36,6 +36,7 @@ fn planned(link_bytes: f64) -> (Assignment, Decision) {
         gateway_cores: 4.0,
         background_seconds: 0.0,
         link_bytes_per_second: link_bytes,
+        paths: None,
         host_cores: 2.0,
         trainer_seconds: 0.0,
         shared: false,

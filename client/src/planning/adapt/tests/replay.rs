@@ -1,6 +1,9 @@
 //! Recorded events, replayed into a new planner.
 
-use super::*;
+use super::{
+    two_paths::{arrive, with_two_paths},
+    *,
+};
 
 const BATCH: usize = 64;
 
@@ -31,7 +34,14 @@ async fn run(adapter: &Adapter, objects: &Objects) {
                     read(adapter, stored, Duration::from_micros(microseconds)).await;
                     run_steps(adapter, stored);
                 }
-                stage => receive(adapter, objects.bytes(first + slot), stage),
+                stage => {
+                    if let Some(mut answer) = adapter.begin_answer() {
+                        answer.on_chunk(100, false, true);
+                        arrive(adapter, 300_000, Duration::from_millis(30)).await;
+                        answer.on_chunk(300_000, true, false);
+                    }
+                    receive(adapter, objects.bytes(first + slot), stage);
+                }
             }
             in_flight.end(slot);
         }
@@ -52,13 +62,25 @@ async fn a_recorded_trace_leads_a_new_planner_to_the_same_plan() {
         .collect();
     let listed = objects(&sizes);
     let unlisted = Objects::from_keys("b", vec!["k"; sizes.len()]);
-    for objects in [listed, unlisted] {
+    let one_path: fn(Adapter) -> Adapter = |adapter| adapter;
+    for (objects, paths) in [
+        (&listed, one_path),
+        (&unlisted, one_path),
+        (&listed, with_two_paths),
+    ] {
         let pipeline = Pipeline::parse("decode | resize(100, 100)").unwrap();
-        let new = || Adapter::new(&pipeline, &objects, BATCH, 2, 1.0).unwrap();
+        let new = || paths(Adapter::new(&pipeline, objects, BATCH, 2, 1.0).unwrap());
         let adapter = new();
-        run(&adapter, &objects).await;
+        run(&adapter, objects).await;
         let plan = adapter.plan_report().expect("a plan");
-        assert!(plan.decision.tiers.link_bytes_per_second.is_finite(), "{plan}");
+        let tiers = plan.decision.tiers;
+        match tiers.paths {
+            None => assert!(tiers.link_bytes_per_second.is_finite(), "{plan}"),
+            Some(paths) => assert!(
+                paths.store_bytes_per_second.is_finite() && paths.gateway_bytes_per_second.is_finite(),
+                "{plan}"
+            ),
+        }
         let trace = adapter.state.lock().trace.clone();
         let replay = |events: &[Event]| {
             let replayed = new();

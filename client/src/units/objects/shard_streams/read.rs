@@ -11,14 +11,13 @@ use super::{
 };
 use crate::{
     error::Error,
+    measure::BUFFERED_BYTES,
     objects::Object,
     planning::{Adapter, Assignment, PendingRead},
     store::{Failure, FoundEntry, NamedFailure, ShardBody},
     units::objects::Session,
 };
 
-/// After a pause, connection and kernel have bytes that arrived during it: they do not measure the link.
-const UNMEASURED_BYTES: u64 = 8 << 20;
 /// Number of the next entries that decide whether a stream goes on under another plan.
 const PLANNED_AHEAD: usize = 256;
 
@@ -223,6 +222,6 @@ impl<'a> Measurement<'a> {
     /// The stream waits for this host.
     fn pause(&mut self) {
         self.pending = None;
-        self.unmeasured_bytes = UNMEASURED_BYTES;
+        self.unmeasured_bytes = BUFFERED_BYTES;
     }
 }

@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 pub use pushdown_s3::RetryPolicy;
 use pushdown_s3::{RetryContext, RetryEnvironment};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     outage_log::{OutageEntry, Outages},
     stats::{Counters, add},
+    store::GatewayHealth,
 };
 
 /// The retry budget of one request.
@@ -20,6 +21,8 @@ pub(crate) struct ClientEnvironment<'a> {
     pub(crate) outages: Arc<Outages>,
     /// Where retries are counted, if they are.
     pub(crate) counters: Option<&'a Counters>,
+    /// The gateway that is asked again, if its caller can do without it: a pause ends early if the gateway does.
+    pub(crate) dispensable: Option<Arc<GatewayHealth>>,
 }
 
 impl RetryEnvironment for ClientEnvironment<'_> {
@@ -40,7 +43,11 @@ impl RetryEnvironment for ClientEnvironment<'_> {
     }
 
     async fn sleep(&self, pause: Duration) {
-        sleep(pause).await;
+        match &self.dispensable {
+            // Whether the pause has ended makes no difference: the next attempt looks whether the gateway serves.
+            Some(health) => drop(timeout(pause, health.until_lost()).await),
+            None => sleep(pause).await,
+        }
     }
 }
 
@@ -74,7 +81,12 @@ mod tests {
 
     fn retries(policy: RetryPolicy, counters: Option<&Counters>) -> Retries<'_> {
         let outages = Outages::new("http://store".to_owned());
-        RetryContext::new(policy, ClientEnvironment { outages, counters })
+        let environment = ClientEnvironment {
+            outages,
+            counters,
+            dispensable: None,
+        };
+        RetryContext::new(policy, environment)
     }
 
     /// Fails, and succeeds in the next attempt. Returns when each attempt began.

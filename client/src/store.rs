@@ -324,17 +324,26 @@ impl Store {
 
     /// The retry budget of a request.
     pub(crate) fn retries(&self) -> Retries<'static> {
-        self.retries_in(None)
+        self.gateway_retries(None, None)
     }
 
     /// The retry budget of a request of a reader, which counts its retries.
     pub(crate) fn counted_retries<'a>(&self, counters: &'a Counters) -> Retries<'a> {
-        self.retries_in(Some(counters))
+        self.gateway_retries(Some(counters), None)
     }
 
-    fn retries_in<'a>(&self, counters: Option<&'a Counters>) -> Retries<'a> {
-        let outages = Arc::clone(&self.shared.outages);
-        Retries::new(self.shared.retry, ClientEnvironment { outages, counters })
+    /// The same of a request to the gateway. Its pauses end once the gateway does, if that is `dispensable`.
+    pub(crate) fn gateway_retries<'a>(
+        &self,
+        counters: Option<&'a Counters>,
+        dispensable: Option<&Arc<GatewayHealth>>,
+    ) -> Retries<'a> {
+        let environment = ClientEnvironment {
+            outages: Arc::clone(&self.shared.outages),
+            counters,
+            dispensable: dispensable.cloned(),
+        };
+        Retries::new(self.shared.retry, environment)
     }
 
     /// A presigner for GETs of a bucket's objects, with the current credentials and time.

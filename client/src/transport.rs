@@ -67,7 +67,8 @@ impl Default for Timeouts {
 #[derive(Debug)]
 pub(crate) struct Transport {
     client: HttpClient,
-    connector: Connector,
+    /// Counts no traffic as that with the gateway.
+    probe_connector: Connector,
     timeouts: Timeouts,
     traffic: Arc<Traffic>,
     /// The part of it that is with a gateway beside the store.
@@ -113,19 +114,25 @@ impl Transport {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(timeouts.connect));
+        let tls = tls(has_tls)?;
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(has_tls)?)
+            .with_tls_config(tls.clone())
             .https_or_http()
             .enable_http1()
-            .wrap_connector(MeteredConnector::new(tcp, Arc::clone(&traffic), gateway));
+            .wrap_connector(MeteredConnector::new(tcp.clone(), Arc::clone(&traffic), gateway));
+        let probe_connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(MeteredConnector::new(tcp, Arc::clone(&traffic), None));
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE)
             .http1_max_headers(MAX_COUNT)
-            .build(connector.clone());
+            .build(connector);
         Ok(Self {
             client,
-            connector,
+            probe_connector,
             timeouts,
             traffic,
             gateway_traffic,
@@ -142,12 +149,13 @@ impl Transport {
         &self.gateway_traffic
     }
 
-    /// A prober of an endpoint. What it sends and receives is counted as well.
+    /// A prober of an endpoint. What it sends and receives is part of all traffic, and not of that with the gateway: the handshake of a
+    /// probe is no sign that an answer arrives.
     pub(crate) fn prober(&self, endpoint: Endpoint) -> Prober {
         let client = Client::builder(TokioExecutor::new())
             .pool_max_idle_per_host(0)
             .http1_max_headers(MAX_COUNT)
-            .build(self.connector.clone());
+            .build(self.probe_connector.clone());
         Prober { client, endpoint }
     }
 
@@ -258,4 +266,39 @@ fn tls(has_tls: bool) -> Result<ClientConfig> {
         config.with_root_certificates(rustls::RootCertStore::empty())
     };
     Ok(config.with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// The bytes of a probe, a handshake of TLS among them, must not look like those of an answer.
+    #[tokio::test]
+    async fn a_probe_is_no_traffic_with_the_gateway() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let gateway = Endpoint::parse("gateway", &format!("http://{address}")).unwrap();
+        let addresses = Addresses {
+            has_tls: false,
+            gateway: Some(gateway.clone()),
+        };
+        let transport = Transport::new(addresses, Timeouts::default()).unwrap();
+        let answer = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let read = stream.read(&mut [0; 1024]).await.unwrap();
+            assert!(read > 0);
+            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(head).await.unwrap();
+        };
+        let prober = transport.prober(gateway);
+        let (answer, ()) = tokio::join!(prober.head("/", Duration::from_secs(60)), answer);
+        assert!(answer.unwrap().status.is_success());
+        assert_eq!(transport.gateway_traffic().received_bytes(), 0);
+        assert!(transport.traffic().received_bytes() > 0);
+    }
 }

@@ -178,7 +178,12 @@ impl Store {
                 attempted => attempted.map(Ok),
             }
         };
-        let found = self.with_retries(subject, attempt).await.flatten();
+        let mut attempt = || async { attempt().await.map_err(|failure| failure.about(subject)) };
+        let done = self
+            .gateway_retries(None, Some(health))
+            .complete(&mut attempt)
+            .await;
+        let found = done.map_err(|failed| failed.error).flatten();
         if found.as_ref().is_err_and(Error::is_retryable) {
             health.after_failure().await;
         }

@@ -13,7 +13,7 @@ use pushdown::{
 };
 
 use super::{GatewayHealth, Placement, StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The rows that a pipeline computes from one table or several.
 #[derive(Debug)]
@@ -230,6 +230,11 @@ impl RemoteRows {
     ) -> Result<Option<Self>> {
         let value = match value {
             Err(error) if dispensable.is_some() && error.is_retryable() => return Ok(None),
+            // The store has let this host read the footer, and may not let the gateway read.
+            Err(error) if dispensable.is_some() && error.kind() == ErrorKind::Refused => {
+                tracing::warn!(%error, "the gateway may not read what this host may: reading the rows on this host");
+                return Ok(None);
+            }
             value => value?,
         };
         Ok(Some(Self {

@@ -115,18 +115,18 @@ fn the_address_of_the_store_is_no_second_one_however_it_is_written() {
         ("http://gw:9900", "https://gw:9900", false),
         ("http://gw:9900", "http://gw:9901", false),
     ] {
-        let address = gateway_address(Some(address.to_owned())).unwrap();
-        let found = gateway(address, &endpoints(store, AddressingStyle::Auto)).unwrap();
-        assert_eq!(found.is_store(), is_store, "{store}");
-        if is_store {
-            assert_eq!(
-                found.endpoint().to_string(),
-                store,
-                "requests have the host that is signed"
-            );
+        let stated = stated_gateway(Some(address.to_owned())).unwrap();
+        let found = gateway_address(stated, &endpoints(store, AddressingStyle::Auto)).unwrap();
+        match found {
+            GatewayAddress::InPlaceOfStore(endpoint) => {
+                assert!(is_store, "{store}");
+                // Requests have the host that is signed.
+                assert_eq!(endpoint.to_string(), store);
+            }
+            GatewayAddress::BesideStore(_) => assert!(!is_store, "{store}"),
         }
     }
-    assert!(gateway_address(Some(String::new())).unwrap().is_none());
+    assert!(stated_gateway(Some(String::new())).unwrap().is_none());
 }
 
 /// It would refuse the request for rows, where `auto` is to read plainly.

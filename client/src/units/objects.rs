@@ -93,6 +93,10 @@ pub(crate) struct Session {
     /// Whether the gateway had no time for a batch despite all retries, and has computed none since. Until it does, a plan that may read
     /// plainly does not retry.
     pub(crate) is_overloaded: AtomicBool,
+    /// Whether samples of the last batch failed at the gateway through all retries: those of the next one are read plainly at once.
+    pub(crate) has_failing_rows: AtomicBool,
+    /// Whether it was logged that the gateway lives, and batches at it fail.
+    pub(crate) loss_warning_logged: AtomicBool,
     /// Whether the log has the warning that the gateway's models round differently.
     pub(crate) rounding_warning_logged: AtomicBool,
 }

@@ -526,6 +526,14 @@ mod tables {
                 expected,
                 "each row once"
             );
+            lab.link.set_rate(1 << 40);
+            let flags = [
+                format!("--allow-store=http://{}", lab.store),
+                "--allow-bucket=another".to_owned(),
+            ];
+            lab.gateway = Some(Gateway::launch(&find_gateway().unwrap(), flags).unwrap());
+            let store = lab.store_through(lab.gateway().listen());
+            assert_eq!(run(count(store, None)), expected, "a gateway that refuses");
         }
     }
 }

@@ -129,6 +129,8 @@ impl PushdownReaderBuilder {
         let session = Session {
             engine: Engine::new(Family::ALL, runtime),
             is_overloaded: AtomicBool::new(false),
+            has_failing_rows: AtomicBool::new(false),
+            loss_warning_logged: AtomicBool::new(false),
             rounding_warning_logged: AtomicBool::new(false),
             store,
             objects,

@@ -187,6 +187,13 @@ impl GatewayHealth {
         }
     }
 
+    /// Waits until the gateway is known not to serve.
+    pub(crate) async fn until_lost(&self) {
+        while self.state() == GatewayState::Serving {
+            sleep(TICK).await;
+        }
+    }
+
     fn has_answered_within(&self, time: Duration) -> bool {
         let answered = self.known.lock().answered;
         answered.is_some_and(|answered| answered.elapsed() < time)

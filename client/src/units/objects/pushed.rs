@@ -89,6 +89,8 @@ enum Unfinished {
         /// Text of the first one.
         first: String,
         has_progressed: bool,
+        /// Whether this host may read them, and those of the last batch have failed through all retries.
+        is_given_up: bool,
     },
 }
 
@@ -105,7 +107,9 @@ pub(super) async fn fetch(
         intake,
         slots,
     };
-    let mut retries = session.store.counted_retries(&session.counters);
+    let mut retries = session
+        .store
+        .gateway_retries(Some(&session.counters), session.dispensable_gateway());
     loop {
         match retries.complete(&mut read).await {
             Ok(()) => {}
@@ -128,6 +132,7 @@ pub(super) async fn fetch(
             Err(Unfinished::Rows { failed, .. }) => {
                 read.slots.retain(|slot| !failed.contains_key(slot));
                 if session.dispensable_gateway().is_some() {
+                    session.has_failing_rows.store(true, Relaxed);
                     job.leave_to_host(intake, &mut failed.into_keys().collect());
                     continue;
                 }
@@ -181,7 +186,11 @@ impl Attempt for PushedRead<'_> {
                 && error.kind() != ErrorKind::Unavailable
             {
                 let state = health.after_failure().await;
-                tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
+                if state == GatewayState::Serving && !session.loss_warning_logged.swap(true, Relaxed) {
+                    tracing::warn!(%error, "the gateway lives, but a batch has failed there: what is missing is read plainly");
+                } else {
+                    tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
+                }
                 job.leave_to_host(intake, slots);
                 return Err(Unfinished::LeftToHost);
             }
@@ -193,6 +202,7 @@ impl Attempt for PushedRead<'_> {
             });
         }
         let Some((slot, error)) = failures.transient.first_key_value() else {
+            session.has_failing_rows.store(false, Relaxed);
             return Ok(());
         };
         let name = SampleName::from(session.objects.object(job.samples[*slot].index));
@@ -200,6 +210,7 @@ impl Attempt for PushedRead<'_> {
             first: format!("s3://{}/{name}: {error}", session.objects.bucket()),
             failed: failures.transient,
             has_progressed,
+            is_given_up: session.dispensable_gateway().is_some() && session.has_failing_rows.load(Relaxed),
         })
     }
 }
@@ -219,8 +230,7 @@ impl AttemptError for Unfinished {
     fn is_retryable(&self) -> bool {
         match self {
             Self::NothingLeft | Self::LeftToHost | Self::Failed(_) => false,
-            Self::Lost { is_given_up, .. } => !is_given_up,
-            Self::Rows { .. } => true,
+            Self::Lost { is_given_up, .. } | Self::Rows { is_given_up, .. } => !is_given_up,
         }
     }
 

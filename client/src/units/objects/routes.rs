@@ -151,7 +151,8 @@ impl Session {
     }
 
     fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
-        if self.is_gateway_lost() {
+        // Without a plan the gateway was lost when the batch began.
+        if self.adapter.is_some() && assignment.is_none() || self.is_gateway_lost() {
             return SampleRoute::PLAIN;
         }
         let stored = self.objects.bytes(sample.index);

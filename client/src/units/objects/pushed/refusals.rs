@@ -38,6 +38,13 @@ pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: boo
             "the gateway {} is overloaded",
             session.store.gateway_name()
         ));
+        // A proxy in front of a gateway that has ended answers in its place.
+        let error = match session.dispensable_gateway() {
+            Some(_) if !is_gateway => {
+                Error::new(ErrorKind::Unreachable, error.to_string()).with_source(error)
+            }
+            _ => error,
+        };
         return Ok(Attempted::Partial(error, retry_after));
     }
     // The codes with which a gateway refuses a whole batch. A plain store takes the path for that of an object, and has no

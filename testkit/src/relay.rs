@@ -104,9 +104,9 @@ pub fn draining_relay(gateway: SocketAddr, is_draining: Arc<AtomicBool>) -> Resu
         }
         let mut answer = request.send(gateway).map_err(io::Error::other)?;
         if is_draining && request.target == "/_pushdown/v1/version" {
-            answer
-                .headers
-                .push(("x-pushdown-state".to_owned(), "draining".to_owned()));
+            let headers = &mut answer.headers;
+            headers.retain(|(name, _)| !name.eq_ignore_ascii_case("x-pushdown-state"));
+            headers.push(("x-pushdown-state".to_owned(), "draining".to_owned()));
         }
         forward(exchange, &answer, RelayAction::Forward)
     })

@@ -189,9 +189,11 @@ fn keys_without_sizes_transfer_at_most_the_stored_bytes() {
     for (objects, may_be_pushed) in [(small, false), (bitmap(), true)] {
         let world = World::with_objects(objects);
         let keys: Vec<String> = world.objects.keys().cloned().cycle().take(64).collect();
-        for (pipeline, bytes) in [
-            ("decode | resize(224, 224) | to_tensor", 224 * 224 * 3),
-            ("decode | resize(224, 224) | to_float", 224 * 224 * 3 * 4),
+        // The bitmap is larger than the pixels, and smaller than the floats.
+        let pixels = 224 * 224 * 3;
+        for (pipeline, last_bytes) in [
+            ("decode | resize(224, 224) | to_tensor", pixels),
+            ("decode | resize(224, 224) | to_float", 4 * pixels),
         ] {
             let reader = |mode: Mode| world.reader(pipeline).keys(keys.clone()).mode(mode).batch_size(8);
             let expected = read_rows(reader(Mode::Plain));
@@ -208,6 +210,7 @@ fn keys_without_sizes_transfer_at_most_the_stored_bytes() {
             assert_eq!(found.len(), expected.len());
             for (row, expected) in found.iter().zip(&expected) {
                 let stored = world.objects[&*row.key].len();
+                let bytes = if row.stage == 3 { last_bytes } else { pixels };
                 assert!(
                     row.stage == 0 || bytes <= stored,
                     "{} at stage {}",
@@ -220,7 +223,7 @@ fn keys_without_sizes_transfer_at_most_the_stored_bytes() {
             let stored: usize = keys.iter().map(|key| world.objects[key].len()).sum();
             assert!(sent <= stored as u64, "{sent} of {stored}");
             let pushed = found.iter().any(|row| row.stage > 0);
-            assert_eq!(pushed, may_be_pushed && bytes <= 197_000, "{pipeline}");
+            assert_eq!(pushed, may_be_pushed, "{pipeline}");
         }
     }
 }

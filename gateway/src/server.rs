@@ -13,6 +13,7 @@ mod requests;
 mod slots;
 mod stall;
 mod tls;
+mod waiting;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -127,12 +128,12 @@ impl Server {
         let drain_timeout = config.drain_timeout;
         let entrance = Entrance::new(config, tls, handler, drain.clone(), &metrics);
         let entrance = Arc::new(entrance);
+        let drained = async {
+            drain.cancelled().await;
+            tokio::time::timeout(drain_timeout, entrance.drained()).await
+        };
         tokio::select! {
-            () = drain.cancelled() => {}
-            never = accept_all(&listener, &entrance) => match never {},
-        }
-        tokio::select! {
-            _is_drained = tokio::time::timeout(drain_timeout, entrance.drained()) => {}
+            _is_drained = drained => {}
             never = accept_all(&listener, &entrance) => match never {},
         }
         drop(listener);

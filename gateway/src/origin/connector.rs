@@ -69,7 +69,7 @@ pub(super) enum HostRefusal {
     TooMany,
     /// Too many others are being looked up.
     #[error(
-        "too many hosts of stores: expected at most {MAX_LOOKUPS} that are being looked up for the first time; try again later"
+        "too many hosts of stores: expected at most {MAX_LOOKUPS} that are looked up at a time for the first time; try again later"
     )]
     TooManyLookups,
 }
@@ -144,16 +144,15 @@ impl<R: Resolver, D: Dial> StoreConnector<R, D> {
         if check.open_hosts.is_full_for(&host) {
             return Err(check.refuse(HostRefusal::TooMany));
         }
-        let mut addresses = match literal {
-            Some(address) => vec![address],
-            None => {
-                let is_named = check.allowed.is_named(&host);
-                let found = check.lookups.find(&self.resolver, &host, name, is_named).await;
-                found.map_err(|error| match error {
-                    LookupError::TooMany => check.refuse(HostRefusal::TooManyLookups),
-                    LookupError::Failed(error) => error.into(),
-                })?
-            }
+        let mut addresses = if let Some(address) = literal {
+            vec![address]
+        } else {
+            let is_named = check.allowed.is_named(&host);
+            let found = check.lookups.find(&self.resolver, &host, name, is_named).await;
+            found.map_err(|error| match error {
+                LookupError::TooMany => check.refuse(HostRefusal::TooManyLookups),
+                LookupError::Failed(error) => error.into(),
+            })?
         };
         addresses.retain(|address| check.allowed.is_allowed_address(&host, *address));
         if addresses.is_empty() {

@@ -17,13 +17,14 @@ use tokio::{
 
 use super::{open_hosts::MAX_OPEN_HOSTS, resolver::Resolver};
 
-/// Look-ups in flight of hosts that were found before or that the operator named, and as many of others. Each takes a thread until
-/// the system answers, which the gateway cannot hasten.
+/// Look-ups in flight of hosts that the operator named, as many of hosts that were found before, and as many of others. Each takes a
+/// thread until the system answers, which the gateway cannot hasten.
 pub(super) const MAX_LOOKUPS: usize = 64;
 
 /// All look-ups of hosts that callers choose. Clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Lookups {
+    named: Arc<Semaphore>,
     known: Arc<Semaphore>,
     unknown: Arc<Semaphore>,
     found: Arc<Mutex<FoundHosts>>,
@@ -50,9 +51,11 @@ struct FoundHosts {
 impl Lookups {
     /// Each may take as long as `limit`, with the time until it begins.
     pub(super) fn new(limit: Duration) -> Self {
+        let [named, known, unknown] = [(); 3].map(|()| Arc::new(Semaphore::new(MAX_LOOKUPS)));
         Self {
-            known: Arc::new(Semaphore::new(MAX_LOOKUPS)),
-            unknown: Arc::new(Semaphore::new(MAX_LOOKUPS)),
+            named,
+            known,
+            unknown,
             found: Arc::default(),
             limit,
         }
@@ -68,8 +71,14 @@ impl Lookups {
         is_named: bool,
     ) -> Result<Vec<IpAddr>, LookupError> {
         let deadline = Instant::now() + self.limit;
-        let is_known = is_named || self.found.lock().times.contains_key(host);
-        let lookups = Arc::clone(if is_known { &self.known } else { &self.unknown });
+        let lookups = if is_named {
+            &self.named
+        } else if self.found.lock().times.contains_key(host) {
+            &self.known
+        } else {
+            &self.unknown
+        };
+        let lookups = Arc::clone(lookups);
         let Ok(permit) = timeout_at(deadline, lookups.acquire_owned()).await else {
             return Err(LookupError::TooMany);
         };

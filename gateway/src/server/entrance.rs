@@ -12,7 +12,6 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -25,24 +24,22 @@ use super::opening::{ClientStream, Opened, Reread, open, open_and_look};
 use super::refusal::Refusals;
 use super::requests::Requests;
 use super::slots::{Admission, Slot, Slots, Wait};
+use super::waiting::{WaitingPlace, WaitingPlaces};
 use super::{Config, Handler};
 use crate::config::Limits;
 use crate::telemetry::Metrics;
 
 /// Connections without a slot that may show at a time that they are probes. Further ones take the places of those that show nothing.
-const RESERVED_PLACES: usize = 64;
+const RESERVED_PLACES: usize = 256;
+
+/// Longest wait for such a place, while all belong to requests that are being answered. New connections wait with it.
+const RESERVED_WAIT: Duration = Duration::from_secs(1);
 
 /// How long a connection may keep such a place before its request has arrived.
 const RESERVED_HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest life of a probe without a slot, from its first bytes on.
 const RESERVED_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Connections that may wait for a slot, as a part of all slots.
-const WAITING_PART: usize = 8;
-
-/// Fewest connections that may wait for a slot.
-const MIN_WAITING: usize = 16;
 
 /// Why a connection has no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +59,7 @@ pub(super) struct Entrance<H> {
     limits: Limits,
     slots: Arc<Slots>,
     reserve: Arc<Slots>,
-    waiting: Arc<Semaphore>,
+    waiting: Arc<WaitingPlaces>,
     refusals: Refusals,
     metrics: Metrics,
     drain: CancellationToken,
@@ -82,26 +79,20 @@ impl<H: Handler> Entrance<H> {
         metrics: &Metrics,
     ) -> Self {
         let limits = config.limits;
-        let slots = |max_connections, max_per_client, proxies| {
-            Arc::new(Slots::new(
-                max_connections,
-                max_per_client,
-                proxies,
-                metrics.clone(),
-            ))
-        };
+        let slots = Slots::new(
+            limits.max_connections,
+            limits.max_connections_per_client,
+            config.proxies.clone(),
+            metrics.clone(),
+        );
+        // Metrics of its own: who loses a place here had no slot to lose.
+        let reserve = Slots::new(RESERVED_PLACES, usize::MAX, config.proxies, Metrics::default());
         Self {
             handler,
             tls,
-            slots: slots(
-                limits.max_connections,
-                limits.max_connections_per_client,
-                config.proxies,
-            ),
-            reserve: slots(RESERVED_PLACES, usize::MAX, Vec::new()),
-            waiting: Arc::new(Semaphore::new(
-                (limits.max_connections / WAITING_PART).max(MIN_WAITING),
-            )),
+            slots: Arc::new(slots),
+            reserve: Arc::new(reserve),
+            waiting: Arc::new(WaitingPlaces::new(limits.max_connections)),
             limits,
             refusals: Refusals::default(),
             metrics: metrics.clone(),
@@ -132,8 +123,10 @@ impl<H: Handler> Entrance<H> {
                 Admission::Full(_) => NoSlot::OfAll,
             }
         };
-        let Some(place) = self.reserve.admit(peer.ip()).await else {
-            return debug!(%peer, "connection closed: its client has taken all reserved places");
+        let place = timeout(RESERVED_WAIT, self.reserve.admit(peer.ip())).await;
+        let Ok(Some(place)) = place else {
+            self.metrics.connections_refused.inc();
+            return debug!(%peer, "connection closed: all reserved places are taken");
         };
         let entrance = Arc::clone(self);
         self.others.spawn(async move {
@@ -190,7 +183,13 @@ impl<H: Handler> Entrance<H> {
         let peer = connection.peer();
         let served = async {
             let opened = wait_on(requests.slot(), opening);
-            match timeout(self.limits.header_read_timeout, opened).await {
+            let opened = tokio::select! {
+                biased;
+                opened = timeout(self.limits.header_read_timeout, opened) => opened,
+                // As an idle connection, one that is not open does not delay a drain.
+                () = self.drain.cancelled() => return,
+            };
+            match opened {
                 Ok(Ok(stream)) => {
                     let service = Service {
                         handler: Arc::clone(&self.handler),
@@ -217,12 +216,12 @@ impl<H: Handler> Entrance<H> {
         let path = H::PROBE_PATH;
         let opening = open_and_look(stream, self.tls.clone(), connection.stall_limit(), path);
         let mut opening = pin!(opening);
-        let permit = match lack {
-            NoSlot::OfAll => Arc::clone(&self.waiting).try_acquire_owned().ok(),
+        let waiting = match lack {
+            NoSlot::OfAll => self.waiting.take(self.slots.client(peer.ip())),
             NoSlot::OfClient | NoSlot::Draining => None,
         };
-        let waits = permit.is_some();
-        let mut slot = pin!(self.wait_for_slot(peer, permit));
+        let waits = waiting.is_some();
+        let mut slot = pin!(self.wait_for_slot(peer, waiting));
         let mut admitted = None;
         let opened = tokio::select! {
             biased;
@@ -262,10 +261,9 @@ impl<H: Handler> Entrance<H> {
                 self.connections.track_future(served).await;
             }
             Err(lack) => {
-                debug!(%peer, ?lack, "connection refused");
-                let Some(stream) = opened else { return };
                 self.metrics.connections_refused.inc();
-                if let Some(refusal) = self.refusals.begin()
+                debug!(%peer, ?lack, "connection refused");
+                if let Some((stream, refusal)) = opened.zip(self.refusals.begin())
                     && let Err(error) = refusal.send(stream, self.handler.refusal(lack)).await
                 {
                     debug!(%error, %peer, "cannot send the refusal");
@@ -274,13 +272,9 @@ impl<H: Handler> Entrance<H> {
         }
     }
 
-    /// A slot, once there is one; why there is none, if another reason than a lack of slots comes first. Waits forever without a permit.
-    async fn wait_for_slot(
-        &self,
-        peer: SocketAddr,
-        permit: Option<OwnedSemaphorePermit>,
-    ) -> Result<Slot, NoSlot> {
-        let Some(_permit) = permit else {
+    /// A slot, once there is one; why there is none, if another reason than a lack of slots comes first. Waits forever without a place to wait on.
+    async fn wait_for_slot(&self, peer: SocketAddr, waiting: Option<WaitingPlace>) -> Result<Slot, NoSlot> {
+        let Some(_waiting) = waiting else {
             return future::pending().await;
         };
         tokio::select! {

@@ -33,6 +33,13 @@ pub(super) enum Wait {
     Body,
 }
 
+/// Whose connections count together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ClientAddress {
+    pub(super) client: Network,
+    pub(super) is_proxy: bool,
+}
+
 /// All slots.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -176,14 +183,20 @@ impl Slots {
         }
     }
 
-    /// A slot for a connection of this address. With `has_waiters` only one of its client's own.
-    fn try_admit(self: &Arc<Self>, address: IpAddr, has_waiters: bool) -> Admission {
+    /// The client of this address.
+    pub(super) fn client(&self, address: IpAddr) -> ClientAddress {
         let is_proxy = self.proxies.iter().any(|proxy| proxy.contains(address));
         let client = if is_proxy {
             Network::from(address)
         } else {
             Network::of_client(address)
         };
+        ClientAddress { client, is_proxy }
+    }
+
+    /// A slot for a connection of this address. With `has_waiters` only one of its client's own.
+    fn try_admit(self: &Arc<Self>, address: IpAddr, has_waiters: bool) -> Admission {
+        let ClientAddress { client, is_proxy } = self.client(address);
         let now = Instant::now();
         let mut state = self.state.lock();
         let own = state.clients.get(&client);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use parking_lot::Mutex;
 use pushdown_testkit::{Gateway, Keys, Payload, Raw, Request, ScriptedOrigin, eventually};
 
-use super::{binary, gateway_for, version};
+use super::{binary, gateway_for, tls::Authority, version};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -49,7 +49,12 @@ fn a_drain_finishes_answers_in_flight_and_refuses_new_requests() -> Result<()> {
             (200, Some("draining"))
         );
     }
-    assert_eq!(origin.requests().len(), 1);
+    // The others are of /readyz.
+    let forwarded = origin.requests();
+    let forwarded = forwarded
+        .iter()
+        .filter(|head| head.starts_with("GET /bucket/key "));
+    assert_eq!(forwarded.count(), 1);
     assert_eq!(gateway.page("/healthz")?.status, 200);
     assert!(idle.is_closed()?, "an idle connection delays the drain");
     // Neither a silent connection nor an unfinished probe delays it.
@@ -84,6 +89,24 @@ fn a_drain_ends_at_its_timeout() -> Result<()> {
     assert_eq!(gateway.wait(TIMEOUT)?.code(), Some(0));
     answer.finish().expect_err("a truncated answer looks complete");
     assert!(gateway.log()?.contains("connections were cut"));
+    Ok(())
+}
+
+/// As an idle connection, one whose handshake has not ended.
+#[test]
+fn a_handshake_does_not_delay_the_drain() -> Result<()> {
+    let origin = ScriptedOrigin::start(|exchange| exchange.answer("200 OK", ""))?;
+    let authority = Authority::new()?;
+    let (certificate, key) = authority.issue(&["gateway.example"])?;
+    let certificate = format!("--tls-cert={}", certificate.display());
+    let mut gateway = gateway_for(&origin, &[&certificate, &format!("--tls-key={}", key.display())])?;
+    let mut silent = Raw::connect(gateway.listen())?;
+    eventually("it has a slot", TIMEOUT, || {
+        Ok((gateway.metric("pushdown_connections")? > 0.5).then_some(()))
+    })?;
+    gateway.terminate()?;
+    assert_eq!(gateway.wait(TIMEOUT)?.code(), Some(0), "{}", gateway.log()?);
+    assert!(silent.is_closed()?);
     Ok(())
 }
 

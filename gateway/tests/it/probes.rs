@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use pushdown_testkit::{Gateway, Raw, Request, Response, ScriptedOrigin, eventually, model_folder};
 
 use super::{
@@ -18,14 +18,28 @@ use super::{
 /// The time within which a probe is answered, from its connection on.
 const LIMIT: Duration = Duration::from_secs(1);
 
+/// An answer within the limit. A busy machine may delay one or the other, and no gateway may delay all.
+fn in_time<T>(exchange: impl Fn() -> Result<T>) -> Result<T> {
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        let start = Instant::now();
+        let answer = exchange()?;
+        if start.elapsed() < LIMIT {
+            return Ok(answer);
+        }
+        times.push(start.elapsed());
+    }
+    bail!("no answer arrived within {LIMIT:?}: they took {times:?}");
+}
+
 /// Probes from an address, with both methods.
 fn probe(clients: &Clients, source: [u8; 4], gateway: &Gateway) -> Result<()> {
     for method in ["GET", "HEAD"] {
-        let start = Instant::now();
-        let mut raw = clients.connect(source, gateway.listen())?;
-        raw.write(&version::request(method, gateway.listen()).head())?;
-        let answer = raw.read(method)?;
-        ensure!(start.elapsed() < LIMIT, "the probe took {:?}", start.elapsed());
+        let answer = in_time(|| {
+            let mut raw = clients.connect(source, gateway.listen())?;
+            raw.write(&version::request(method, gateway.listen()).head())?;
+            raw.read(method)
+        })?;
         if method == "GET" {
             check(&answer, &FEATURES)?;
         }
@@ -81,6 +95,7 @@ fn a_gateway_with_requests_in_flight_on_all_connections_answers_probes() -> Resu
         "{}",
         refused.text()
     );
+    metric(&gateway, "pushdown_connections_refused_total", 1.0)?;
     // Connections that show nothing make room.
     let silent = clients.crowd(300, 8, gateway.listen(), b"")?;
     let half = clients.crowd(
@@ -95,7 +110,6 @@ fn a_gateway_with_requests_in_flight_on_all_connections_answers_probes() -> Resu
     drop((silent, half));
     assert_eq!(origin.requests().len(), 1_024);
     metric(&gateway, "pushdown_connections", 1024.0)?;
-    metric(&gateway, "pushdown_connections_refused_total", 1.0)?;
     // Those that wait get the slots.
     drop(held);
     eventually("those that wait are served", TIMEOUT, || {
@@ -171,15 +185,8 @@ fn probes_and_refusals_without_a_slot_have_their_handshake() -> Result<()> {
         ],
     )?;
     let ask = |request: Request| {
-        let start = Instant::now();
-        let answer = tls::ask(
-            gateway.listen(),
-            "gateway.example",
-            &authority.file(),
-            &request.head(),
-        );
-        ensure!(start.elapsed() < LIMIT, "the answer took {:?}", start.elapsed());
-        answer
+        let (name, ca) = ("gateway.example", authority.file());
+        in_time(|| tls::ask(gateway.listen(), name, &ca, &request.head()))
     };
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -226,9 +233,7 @@ fn check_while_a_model_loads(models: &[&str], time: Duration) -> Result<()> {
     )?;
     let start = Instant::now();
     while start.elapsed() < time {
-        let begin = Instant::now();
-        let answer = version::request("GET", address).send(address)?;
-        ensure!(begin.elapsed() < LIMIT, "the probe took {:?}", begin.elapsed());
+        let answer = in_time(|| version::request("GET", address).send(address))?;
         check(&answer, &FEATURES)?;
         thread::sleep(Duration::from_millis(50));
     }

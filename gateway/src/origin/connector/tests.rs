@@ -390,7 +390,7 @@ async fn made_up_hosts_take_no_places() {
     // One that nobody has looked up waits for at most as long as a look-up may take.
     let (refused, message) = door.enter(audio).await.unwrap_err();
     assert_eq!((refused, start.elapsed().as_secs()), (Refused::Address, 6));
-    assert!(message.contains("looked up for the first time"), "{message}");
+    assert!(message.contains("at a time for the first time"), "{message}");
     let mut refused = 0;
     for made_up in made_up {
         // Those that began are the store's trouble.

@@ -4,12 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 pub use pushdown_s3::RetryPolicy;
 use pushdown_s3::{RetryContext, RetryEnvironment};
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 
 use crate::{
     outage_log::{OutageEntry, Outages},
     stats::{Counters, add},
-    store::GatewayHealth,
 };
 
 /// The retry budget of one request.
@@ -21,8 +23,8 @@ pub(crate) struct ClientEnvironment<'a> {
     pub(crate) outages: Arc<Outages>,
     /// Where retries are counted, if they are.
     pub(crate) counters: Option<&'a Counters>,
-    /// The gateway that is asked again, if its caller can do without it: a pause ends early if the gateway does.
-    pub(crate) dispensable: Option<Arc<GatewayHealth>>,
+    /// Whether the gateway that is asked again serves, if its caller can do without it: pauses end once it does not.
+    pub(crate) serves: Option<watch::Receiver<bool>>,
 }
 
 impl RetryEnvironment for ClientEnvironment<'_> {
@@ -43,9 +45,9 @@ impl RetryEnvironment for ClientEnvironment<'_> {
     }
 
     async fn sleep(&self, pause: Duration) {
-        match &self.dispensable {
-            // Whether the pause has ended makes no difference: the next attempt looks whether the gateway serves.
-            Some(health) => drop(timeout(pause, health.until_lost()).await),
+        match self.serves.clone() {
+            // Which of both ends it makes no difference: the next attempt looks whether the gateway serves.
+            Some(mut serves) => drop(timeout(pause, serves.wait_for(|serves| !serves)).await),
             None => sleep(pause).await,
         }
     }
@@ -84,7 +86,7 @@ mod tests {
         let environment = ClientEnvironment {
             outages,
             counters,
-            dispensable: None,
+            serves: None,
         };
         RetryContext::new(policy, environment)
     }

@@ -341,7 +341,7 @@ impl Store {
         let environment = ClientEnvironment {
             outages: Arc::clone(&self.shared.outages),
             counters,
-            dispensable: dispensable.cloned(),
+            serves: dispensable.map(|health| health.serving()),
         };
         Retries::new(self.shared.retry, environment)
     }

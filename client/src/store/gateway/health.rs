@@ -21,6 +21,7 @@ use pushdown_exec::sync::Mutex;
 use pushdown_s3::{FailingRequest as _, RetryPolicy};
 use tokio::{
     runtime::Handle,
+    sync::watch,
     time::{Instant, sleep},
 };
 use tokio_util::task::AbortOnDropHandle;
@@ -66,6 +67,8 @@ pub(crate) struct GatewayHealth {
     outages: Arc<Outages>,
     silence: Silence,
     known: Mutex<Known>,
+    /// Whether the known state is that it serves, for those who wait for the end of that.
+    serving: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
@@ -115,6 +118,7 @@ impl GatewayHealth {
                 outage: None,
                 repetition: None,
             }),
+            serving: watch::Sender::new(true),
         })
     }
 
@@ -187,11 +191,9 @@ impl GatewayHealth {
         }
     }
 
-    /// Waits until the gateway is known not to serve.
-    pub(crate) async fn until_lost(&self) {
-        while self.state() == GatewayState::Serving {
-            sleep(TICK).await;
-        }
+    /// Whether the gateway serves, as far as is known, from now on.
+    pub(crate) fn serving(&self) -> watch::Receiver<bool> {
+        self.serving.subscribe()
     }
 
     fn has_answered_within(&self, time: Duration) -> bool {
@@ -231,6 +233,7 @@ impl GatewayHealth {
             Err(_) => GatewayState::Gone,
         };
         known.state = state;
+        self.serving.send_replace(state == GatewayState::Serving);
         if state != GatewayState::Gone {
             known.answered = Some(Instant::now());
         }

@@ -42,8 +42,8 @@ pub(super) struct SaturatedEnds {
 pub struct Links {
     /// With one address, the link.
     store: PathEstimate,
-    /// Set if the gateway has an address of its own.
-    second: Option<SecondPath>,
+    /// Set if the gateway has an address of its own. On the heap: most readers have one path, and futures hold planners.
+    second: Option<Box<SecondPath>>,
 }
 
 /// What there is besides the path of the store.
@@ -68,7 +68,7 @@ impl Links {
     /// Estimates for a gateway with an address of its own.
     pub fn with_two_paths() -> Self {
         Self {
-            second: Some(SecondPath::default()),
+            second: Some(Box::default()),
             ..Self::default()
         }
     }
@@ -109,10 +109,12 @@ impl Links {
                 store_bytes_per_second,
                 gateway_bytes_per_second,
             } => {
-                if let Some(SecondPath { together, .. }) = &mut self.second
-                    && together.len() < MAX_MEASUREMENTS
+                if let Some(second) = &mut self.second
+                    && second.together.len() < MAX_MEASUREMENTS
                 {
-                    together.push([store_bytes_per_second, gateway_bytes_per_second]);
+                    second
+                        .together
+                        .push([store_bytes_per_second, gateway_bytes_per_second]);
                 }
             }
         }

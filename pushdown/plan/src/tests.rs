@@ -200,6 +200,8 @@ fn plans_over_one_path_are_bit_for_bit_the_same() {
 const BATCH_SAMPLES: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 /// Equal times, up to rounding.
 const EQUAL: f64 = 1.0 + 1e-9;
+/// A few percent: one more sample on the slowest tier of a short epoch.
+const SHORT: f64 = 1.08;
 
 /// The rules for an epoch of this many samples.
 fn short(samples: usize) -> Rules {
@@ -215,25 +217,29 @@ fn short(samples: usize) -> Rules {
 /// batches fractions are not whole samples, and one more sample on the slowest tier costs a few percent.
 #[test]
 fn plans_are_near_optimal() {
-    assert_short_epochs_gain(check_plans(cells().into_iter().step_by(7)), 0.8);
+    assert_short_epochs_gain(check_plans(cells().into_iter().step_by(7), EQUAL), 0.8);
 }
 
 #[test]
 #[ignore = "1,920 cells: make test-full"]
 fn plans_are_near_optimal_in_every_cell() {
-    assert_short_epochs_gain(check_plans(cells()), 0.8);
+    assert_short_epochs_gain(check_plans(cells(), EQUAL), 0.8);
 }
 
-/// The same if store and gateway are reached over two paths, equal or not.
+/// The same if store and gateway are reached over two paths, equal or not. If values wait for objects on the link that both share, one
+/// batch takes a few percent longer than plain reading in three of all cells.
 #[test]
 fn plans_over_two_paths_are_near_optimal() {
-    assert_short_epochs_gain(check_plans(cells_with_two_paths().into_iter().step_by(67)), 0.9);
+    assert_short_epochs_gain(
+        check_plans(cells_with_two_paths().into_iter().step_by(67), SHORT),
+        0.9,
+    );
 }
 
 #[test]
 #[ignore = "1,920 cells with six pairs of paths: make test-full"]
 fn plans_over_two_paths_are_near_optimal_in_every_cell() {
-    assert_short_epochs_gain(check_plans(cells_with_two_paths()), 0.8);
+    assert_short_epochs_gain(check_plans(cells_with_two_paths(), SHORT), 0.8);
 }
 
 /// A plan for few samples takes at most this ratio of the time of a plan for many samples, in one cell at least.
@@ -245,8 +251,8 @@ fn assert_short_epochs_gain(gained: f64, expected: f64) {
     );
 }
 
-/// Checks these cells. Returns the smallest ratio of a short epoch's time to that with a plan for many samples.
-fn check_plans(cells: impl IntoIterator<Item = Cell>) -> f64 {
+/// Checks these cells. A plan for one batch takes at most `one_batch_ratio` of the time of plain reading. Returns the smallest ratio of a short epoch's time to that with a plan for many samples.
+fn check_plans(cells: impl IntoIterator<Item = Cell>, one_batch_ratio: f64) -> f64 {
     const SAMPLES: usize = 2_000;
     let rules = Rules {
         batch_size: 32.0,
@@ -270,7 +276,7 @@ fn check_plans(cells: impl IntoIterator<Item = Cell>) -> f64 {
             |plan: &Plan, samples| epoch_seconds(&tiers, &sample_costs(&classes, plan, samples), read_ahead);
         let ratio = epoch(&plan, SAMPLES) / expected;
         assert!((0.99..1.05).contains(&ratio), "{name}: {ratio} {plan:?}");
-        for (samples, max_ratio) in [(32, EQUAL), (96, 1.08), (400, EQUAL), (SAMPLES, EQUAL)] {
+        for (samples, max_ratio) in [(32, one_batch_ratio), (96, SHORT), (400, EQUAL), (SAMPLES, EQUAL)] {
             let adapted = epoch(&Plan::best(&tiers, &classes, &short(samples)), samples);
             let plainly = epoch(&plain, samples);
             assert!(

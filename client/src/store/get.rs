@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, StatusCode};
 use pushdown::{Engine, Limits, wire};
 
 use super::{
-    BucketEndpoint, Failure, GatewayHealth, Store,
+    BucketEndpoint, Failure, GatewayHealth, Store, has_ended,
     value::{Value, ValueRequest, ValueStream, member_headers, store_header},
 };
 use crate::{
@@ -289,7 +289,9 @@ impl Store {
             );
             let answer = sent.await?;
             self.note_features(&answer.headers);
-            if !is_about_signature(answer.status) {
+            // Stores answer so to a signature that has ended on its way.
+            let may_have_ended = answer.status == StatusCode::FORBIDDEN && has_ended(presigner.validity());
+            if !(is_about_signature(answer.status) || may_have_ended) {
                 endpoint.observe_answer(answer.status, answer.header(BUCKET_REGION));
                 return Ok(answer);
             }

@@ -24,6 +24,9 @@ from pushdown import IO, Store
 from samples import PIPELINE, Sample, samples, samples_of
 from stores import ACCESS, SECRET, start_gateway
 
+# Of credentials that end within a test.
+SESSION_SECONDS = 4
+
 
 @pytest.fixture(scope="module")
 def expected(options: dict[str, Any], source: str) -> list[Sample]:
@@ -40,6 +43,24 @@ class Storm(http.server.ThreadingHTTPServer):
         self.refused = 0
         self.lock = threading.Lock()
 
+    def hold_back(self, path: str) -> None:
+        """Called with the path of each request before it is passed on."""
+
+
+class Late(Storm):
+    """Holds the first presigned request back, until its signature has ended."""
+
+    def __init__(self, upstream: str) -> None:
+        super().__init__(upstream, itertools.repeat(False))
+        self.held_back = 0
+
+    def hold_back(self, path: str) -> None:
+        with self.lock:
+            is_first = "X-Amz-Signature" in path and self.held_back == 0
+            self.held_back += is_first
+        if is_first:
+            time.sleep(SESSION_SECONDS + 1)
+
 
 class Relay(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -50,6 +71,7 @@ class Relay(http.server.BaseHTTPRequestHandler):
         with self.server.lock:
             is_refused = next(self.server.refuse)
             self.server.refused += is_refused
+        self.server.hold_back(self.path)
         if is_refused:
             answer = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
             self.send_response(503)
@@ -131,10 +153,9 @@ def test_a_gateway_that_restarts_loses_nothing(
         gateway.stop()
 
 
-def test_credentials_that_expire_are_renewed(
-    options: dict[str, Any], source: str, expected: list[Sample], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each pair of keys is valid for four seconds, and renewed in the last fifth of them. Seven batches take a second each."""
+@pytest.fixture
+def sessions(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """Credentials of the profile `short`, each valid for `SESSION_SECONDS`, and no others. Returns a file with one character for each."""
     calls = tmp_path / "calls"
     provider = tmp_path / "provider.py"
     provider.write_text(
@@ -143,7 +164,7 @@ def test_credentials_that_expire_are_renewed(
             import datetime, json
             with open({str(calls)!r}, "a") as calls:
                 calls.write("x")
-            until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=4)
+            until = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds={SESSION_SECONDS})
             print(json.dumps({{"Version": 1, "AccessKeyId": {ACCESS!r}, "SecretAccessKey": {SECRET!r},
                               "Expiration": until.isoformat().replace("+00:00", "Z")}}))
             """
@@ -154,6 +175,13 @@ def test_credentials_that_expire_are_renewed(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    return calls
+
+
+def test_credentials_that_expire_are_renewed(
+    options: dict[str, Any], source: str, expected: list[Sample], sessions: pathlib.Path
+) -> None:
+    """Each pair of keys is renewed in the last fifth of its life. Seven batches take a second each."""
     store = dataclasses.replace(options["store"], profile="short")
     settings = {**options, "store": store, "io": IO(requests=1, prefetch=1)}
     with pushdown.Reader(source, PIPELINE, **settings) as reader:
@@ -163,7 +191,22 @@ def test_credentials_that_expire_are_renewed(
             if number < 7:
                 time.sleep(1)
     assert read == expected
-    assert len(calls.read_text()) > 2
+    assert len(sessions.read_text()) > 2
+
+
+def test_a_signature_that_ended_on_its_way_to_the_store_is_signed_again(
+    options: dict[str, Any], source: str, world: Any, sessions: pathlib.Path
+) -> None:
+    """Stores answer 403, as to those without a right."""
+    with Late(world.upstream) as late:
+        threading.Thread(target=late.serve_forever, daemon=True).start()
+        retry = pushdown.Retry(attempts=1)
+        store = Store(endpoint=f"http://127.0.0.1:{late.server_address[1]}", profile="short", retry=retry)
+        settings = {**options, "store": store, "mode": "plain", "io": IO(requests=1, prefetch=1)}
+        with pushdown.Reader(source, PIPELINE, **settings) as reader:
+            assert len(samples_of(next(iter(reader)))) == 4
+        assert late.held_back == 1
+        late.shutdown()
 
 
 def requests_of(world: Any) -> dict[str, float]:

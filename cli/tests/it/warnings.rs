@@ -89,7 +89,7 @@ fn auto_says_why_it_reads_everything_plainly() {
     let fallback = "falling back to plain reading: the whole pipeline runs on this host why=";
     for endpoint in [&store, &gateway] {
         let stderr = read(endpoint, large, &["--auto"]);
-        let reason = "\"values are too large: expected at most 1 times the bytes of their objects (max_expand), found 9720000 bytes";
+        let reason = "\"values are too large: expected at most 1 times the bytes of their objects (max_expand), found 2430000 bytes";
         assert_eq!(stderr.matches(fallback).count(), 1, "{stderr}");
         assert!(stderr.contains(&format!("{fallback}{reason}")), "{stderr}");
         // Plain reading was asked for.

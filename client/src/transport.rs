@@ -296,7 +296,7 @@ mod tests {
             stream.write_all(head).await.unwrap();
         };
         let prober = transport.prober(gateway);
-        let (answer, ()) = tokio::join!(prober.head("/", Duration::from_secs(60)), answer);
+        let (answer, ()) = tokio::join!(prober.head("/", Duration::from_mins(1)), answer);
         assert!(answer.unwrap().status.is_success());
         assert_eq!(transport.gateway_traffic().received_bytes(), 0);
         assert!(transport.traffic().received_bytes() > 0);

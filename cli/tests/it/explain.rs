@@ -100,7 +100,7 @@ fn hypothetical_tiers_have_separate_cpus() {
     }
 }
 
-/// Stored objects that do not pass the gateway have a path of their own.
+/// Stored objects do not pass the gateway, but arrive over another path.
 #[test]
 fn a_path_from_the_store_is_apart_from_that_of_the_gateway() {
     let world = World::with_photos(3).unwrap();

@@ -13,7 +13,7 @@ use super::{
 pub(crate) struct ReceivedBytes {
     /// From the store; with one address, from there.
     pub(crate) store: u64,
-    /// From a gateway at an address of its own.
+    /// From a gateway beside the store.
     pub(crate) gateway: u64,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Adapter {
     /// When this was made.
     began: Instant,
     traffic: Arc<Traffic>,
-    /// The part of it that is with a gateway at an address of its own.
+    /// The part of it that is with a gateway beside the store.
     gateway_traffic: Option<Arc<Traffic>>,
     /// Whether an object has been requested.
     is_reading: AtomicBool,
@@ -145,7 +145,7 @@ impl Adapter {
         }
     }
 
-    /// Sets the counters of the bytes that arrive, and of those that a gateway at an address of its own sends: there are two paths then.
+    /// Sets the counters of the bytes that arrive, and of those that a gateway beside the store sends: there are two paths then.
     pub(crate) fn with_traffic(self, traffic: Arc<Traffic>, gateway_traffic: Option<Arc<Traffic>>) -> Self {
         let mut state = self.state.into_inner();
         if gateway_traffic.is_some() {

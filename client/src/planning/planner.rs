@@ -50,7 +50,7 @@ impl Planner {
         }
     }
 
-    /// The same for a reader that reaches the gateway at an address of its own.
+    /// The same for a reader that reaches the gateway beside the store.
     pub(super) fn with_two_paths(self) -> Self {
         Self {
             replanner: self.replanner.with_two_paths(),

@@ -42,7 +42,7 @@ pub(super) struct SaturatedEnds {
 pub struct Links {
     /// With one address, the link.
     store: PathEstimate,
-    /// Set if the gateway has an address of its own. On the heap: most readers have one path, and futures hold planners.
+    /// Set if the gateway is beside the store. On the heap: most readers have one path, and futures hold planners.
     second: Option<Box<SecondPath>>,
 }
 
@@ -65,7 +65,7 @@ struct PathEstimate {
 }
 
 impl Links {
-    /// Estimates for a gateway with an address of its own.
+    /// Estimates for a gateway beside the store.
     pub fn with_two_paths() -> Self {
         Self {
             second: Some(Box::default()),

@@ -123,7 +123,7 @@ impl Replanner {
         }
     }
 
-    /// The same for a reader that reaches the gateway at an address of its own: stored objects do not pass it.
+    /// The same for a reader that reaches the gateway beside the store: stored objects do not pass it.
     #[must_use]
     pub fn with_two_paths(self) -> Self {
         Self {

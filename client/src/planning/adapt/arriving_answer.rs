@@ -3,7 +3,7 @@
 use super::{Adapter, event::Event};
 use crate::measure::BUFFERED_BYTES;
 
-/// An answer of a gateway at an address of its own, whose values arrive one after the other. What the gateway has computed it sends at
+/// An answer of a gateway beside the store, whose values arrive one after the other. What the gateway has computed it sends at
 /// once, so only the path delays the rest of a value of which a part has arrived.
 #[derive(Debug)]
 pub(crate) struct ArrivingAnswer<'a> {

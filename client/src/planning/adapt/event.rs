@@ -52,7 +52,7 @@ pub(crate) enum Event {
         object_bytes: Option<u64>,
         moment: Moment,
     },
-    /// A value of an answer has arrived in part. Only reported if the gateway has an address of its own.
+    /// A value of an answer has arrived in part. Only reported of a gateway beside the store.
     ValueBegan(Moment),
     /// The rest of it has arrived, or will not.
     ValueEnded(Moment),

@@ -124,7 +124,7 @@ fn objects_delay_the_gateway_and_do_not_wait_for_models() {
     );
 }
 
-/// Values and objects arrive over paths of their own, and together over the link.
+/// Values and objects arrive over different paths, and together over the link.
 #[test]
 fn paths_work_at_the_same_time_and_share_the_link() {
     let seconds = |link_bytes_per_second: f64, gateway_bytes_per_second: f64| {

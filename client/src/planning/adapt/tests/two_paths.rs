@@ -1,4 +1,4 @@
-//! A gateway at an address of its own: the paths from store and gateway are measured apart.
+//! A gateway beside the store: the paths from store and gateway are measured apart.
 
 use pushdown::plan::Paths;
 

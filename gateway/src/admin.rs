@@ -178,7 +178,7 @@ impl Handler for PageRouter {
         None
     }
 
-    fn refusal(&self, _lack: NoSlot) -> Bytes {
+    fn refusal(&self, _no_slot: NoSlot) -> Bytes {
         Bytes::from_static(OVERLOAD)
     }
 }

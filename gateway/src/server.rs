@@ -58,7 +58,7 @@ pub trait Handler: Send + Sync + 'static {
     fn rejection(&self, status: StatusCode) -> Option<Bytes>;
 
     /// The complete answer, head and body, to a connection without a slot whose first request is no probe.
-    fn refusal(&self, lack: NoSlot) -> Bytes;
+    fn refusal(&self, no_slot: NoSlot) -> Bytes;
 }
 
 /// Configuration of the server.

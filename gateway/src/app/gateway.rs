@@ -30,7 +30,7 @@ impl Handler for Gateway {
     async fn handle(&self, request: Request<Incoming>) -> Response<Body> {
         let (head, body) = request.into_parts();
         let (route, address) = self.routes.route(&head);
-        let lack = head.extensions.get::<Connection>().and_then(Connection::lack);
+        let no_slot = head.extensions.get::<Connection>().and_then(Connection::no_slot);
         let in_flight = self.metrics.track_in_flight(route.name());
         let (method, target) = (head.method.clone(), head.uri.clone());
         let begun = match self.routes.mode() {
@@ -42,9 +42,9 @@ impl Handler for Gateway {
         };
         let (answer, mut audit) = match begun {
             Ok((head, audit)) => {
-                let answer = match lack {
+                let answer = match no_slot {
                     // On a virtual host or at a stated store the path of the probe is a key.
-                    Some(lack) if route != Route::Version => Err(no_slot(lack)),
+                    Some(no_slot) if route != Route::Version => Err(lack_of_slots(no_slot)),
                     _ => self.routes.answer(route, head, body).await,
                 };
                 (answer, audit)
@@ -74,15 +74,15 @@ impl Handler for Gateway {
         Some(errors::closing_answer(&error, id))
     }
 
-    fn refusal(&self, lack: NoSlot) -> Bytes {
+    fn refusal(&self, no_slot: NoSlot) -> Bytes {
         // A line of the log for each would cost more than the refusal: a metric counts them.
-        errors::closing_answer(&no_slot(lack), RequestId::random())
+        errors::closing_answer(&lack_of_slots(no_slot), RequestId::random())
     }
 }
 
 /// The error of a request on a connection without a slot.
-fn no_slot(lack: NoSlot) -> Error {
-    let message = match lack {
+fn lack_of_slots(no_slot: NoSlot) -> Error {
+    let message = match no_slot {
         NoSlot::OfClient => {
             "too many connections: a request is in flight on each connection that the client may have; try again later"
         }

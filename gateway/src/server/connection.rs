@@ -15,7 +15,7 @@ pub struct Connection {
     peer: SocketAddr,
     is_encrypted: bool,
     has_ambiguous_framing: bool,
-    lack: Option<NoSlot>,
+    no_slot: Option<NoSlot>,
     abort: CancellationToken,
     stall_limit: Arc<StallLimit>,
 }
@@ -47,16 +47,16 @@ impl Connection {
             peer,
             is_encrypted,
             has_ambiguous_framing: false,
-            lack: None,
+            no_slot: None,
             abort,
             stall_limit,
         }
     }
 
     /// The handle of a connection without a slot, on which only a probe is answered.
-    pub(super) fn without_slot(self, lack: NoSlot) -> Self {
+    pub(super) fn without_slot(self, no_slot: NoSlot) -> Self {
         Self {
-            lack: Some(lack),
+            no_slot: Some(no_slot),
             ..self
         }
     }
@@ -85,8 +85,8 @@ impl Connection {
     }
 
     /// Why the connection has no slot, if it has none: then only a probe may be answered.
-    pub fn lack(&self) -> Option<NoSlot> {
-        self.lack
+    pub fn no_slot(&self) -> Option<NoSlot> {
+        self.no_slot
     }
 
     /// Cuts the connection when the answer makes no write progress for `limit`. This also frees the memory of its body. A

@@ -20,7 +20,7 @@ use tracing::{debug, warn};
 
 use super::connection::Connection;
 use super::http::Service;
-use super::opening::{ClientStream, Opened, Reread, open, open_and_look};
+use super::opening::{Opened, open, open_and_look};
 use super::refusal::Refusals;
 use super::requests::Requests;
 use super::slots::{Admission, Slot, Slots, Wait};
@@ -67,7 +67,7 @@ pub(super) struct Entrance<H> {
     /// Those with a slot, for which a drain waits.
     connections: TaskTracker,
     /// Those without one.
-    others: TaskTracker,
+    without_slot: TaskTracker,
 }
 
 impl<H: Handler> Entrance<H> {
@@ -99,13 +99,13 @@ impl<H: Handler> Entrance<H> {
             drain,
             cut: CancellationToken::new(),
             connections: TaskTracker::new(),
-            others: TaskTracker::new(),
+            without_slot: TaskTracker::new(),
         }
     }
 
     /// Lets a connection in. Waits only for a place on which it can show whether it is a probe.
     pub(super) async fn enter(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        let lack = if self.drain.is_cancelled() {
+        let no_slot = if self.drain.is_cancelled() {
             NoSlot::Draining
         } else {
             match self.slots.admit_now(peer.ip()).await {
@@ -129,9 +129,9 @@ impl<H: Handler> Entrance<H> {
             return debug!(%peer, "connection closed: all reserved places are taken");
         };
         let entrance = Arc::clone(self);
-        self.others.spawn(async move {
+        self.without_slot.spawn(async move {
             tokio::select! {
-                () = entrance.serve_without_slot(stream, peer, place, lack) => {}
+                () = entrance.serve_without_slot(stream, peer, place, no_slot) => {}
                 () = entrance.cut.cancelled() => {}
             }
         });
@@ -158,8 +158,8 @@ impl<H: Handler> Entrance<H> {
         let remaining = self.connections.len();
         self.cut.cancel();
         self.connections.wait().await;
-        self.others.close();
-        self.others.wait().await;
+        self.without_slot.close();
+        self.without_slot.wait().await;
         remaining
     }
 
@@ -176,7 +176,7 @@ impl<H: Handler> Entrance<H> {
     /// Serves a connection with a slot, as soon as it is open.
     async fn serve<O>(&self, opening: Pin<&mut O>, connection: Connection, slot: Slot)
     where
-        O: Future<Output = io::Result<Reread<ClientStream>>>,
+        O: Future<Output = io::Result<Opened>>,
     {
         let open = self.metrics.track_connection();
         let requests = Arc::new(Requests::new(slot));
@@ -190,14 +190,14 @@ impl<H: Handler> Entrance<H> {
                 () = self.drain.cancelled() => return,
             };
             match opened {
-                Ok(Ok(stream)) => {
+                Ok(Ok(opened)) => {
                     let service = Service {
                         handler: Arc::clone(&self.handler),
                         max_header_bytes: self.limits.max_header_bytes,
                         header_read_timeout: self.limits.header_read_timeout,
                         drain: Some(self.drain.clone()),
                     };
-                    service.serve(stream, connection, Arc::clone(&requests)).await;
+                    service.serve(opened, connection, Arc::clone(&requests)).await;
                 }
                 Ok(Err(error)) => debug!(%error, %peer, "connection failed before its first request"),
                 Err(_elapsed) => debug!(%peer, "TLS handshake took too long"),
@@ -211,12 +211,12 @@ impl<H: Handler> Entrance<H> {
     }
 
     /// Answers a probe. Another connection waits for a slot if it lacks one of all clients', and is refused otherwise.
-    async fn serve_without_slot(&self, stream: TcpStream, peer: SocketAddr, place: Slot, lack: NoSlot) {
+    async fn serve_without_slot(&self, stream: TcpStream, peer: SocketAddr, place: Slot, no_slot: NoSlot) {
         let connection = self.connection(peer);
         let path = H::PROBE_PATH;
         let opening = open_and_look(stream, self.tls.clone(), connection.stall_limit(), path);
         let mut opening = pin!(opening);
-        let waiting = match lack {
+        let waiting = match no_slot {
             NoSlot::OfAll => self.waiting.take(self.slots.client(peer.ip())),
             NoSlot::OfClient | NoSlot::Draining => None,
         };
@@ -233,15 +233,12 @@ impl<H: Handler> Entrance<H> {
             () = place.evicted() => None,
         };
         let mut opened = match opened {
-            Some(Ok(Opened {
-                stream,
-                is_probe: true,
-            })) => {
+            Some(Ok(opened)) if opened.is_probe(path) => {
                 return self
-                    .serve_probe(stream, connection.without_slot(lack), place)
+                    .serve_probe(opened, connection.without_slot(no_slot), place)
                     .await;
             }
-            Some(Ok(opened)) => Some(opened.stream),
+            Some(Ok(opened)) => Some(opened),
             Some(Err(error)) => return debug!(%error, %peer, "connection failed before its first request"),
             None => None,
         };
@@ -249,22 +246,22 @@ impl<H: Handler> Entrance<H> {
         if waits && admitted.is_none() {
             admitted = Some(slot.await);
         }
-        match admitted.unwrap_or(Err(lack)) {
+        match admitted.unwrap_or(Err(no_slot)) {
             Ok(slot) => {
                 let mut opening = pin!(async {
                     match opened.take() {
-                        Some(stream) => Ok(stream),
-                        None => Ok(opening.await?.stream),
+                        Some(opened) => Ok(opened),
+                        None => opening.await,
                     }
                 });
                 let served = self.serve(opening.as_mut(), connection, slot);
                 self.connections.track_future(served).await;
             }
-            Err(lack) => {
+            Err(no_slot) => {
                 self.metrics.connections_refused.inc();
-                debug!(%peer, ?lack, "connection refused");
-                if let Some((stream, refusal)) = opened.zip(self.refusals.begin())
-                    && let Err(error) = refusal.send(stream, self.handler.refusal(lack)).await
+                debug!(%peer, ?no_slot, "connection refused");
+                if let Some((opened, refusal)) = opened.zip(self.refusals.begin())
+                    && let Err(error) = refusal.send(opened.stream, self.handler.refusal(no_slot)).await
                 {
                     debug!(%error, %peer, "cannot send the refusal");
                 }
@@ -284,7 +281,7 @@ impl<H: Handler> Entrance<H> {
     }
 
     /// Answers one request on a reserved place.
-    async fn serve_probe(&self, stream: Reread<ClientStream>, connection: Connection, place: Slot) {
+    async fn serve_probe(&self, opened: Opened, connection: Connection, place: Slot) {
         let peer = connection.peer();
         let requests = Arc::new(Requests::new(place));
         let service = Service {
@@ -294,7 +291,7 @@ impl<H: Handler> Entrance<H> {
             drain: None,
         };
         tokio::select! {
-            served = timeout(RESERVED_TIMEOUT, service.serve(stream, connection, Arc::clone(&requests))) => {
+            served = timeout(RESERVED_TIMEOUT, service.serve(opened, connection, Arc::clone(&requests))) => {
                 if served.is_err() {
                     debug!(%peer, "probe took too long");
                 }

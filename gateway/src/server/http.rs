@@ -16,7 +16,7 @@ use tracing::debug;
 
 use super::Handler;
 use super::connection::Connection;
-use super::opening::{ClientStream, Reread};
+use super::opening::Opened;
 use super::refusal_rewriter::RefusalRewriter;
 use super::requests::{RequestStream, Requests};
 use crate::body::BUFFER;
@@ -36,14 +36,9 @@ pub(super) struct Service<H> {
 
 impl<H: Handler> Service<H> {
     /// Serves the requests of one connection until it ends.
-    pub(super) async fn serve(
-        self,
-        stream: Reread<ClientStream>,
-        connection: Connection,
-        requests: Arc<Requests>,
-    ) {
+    pub(super) async fn serve(self, opened: Opened, connection: Connection, requests: Arc<Requests>) {
         let Self { handler, drain, .. } = self;
-        let io = RequestStream::new(stream, Arc::clone(&requests));
+        let io = RequestStream::new(opened.stream, opened.first, Arc::clone(&requests));
         let closes = drain.is_none();
         let service = service_fn(|mut request: Request<Incoming>| {
             let (handler, connection, requests) = (&handler, &connection, &requests);

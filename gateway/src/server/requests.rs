@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::framing::Framing;
@@ -94,6 +95,8 @@ impl Drop for RequestEnd {
 #[derive(Debug)]
 pub(super) struct RequestStream<T> {
     io: T,
+    /// Bytes that were read before, and come first.
+    first: Bytes,
     requests: Arc<Requests>,
     framing: Framing,
     /// The client has sent no more bytes.
@@ -103,9 +106,10 @@ pub(super) struct RequestStream<T> {
 }
 
 impl<T> RequestStream<T> {
-    pub(super) fn new(io: T, requests: Arc<Requests>) -> Self {
+    pub(super) fn new(io: T, first: Bytes, requests: Arc<Requests>) -> Self {
         Self {
             io,
+            first,
             requests,
             framing: Framing::default(),
             is_read_pending: false,
@@ -150,7 +154,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for RequestStream<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        let read = Pin::new(&mut self.io).poll_read(cx, buffer);
+        let read = if self.first.is_empty() {
+            Pin::new(&mut self.io).poll_read(cx, buffer)
+        } else {
+            let count = self.first.len().min(buffer.remaining());
+            buffer.put_slice(&self.first.split_to(count));
+            Poll::Ready(Ok(()))
+        };
         self.is_read_pending = read.is_pending();
         self.receive(&buffer.filled()[before..]);
         self.update_wait();
@@ -186,5 +196,31 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for RequestStream<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::server::slots::{Admission, Slots};
+    use crate::telemetry::Metrics;
+
+    #[tokio::test]
+    async fn what_was_read_is_read_again() {
+        let slots = Arc::new(Slots::new(1, 1, Vec::new(), Metrics::default()));
+        let Admission::Slot(slot) = slots.admit_now([127, 0, 0, 1].into()).await else {
+            panic!("no slot");
+        };
+        let (mut near, far) = tokio::io::duplex(64);
+        near.write_all(b" and the rest").await.unwrap();
+        drop(near);
+        let first = Bytes::from_static(b"the beginning");
+        let mut stream = RequestStream::new(far, first, Arc::new(Requests::new(slot)));
+        let mut bytes = vec![0; 4];
+        stream.read_exact(&mut bytes).await.unwrap();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        assert_eq!(bytes, b"the beginning and the rest");
     }
 }

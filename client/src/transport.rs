@@ -75,7 +75,7 @@ pub(crate) struct Transport {
     gateway_traffic: Arc<Traffic>,
 }
 
-/// Sends requests to one endpoint, each on a connection of its own, so that none waits for what is in flight.
+/// Sends requests to one endpoint, each on a new connection, so that none waits for what is in flight.
 #[derive(Debug)]
 pub(crate) struct Prober {
     client: HttpClient,

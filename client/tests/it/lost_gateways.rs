@@ -5,7 +5,7 @@ use std::{
     io,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering::SeqCst},
     },
     time::{Duration, Instant},
@@ -365,16 +365,22 @@ fn a_slow_gateway_is_waited_for() {
     });
 }
 
-/// A store that refuses a part of its requests, by their heads, as a policy on the address of a caller does.
+/// The refusal by a policy on the address of a caller.
+const FORBIDDEN: (&str, &str) = (
+    "403 Forbidden",
+    "<Error><Code>AccessDenied</Code><Message>no address of yours</Message></Error>",
+);
+
+/// A store that refuses a part of its requests, by their heads, with this status and document.
 fn refusing_store(
     store: SocketAddr,
+    (status, document): (&'static str, &'static str),
     refuses: impl Fn(&Exchange) -> bool + Send + Sync + 'static,
 ) -> ScriptedOrigin {
-    let forbidden = "<Error><Code>AccessDenied</Code><Message>no address of yours</Message></Error>";
     let relay = recording_relay(store).unwrap().0;
     ScriptedOrigin::start(move |exchange| {
         if refuses(exchange) {
-            return exchange.answer("403 Forbidden", forbidden);
+            return exchange.answer(status, document);
         }
         let mut request = Request::new("GET", exchange.head.split(' ').nth(1).unwrap());
         for line in exchange.head.lines().skip(1).filter(|line| !line.is_empty()) {
@@ -409,7 +415,8 @@ fn what_the_store_refuses_to_the_gateway_alone_is_read_plainly() {
         let start = refused.iter().find(|start| exchange.head.starts_with(*start));
         start.is_some_and(|start| seen.lock().insert(start.clone()))
     };
-    lab.set_store(refusing_store(lab.world.gateway.store().unwrap(), refuses));
+    let store = lab.world.gateway.store().unwrap();
+    lab.set_store(refusing_store(store, FORBIDDEN, refuses));
     run(async {
         let reader = lab.reader(PIPELINE).requests(1).prefetch_bytes(0);
         let mut reader = reader.build().await.unwrap();
@@ -427,11 +434,55 @@ fn what_the_store_refuses_to_the_gateway_alone_is_read_plainly() {
     );
 }
 
+/// The store fails for the gateway alone. Both batches try both routes: the gateway is asked for every second photo.
+#[test]
+fn retries_of_rows_are_not_repeated_in_each_batch() {
+    let world = World::with_objects(many_photos(16));
+    let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain));
+    let mut lab = Lab::new(world);
+    let admin = Arc::new(OnceLock::<SocketAddr>::new());
+    let found = Arc::clone(&admin);
+    let unavailable = (
+        "503 Service Unavailable",
+        "<Error><Code>SlowDown</Code><Message>not now</Message></Error>",
+    );
+    let refuses = move |exchange: &Exchange| {
+        let number = exchange.head.strip_prefix(&format!("GET /{BUCKET}/"));
+        let number = number.and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
+        let in_flight = r#"pushdown_requests_in_flight{kind="batch"} 1"#;
+        number.is_some_and(|number| number % 2 == 1)
+            && found.get().is_some_and(|admin| {
+                let page = Request::new("GET", "/metrics").send(*admin).unwrap();
+                page.text().contains(in_flight)
+            })
+    };
+    let store = lab.world.gateway.store().unwrap();
+    lab.set_store(refusing_store(store, unavailable, refuses));
+    admin.set(lab.gateway().admin()).unwrap();
+    let retry = RetryPolicy {
+        attempts: 3,
+        base: Duration::from_millis(1),
+        cap: Duration::from_millis(1),
+    };
+    run(async {
+        let reader = lab.reader(PIPELINE).retry(retry).requests(1).prefetch_bytes(0);
+        let mut reader = reader.build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
+        assert_same_values(&rows, &expected);
+        assert_eq!(pushed(&rows), 0);
+    });
+    let batches = lab
+        .gateway()
+        .metric(r#"pushdown_requests_total{kind="batch",status="2xx"}"#);
+    let batches = batches.unwrap();
+    assert!((batches - 4.0).abs() < 0.5, "three attempts, then one: {batches}");
+}
+
 #[test]
 fn a_sample_that_nobody_may_read_is_its_own_error() {
     let mut lab = Lab::new(World::with_objects(many_photos(48)));
     let store = lab.world.gateway.store().unwrap();
-    lab.set_store(refusing_store(store, |exchange| {
+    lab.set_store(refusing_store(store, FORBIDDEN, |exchange| {
         exchange.head.starts_with("GET /photos/007.jpg?")
     }));
     run(async {

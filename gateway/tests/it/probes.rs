@@ -68,7 +68,7 @@ fn busy(
     Ok(connections)
 }
 
-/// Sends a plain request on a connection of its own.
+/// Sends a plain request on a new connection.
 fn ask(clients: &Clients, source: [u8; 4], gateway: &Gateway) -> Result<Response> {
     let mut raw = clients.connect(source, gateway.listen())?;
     raw.write(&get().head())?;

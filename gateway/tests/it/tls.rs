@@ -111,7 +111,7 @@ impl TlsFront {
     }
 }
 
-/// Sends a request over TLS on a connection of its own, and reads until the server closes it.
+/// Sends a request over TLS on a new connection, and reads until the server closes it.
 pub(super) fn ask(address: SocketAddr, name: &str, ca: &Path, request: &[u8]) -> Result<String> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(ca)?)?;

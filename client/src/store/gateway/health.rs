@@ -1,6 +1,6 @@
 //! Whether a gateway beside the store answers. A reader that can do without it reads plainly from the store while it does not.
 //!
-//! A request that fails, or waits in silence, leads to a probe: one HEAD request on a connection of its own, which an overloaded gateway
+//! A request that fails, or waits in silence, leads to a probe: one HEAD request on a separate connection, which an overloaded gateway
 //! answers as well. Requests that fail at the same time share one. While the gateway does not serve, the probe is repeated in the
 //! background, ever more rarely and at random times, so that many readers do not come back at once.
 
@@ -94,7 +94,7 @@ impl fmt::Debug for Probe {
 }
 
 impl GatewayHealth {
-    /// The health of the gateway that `prober` asks. `traffic` counts what is exchanged with it, probes included.
+    /// The health of the gateway that `prober` asks. `traffic` counts what requests exchange with it, without probes.
     pub(crate) fn new(prober: Prober, traffic: Arc<Traffic>) -> Arc<Self> {
         let url = prober.endpoint().to_string();
         let prober = Arc::new(prober);

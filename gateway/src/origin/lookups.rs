@@ -83,7 +83,7 @@ impl Lookups {
             return Err(LookupError::TooMany);
         };
         let lookup = resolver.resolve(name);
-        // A task of its own, which keeps its place if nobody waits any more: the system's look-up goes on.
+        // A separate task, which keeps its place if nobody waits any more: the system's look-up goes on.
         let lookup = tokio::spawn(async move {
             let addresses = lookup.await;
             drop(permit);

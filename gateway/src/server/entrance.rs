@@ -85,7 +85,7 @@ impl<H: Handler> Entrance<H> {
             config.proxies.clone(),
             metrics.clone(),
         );
-        // Metrics of its own: who loses a place here had no slot to lose.
+        // Separate metrics: who loses a place here had no slot to lose.
         let reserve = Slots::new(RESERVED_PLACES, usize::MAX, config.proxies, Metrics::default());
         Self {
             handler,

@@ -143,7 +143,7 @@ def explain(
 
     `index`, `column`: as those of `Reader`; `include_hidden`: as that of `Sampling`; `store`, `gateway`: as those of `get`.
     `bandwidth`: assume a link of this many megabits per second, with `gateway` a path from the gateway; `store_bandwidth`: assume
-    that stored objects arrive from the store over a path of their own, of this many megabits per second; `gateway_cores`,
+    that stored objects arrive from the store over another path, of this many megabits per second; `gateway_cores`,
     `host_cores`: assume machines with so many cores. By default they are measured, except for the path from the gateway, which
     is taken for that from the store. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every
     stage before the first random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises

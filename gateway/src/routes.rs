@@ -239,8 +239,7 @@ pub enum Mode {
     },
 }
 
-/// The head of a request that is still to be admitted.
-#[derive(Debug)]
+/// The head of a request that is still to be admitted. Not `Debug`: signatures and session tokens are in it.
 pub enum UnadmittedHead<'a> {
     /// In forward mode.
     Forward(Parts),

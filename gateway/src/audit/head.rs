@@ -6,8 +6,7 @@ use super::AuditRecord;
 use crate::s3::RequestAddress;
 
 /// The head of a request, with its audit record. In re-sign mode only such requests are admitted, and only the audit makes them: no
-/// request is admitted without a record.
-#[derive(Debug)]
+/// request is admitted without a record. Not `Debug`: signatures and session tokens are in heads.
 pub struct AuditedHead {
     parts: Parts,
     address: Option<RequestAddress>,

@@ -16,8 +16,7 @@ use super::{Signing, StoreIdentity};
 use crate::body::Body;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The attempts to send one request.
-#[derive(Debug)]
+/// The attempts to send one request. Not `Debug`: the target can have a presigned query.
 pub(super) struct Attempts {
     signing: Signing,
     /// The head, unsigned, with a canonical path-style target.

@@ -1,7 +1,7 @@
 //! What requests are admitted as, for each route: all that its handler needs to know of the decision.
 //!
 //! A handler takes its admission apart by an exhaustive `match`, and nothing in one can be absent. A [`Signing`] and a [`Deletion`] are
-//! made by [`Resign`] alone, after it has verified the request.
+//! made by [`Resign`] alone, after it has verified the request. What has a head is not `Debug`: signatures and session tokens are in it.
 
 use http::request::Parts;
 
@@ -14,7 +14,6 @@ use crate::{
 };
 
 /// How the forward route may answer a request.
-#[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "plain forwarding allocates nothing")]
 pub enum ForwardAdmission {
     /// In forward mode: as the caller sent it. The store verifies the signature, and decides.
@@ -26,7 +25,6 @@ pub enum ForwardAdmission {
 }
 
 /// A verified request that its key may make. Its body is still to be verified.
-#[derive(Debug)]
 pub struct SignedRequest {
     /// The head that the store gets.
     pub head: Parts,
@@ -41,7 +39,6 @@ pub struct SignedRequest {
 }
 
 /// A verified `DeleteObjects` request of a key that the store does not decide on alone.
-#[derive(Debug)]
 pub struct DeletionRequest {
     /// The head that the store gets, but for the headers about the body.
     pub head: Parts,
@@ -54,7 +51,6 @@ pub struct DeletionRequest {
 }
 
 /// How the value of an object may be read: by the pipeline route, and for a sample of a batch.
-#[derive(Debug)]
 pub struct ReadAdmission {
     /// The head. In re-sign mode its target is canonical, and its headers are those that the store may get.
     pub head: Parts,
@@ -63,7 +59,6 @@ pub struct ReadAdmission {
 }
 
 /// How the batch route may answer a request.
-#[derive(Debug)]
 pub struct BatchAdmission {
     /// The head as the caller sent it.
     pub head: Parts,
@@ -94,7 +89,6 @@ pub struct SampleGate {
 pub struct PublicAdmission(());
 
 /// How the models route may answer a request.
-#[derive(Debug)]
 pub struct ModelsAdmission {
     /// The head as the caller sent it.
     pub head: Parts,

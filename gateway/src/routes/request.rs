@@ -17,8 +17,7 @@ use crate::{
 /// Maximum length of a pipeline that is parsed on an I/O thread. Parsing SQL takes a microsecond per byte, and more for some texts.
 const SHORT_PIPELINE_BYTES: usize = 256;
 
-/// A request for the value of one object.
-#[derive(Debug)]
+/// A request for the value of one object. Not `Debug`: signatures and session tokens are in its head.
 pub(super) struct PipelineRequest {
     pub(super) parts: Parts,
     signature: StoreSignature,

@@ -34,6 +34,16 @@ fn member() -> serde_json::Value {
     })
 }
 
+/// A log with it must give nobody a right.
+#[test]
+fn debug_has_no_signature() {
+    let text = format!("{:?}", request());
+    assert!(text.contains("/b/k%201.jpg"), "{text}");
+    for secret in ["0f0f", "X-Amz-", "AK%2F"] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+}
+
 #[test]
 fn requests_parse_their_own_json() {
     let mut request = request();

@@ -1,5 +1,7 @@
 //! A gateway beside the store that ends, hangs, drains, or may not read the store: a reader that may read plainly goes on without it.
 
+mod moments;
+
 use std::{
     collections::BTreeSet,
     io,
@@ -273,6 +275,17 @@ async fn read_until_pushed(reader: &mut PushdownReader) {
 
 #[test]
 fn a_gateway_that_is_back_computes_again() {
+    come_back_after(Duration::ZERO);
+}
+
+/// The pauses between probes have grown to 30 seconds then.
+#[test]
+#[ignore = "three minutes: make test-full"]
+fn a_gateway_that_is_back_after_a_minute_computes_again() {
+    come_back_after(Duration::from_mins(1));
+}
+
+fn come_back_after(pause: Duration) {
     for loss in [Loss::Killed, Loss::Frozen] {
         let mut lab = Lab::new(World::with_objects(many_photos(48)));
         let listen = lab.gateway().listen();
@@ -283,6 +296,7 @@ fn a_gateway_that_is_back_computes_again() {
             lab.lose(loss);
             let rest: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
             assert_eq!(pushed(&into_rows(rest)[32..]), 0);
+            tokio::time::sleep(pause).await;
             match loss {
                 Loss::Killed => lab.gateway = Some(launch(lab.store, &listen.to_string())),
                 Loss::Frozen => lab.gateway().resume().unwrap(),
@@ -593,16 +607,17 @@ mod tables {
 mod models {
     use std::ffi::OsStr;
 
-    use pushdown_testkit::{gated_relay, model_folder, onnxruntime};
+    use std::fs;
+
+    use pushdown_testkit::{distance, gated_relay, model_folder, onnxruntime};
+    use tempfile::TempDir;
 
     use super::*;
-    use crate::it::models::PREPARATION;
+    use crate::it::models::{PREPARATION, floats};
 
-    /// This host has no weights, and only the gateway could send them.
-    #[test]
-    fn an_error_names_the_model_whose_weights_are_missing() {
+    /// Photos smaller than their pixels and larger than the values after the model, and a gateway of one thread that has the model.
+    fn lab_with_model() -> (Lab, TempDir) {
         let models = model_folder(&["squeezenet"]).unwrap();
-        // Smaller than the photos and larger than the values after the model.
         let photos = many_photos(400);
         let photos = photos.into_iter().filter(|(_, photo)| photo.len() < 12_000);
         let mut lab = Lab::new(World::with_objects(photos.collect()));
@@ -614,6 +629,13 @@ mod models {
         let runtime = onnxruntime();
         let environment: [(&str, &OsStr); 1] = [("ORT_DYLIB_PATH", runtime.as_os_str())];
         lab.gateway = Some(Gateway::launch_with(&find_gateway().unwrap(), flags, &environment).unwrap());
+        (lab, models)
+    }
+
+    /// This host has no weights, and only the gateway could send them.
+    #[test]
+    fn an_error_names_the_model_whose_weights_are_missing() {
+        let (mut lab, _models) = lab_with_model();
         let (relay, _weights) = gated_relay(lab.gateway().listen()).unwrap();
         let cache = lab.world.folder().join("weights");
         run(async {
@@ -634,5 +656,40 @@ mod models {
             let expected = "nothing can be read without the gateway, since this host has no weights of the model `squeezenet`";
             assert!(error.to_string().ends_with(expected), "{error}");
         });
+    }
+
+    /// The plan lets the gateway run the model throughout, so nothing else fetches the weights.
+    #[test]
+    fn weights_come_in_the_background_and_replace_the_gateway() {
+        let (mut lab, _models) = lab_with_model();
+        let cache = lab.world.folder().join("weights");
+        let weights = || fs::read_dir(&cache).map_or(0, Iterator::count);
+        let pipeline = format!("{PREPARATION} | model(squeezenet)");
+        let expected = read_rows(lab.reader(&pipeline).mode(Mode::Pushdown));
+        let rows = run(async {
+            let reader = lab.reader(&pipeline).model_cache(&cache);
+            let mut reader = reader.requests(1).prefetch_bytes(0).build().await.unwrap();
+            let mut rows = into_rows(vec![reader.next().await.unwrap().unwrap()]);
+            assert!(rows.iter().all(|row| row.stage > 0));
+            let arrive = async {
+                while weights() == 0 {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_mins(1), arrive)
+                .await
+                .expect("the weights should arrive although no sample needs them");
+            lab.lose(Loss::Killed);
+            let rest: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+            rows.extend(into_rows(rest));
+            assert_eq!(reader.stats().errors, 0);
+            rows
+        });
+        assert_eq!(rows.len(), expected.len());
+        for (row, expected) in rows.iter().zip(&expected) {
+            assert_eq!(row.key, expected.key);
+            let difference = distance(&floats(row), &floats(expected));
+            assert!(difference <= 1e-5, "{}: {difference}", row.key);
+        }
     }
 }

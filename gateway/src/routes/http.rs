@@ -4,6 +4,7 @@ mod accept;
 mod body;
 mod etag;
 mod headers;
+pub(super) mod range;
 mod store_refusal;
 mod stream;
 mod timing;

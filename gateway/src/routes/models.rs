@@ -1,13 +1,14 @@
 //! The models route: the list of models, and their files.
 
-use std::time::Duration;
+use std::{io::SeekFrom, time::Duration};
 
 use futures::TryStreamExt as _;
-use http::{HeaderValue, Response, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::wire::header::MODELS_PATH;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
 use tokio_util::io::ReaderStream;
 
 use crate::{
@@ -16,6 +17,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
     resign::ModelsAdmission,
+    routes::http::{insert, range, respond},
 };
 
 /// Describes the models that pipelines can use, and sends their files.
@@ -32,10 +34,10 @@ impl ModelsRoute {
     }
 
     /// Answers a request for the list of models, for a model's ONNX file, or for a file of external weights. For the caller, only
-    /// the models in its scope exist.
+    /// the models in its scope exist. Of a file it can ask for a range.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] for an unknown digest;
+    /// [`ErrorKind::NotFound`] for an unknown digest; [`ErrorKind::InvalidRange`] for a range outside the file;
     /// [`ErrorKind::NotImplemented`] if weights are not served; and those of
     /// [`wait_until_ready`](ModelRegistry::wait_until_ready).
     pub(super) async fn answer<B>(&self, admission: ModelsAdmission, _body: B) -> Result<Response<Body>> {
@@ -44,7 +46,7 @@ impl ModelsRoute {
         let rest = head.uri.path().strip_prefix(MODELS_PATH).unwrap_or_default();
         match rest.strip_prefix('/').filter(|digest| !digest.is_empty()) {
             None => self.list(&scope),
-            Some(digest) => self.weights(digest, scope).await,
+            Some(digest) => self.weights(digest, scope, &head.headers).await,
         }
     }
 
@@ -53,15 +55,12 @@ impl ModelsRoute {
         let json = serde_json::to_vec(&list).map_err(|error| {
             Error::new(ErrorKind::Internal, "cannot write the list of models as JSON").with_source(error)
         })?;
-        Ok(respond(
-            "application/json",
-            json.len() as u64,
-            None,
-            body::full(json),
-        ))
+        let mut headers = headers_of("application/json");
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(json.len()));
+        Ok(respond(StatusCode::OK, headers, body::full(json)))
     }
 
-    async fn weights(&self, digest: &str, scope: ModelScope) -> Result<Response<Body>> {
+    async fn weights(&self, digest: &str, scope: ModelScope, request: &HeaderMap) -> Result<Response<Body>> {
         if !self.models.serves_weights() {
             return Err(Error::new(
                 ErrorKind::NotImplemented,
@@ -79,16 +78,17 @@ impl ModelsRoute {
         let opening = tokio::task::spawn_blocking(move || models.open_file(&wanted, &scope));
         let opened = opening.await.map_err(|error| unreadable(error.into()))?;
         let file = opened.ok_or_else(|| self.unknown_digest(digest))?;
-        let file = tokio::fs::File::from_std(file.map_err(unreadable)?);
+        let mut file = tokio::fs::File::from_std(file.map_err(unreadable)?);
         let length = file.metadata().await.map_err(unreadable)?.len();
-        let pieces = ReaderStream::with_capacity(file, body::BUFFER);
+        let mut headers = headers_of("application/octet-stream");
+        insert(&mut headers, header::ETAG.as_str(), &format!("\"{digest}\""));
+        let (status, range) = range::select(request, &mut headers, length)?;
+        file.seek(SeekFrom::Start(range.start))
+            .await
+            .map_err(unreadable)?;
+        let pieces = ReaderStream::with_capacity(file.take(range.end - range.start), body::BUFFER);
         let stream = StreamBody::new(pieces.map_ok(Frame::data).map_err(Into::into));
-        Ok(respond(
-            "application/octet-stream",
-            length,
-            Some(digest),
-            stream.boxed_unsync(),
-        ))
+        Ok(respond(status, headers, stream.boxed_unsync()))
     }
 
     /// The error for a digest that no model of the caller has. Whether another model has it is only for the audit log.
@@ -104,15 +104,8 @@ impl ModelsRoute {
     }
 }
 
-fn respond(content_type: &'static str, length: u64, digest: Option<&str>, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
-    if let Some(etag) = digest.and_then(|digest| HeaderValue::from_str(&format!("\"{digest}\"")).ok()) {
-        headers.insert(header::ETAG, etag);
-    }
-    response
+fn headers_of(content_type: &'static str) -> HeaderMap {
+    HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))])
 }
 
 #[cfg(all(test, not(feature = "models")))]

@@ -256,6 +256,10 @@ impl NamedModel for Model {
         self.is_local()
     }
 
+    fn download(&self, pause: &dyn Fn(Duration) -> bool) -> Result<()> {
+        self.weights.download(pause).map_err(|error| self.named(&error))
+    }
+
     fn is_loaded(&self) -> bool {
         self.is_loaded()
     }

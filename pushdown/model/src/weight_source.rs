@@ -1,6 +1,6 @@
 //! Sources of a model's weights.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -18,6 +18,15 @@ pub trait WeightSource: fmt::Debug + Send + Sync {
     /// Whether the weights are on this host, so that fetching them needs no request.
     fn is_local(&self) -> bool {
         true
+    }
+
+    /// Gets the files to this host in parts, for a later [`fetch`](Self::fetch). `pause` is called after each part with the time that the part
+    /// took, and returns whether to go on.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](pushdown_core::ErrorKind::InvalidModel) with the reason.
+    fn download(&self, _pause: &dyn Fn(Duration) -> bool) -> Result<()> {
+        Ok(())
     }
 
     /// The runtime that runs them.

@@ -126,6 +126,10 @@ impl PushdownReaderBuilder {
             .runtime()
             .cloned();
         let samples = plan.share(objects.len()).sample_count();
+        let can_replace = adapter.is_some();
+        let weight_download = can_replace
+            .then(|| store.download_weights(pipeline.steps()))
+            .flatten();
         let session = Session {
             engine: Engine::new(Family::ALL, runtime),
             is_overloaded: AtomicBool::new(false),
@@ -140,6 +144,7 @@ impl PushdownReaderBuilder {
             compression: self.spec.compression,
             mode,
             adapter,
+            _weight_download: weight_download,
             value_cache,
             error_policy: ErrorPolicy::new(self.spec.on_error, None, Some(samples))?,
             seed: self.spec.seed,

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use pushdown::Step;
 
 use super::{GatewayHealth, Store};
-use crate::{error::Error, weights::models_of};
+use crate::{
+    error::Error,
+    weights::{WeightDownload, models_of},
+};
 
 impl Store {
     /// The health of a gateway beside the store, if this host can run these steps in its place. `None` as well if weights are missing, which
@@ -14,6 +17,15 @@ impl Store {
         let health = self.gateway_health()?;
         let models = models_of(steps);
         models.iter().all(|model| model.is_local()).then_some(health)
+    }
+
+    /// Begins to download the weights for which this host depends on a gateway beside the store. `None` if there are none, or this host cannot
+    /// run models.
+    pub(crate) fn download_weights(&self, steps: &[Step]) -> Option<WeightDownload> {
+        self.gateway_health()?;
+        let mut models = models_of(steps).into_iter();
+        let can_run = models.all(|model| model.runtime_identity().is_ok());
+        can_run.then(|| WeightDownload::begin(steps)).flatten()
     }
 
     /// Whether requests that begin now are left to this host, since the gateway does not serve.

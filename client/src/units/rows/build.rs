@@ -92,7 +92,9 @@ impl TableReader {
                 None => planner,
             })
         };
+        let can_replace = falls_back.then(|| source.store.download_weights(pipeline.steps()));
         let rows = RowReader {
+            _weight_download: can_replace.flatten(),
             expansion_guard: is_chosen.then(|| ExpansionGuard::new(bytes.read_row_bytes)),
             planner: falls_back.then(planner).flatten(),
             fallback: falls_back.then(Fallback::default),

@@ -8,12 +8,14 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use pushdown::wire::Encoded;
-use pushdown_s3::conditions::{self, UnsatisfiableRange};
 
-use super::headers::{insert, respond};
+use super::{
+    headers::{insert, respond},
+    range,
+};
 use crate::{
     body::{Body, BoxError},
-    error::{Error, ErrorKind, Result},
+    error::Result,
     routes::value::ValueMemory,
     server::StallGuard,
 };
@@ -33,7 +35,7 @@ impl ValueBody {
     /// The answer with a whole value, or with the range of it that `request` asks for.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidRange`] for a range outside the value.
+    /// [`InvalidRange`](crate::error::ErrorKind::InvalidRange) for a range outside the value.
     pub(in crate::routes) fn respond(
         request: &HeaderMap,
         mut headers: HeaderMap,
@@ -45,23 +47,12 @@ impl ValueBody {
         for (name, value) in &value.metadata {
             insert(&mut headers, name, value);
         }
-        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        let length = value.len();
-        let (status, content) = match conditions::range(request, headers.get(header::ETAG), length) {
-            Ok(None) => (StatusCode::OK, value.parts),
-            Ok(Some(range)) => {
-                let text = format!("bytes {}-{}/{length}", range.start, range.end - 1);
-                insert(&mut headers, header::CONTENT_RANGE.as_str(), &text);
-                (StatusCode::PARTIAL_CONTENT, slice(&value.parts, range))
-            }
-            Err(UnsatisfiableRange) => {
-                let message =
-                    format!("invalid range: expected one within the derived answer of {length} bytes");
-                return Err(Error::new(ErrorKind::InvalidRange, message));
-            }
+        let (status, range) = range::select(request, &mut headers, value.len())?;
+        let content = if status == StatusCode::OK {
+            value.parts
+        } else {
+            slice(&value.parts, range)
         };
-        let sent: usize = content.iter().map(Bytes::len).sum();
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(sent));
         let frames = Self {
             parts: content.into(),
             _memory: memory,

@@ -229,6 +229,26 @@ fn models_are_listed_and_their_weights_served() -> Result<()> {
         head.header("content-length"),
         Some(file.len().to_string().as_str())
     );
+    let range = |range: &str| {
+        let request = Request::new("GET", &format!("/_pushdown/v1/models/{digest}"));
+        let request = request.header("Host", &lab.address().to_string());
+        request.header("range", range).send(lab.address())
+    };
+    let part = range("bytes=1000-2999")?;
+    assert!(
+        part.status == 206 && part.body == file[1000..3000],
+        "{}",
+        part.status
+    );
+    let expected = format!("bytes 1000-2999/{}", file.len());
+    assert_eq!(part.header("content-range"), Some(expected.as_str()));
+    let rest = range(&format!("bytes={}-", file.len() - 5))?;
+    assert!(
+        rest.status == 206 && rest.body == file[file.len() - 5..],
+        "{}",
+        rest.status
+    );
+    assert_eq!(range(&format!("bytes={}-", file.len()))?.status, 416);
     assert_eq!(request_models(&lab, "GET", "/0123")?.status, 404);
     assert_eq!(request_models(&lab, "DELETE", "")?.status, 405);
     Ok(())

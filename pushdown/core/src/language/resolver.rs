@@ -1,6 +1,6 @@
 //! Looks up the models that a pipeline names. The language knows a model by its name only; the steps that use it know more.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use crate::{Error, Result, RuntimeIdentity};
 
@@ -29,6 +29,13 @@ pub trait NamedModel: Any + fmt::Debug + Send + Sync {
 
     /// Whether its files are on this host.
     fn is_local(&self) -> bool;
+
+    /// Gets its files to this host in parts, without loading them. `pause` is called after each part with the time that the part took, and
+    /// returns whether to go on.
+    ///
+    /// # Errors
+    /// [`InvalidModel`](crate::ErrorKind::InvalidModel) with the reason why the files cannot be had.
+    fn download(&self, pause: &dyn Fn(Duration) -> bool) -> Result<()>;
 
     /// Whether its weights are in memory.
     fn is_loaded(&self) -> bool;

@@ -1,6 +1,7 @@
 //! A link with a known rate.
 
 use std::{
+    fs,
     io::{self, Read as _, Write as _},
     net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
     sync::{
@@ -21,19 +22,44 @@ pub struct Throttle {
     free_at: Arc<Mutex<Instant>>,
     /// Bytes sent to the client.
     bytes_passed: Arc<AtomicU64>,
+    clients: Clients,
+}
+
+/// Whose connections the rate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clients {
+    All,
+    ThisProcess,
 }
 
 impl Throttle {
     /// Starts an unlimited link to the server, and returns its address for clients.
     pub fn start(server: SocketAddr) -> io::Result<(Self, SocketAddr)> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = listener.local_addr()?;
-        let throttle = Self {
+        Self::start_for(Clients::All, server)
+    }
+
+    /// Starts the link of a reader in this process: other processes, such as a gateway near the server, reach the server at the same
+    /// address without a limit.
+    pub fn start_for_this_process(server: SocketAddr) -> io::Result<(Self, SocketAddr)> {
+        Self::start_for(Clients::ThisProcess, server)
+    }
+
+    fn start_for(clients: Clients, server: SocketAddr) -> io::Result<(Self, SocketAddr)> {
+        let link = Self {
             bytes_per_second: Arc::default(),
             free_at: Arc::new(Mutex::new(Instant::now())),
             bytes_passed: Arc::default(),
+            clients,
         };
-        let link = throttle.clone();
+        let address = link.also_to(server)?;
+        Ok((link, address))
+    }
+
+    /// The address of another server at the other end of this link.
+    pub fn also_to(&self, server: SocketAddr) -> io::Result<SocketAddr> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let address = listener.local_addr()?;
+        let link = self.clone();
         thread::spawn(move || {
             for client in listener.incoming() {
                 // Without a server the link ends, and refuses further connections.
@@ -42,7 +68,7 @@ impl Throttle {
                 }
             }
         });
-        Ok((throttle, address))
+        Ok(address)
     }
 
     /// Sets the rate; 0 is unlimited.
@@ -62,8 +88,18 @@ impl Throttle {
         server.set_nodelay(true)?;
         let (up, down) = (client.try_clone()?, server.try_clone()?);
         let link = self.clone();
+        let is_limited = match self.clients {
+            Clients::All => true,
+            Clients::ThisProcess => is_of_this_process(client.peer_addr()?)?,
+        };
         thread::spawn(move || copy(up, server, |_| ()));
-        thread::spawn(move || copy(down, client, |bytes| link.wait(bytes)));
+        thread::spawn(move || {
+            copy(down, client, |bytes| {
+                if is_limited {
+                    link.wait(bytes);
+                }
+            });
+        });
         Ok(())
     }
 
@@ -80,6 +116,21 @@ impl Throttle {
         };
         thread::sleep(until.saturating_duration_since(Instant::now()));
     }
+}
+
+/// Whether this process has the socket with this local address, by Linux's tables of sockets.
+fn is_of_this_process(client: SocketAddr) -> io::Result<bool> {
+    let end = format!(":{:04X}", client.port());
+    let sockets = fs::read_to_string("/proc/self/net/tcp")?;
+    // Number, local address, remote address, and, as the tenth field, the inode.
+    let inode = sockets.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        (fields.get(1)?.ends_with(&end)).then(|| fields.get(9).map(|inode| format!("socket:[{inode}]")))?
+    });
+    let Some(inode) = inode else { return Ok(false) };
+    let files = fs::read_dir("/proc/self/fd")?.filter_map(Result::ok);
+    let mut targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+    Ok(targets.any(|target| target.as_os_str() == inode.as_str()))
 }
 
 /// Copies until either end closes its connection.

@@ -4,7 +4,7 @@ mod moments;
 
 use std::{
     collections::BTreeSet,
-    io,
+    fs, io,
     net::SocketAddr,
     sync::{
         Arc, OnceLock,
@@ -53,6 +53,8 @@ struct Lab {
 enum Loss {
     Killed,
     Frozen,
+    /// It completes the batches that it has, and ends.
+    Terminated,
 }
 
 impl Lab {
@@ -83,21 +85,30 @@ impl Lab {
         match loss {
             Loss::Killed => drop(self.gateway.take()),
             Loss::Frozen => self.gateway().freeze().unwrap(),
+            Loss::Terminated => self.gateway().terminate().unwrap(),
         }
     }
 
     fn store_through(&self, gateway: SocketAddr) -> StoreBuilder {
+        self.store_at(&format!("http://{gateway}"))
+    }
+
+    fn store_at(&self, gateway: &str) -> StoreBuilder {
         Store::builder()
             .endpoint(format!("http://{}", self.store))
             .region("us-east-1")
             .credentials(Credentials::new(ACCESS_KEY, SECRET_KEY))
             .retry(NO_RETRIES)
-            .gateway(format!("http://{gateway}"))
+            .gateway(gateway.to_string())
     }
 
     fn reader_through(&self, gateway: SocketAddr, pipeline: &str) -> PushdownReaderBuilder {
+        self.reader_at(&format!("http://{gateway}"), pipeline)
+    }
+
+    fn reader_at(&self, gateway: &str, pipeline: &str) -> PushdownReaderBuilder {
         PushdownReader::builder()
-            .store(self.store_through(gateway))
+            .store(self.store_at(gateway))
             .bucket(BUCKET)
             .pipeline(pipeline)
             .mode(Mode::Auto)
@@ -199,11 +210,17 @@ fn a_gateway_that_hangs_loses_and_repeats_no_sample() {
 }
 
 #[test]
+fn a_gateway_that_is_terminated_loses_and_repeats_no_sample() {
+    lose_gateway(Loss::Terminated, 2);
+}
+
+#[test]
 #[ignore = "two minutes: make test-full"]
 fn gateways_lost_at_any_moment_lose_and_repeat_no_sample() {
     for batches_before in 0..10 {
         lose_gateway(Loss::Killed, batches_before);
         lose_gateway(Loss::Frozen, batches_before);
+        lose_gateway(Loss::Terminated, batches_before);
     }
 }
 
@@ -256,6 +273,45 @@ fn a_gateway_that_is_down_from_the_start_is_no_error() {
     }
 }
 
+/// A gateway whose certificate this host does not trust.
+#[test]
+fn an_untrusted_gateway_is_done_without() {
+    let world = World::with_objects(many_photos(24));
+    let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain));
+    let mut lab = Lab::new(World::with_objects(many_photos(24)));
+    let issued = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let file = |name: &str, text: String| {
+        let path = lab.world.folder().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let flags = [
+        format!("--allow-store=http://{}", lab.store),
+        format!("--tls-cert={}", file("cert.pem", issued.cert.pem())),
+        format!(
+            "--tls-key={}",
+            file("key.pem", issued.signing_key.serialize_pem())
+        ),
+    ];
+    let gateway = Gateway::launch(&find_gateway().unwrap(), flags).unwrap();
+    let url = format!("https://{}", gateway.listen());
+    lab.gateway = Some(gateway);
+    run(async {
+        let mut reader = lab.reader_at(&url, PIPELINE).build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
+        assert_same_values(&rows, &expected);
+        assert_eq!((pushed(&rows), reader.stats().errors), (0, 0));
+        let reader = lab.reader_at(&url, PIPELINE).mode(Mode::Pushdown).build();
+        let error = reader
+            .await
+            .unwrap()
+            .try_collect::<Vec<Batch>>()
+            .await
+            .unwrap_err();
+        assert!(error.to_string().contains("certificate"), "{error}");
+    });
+}
+
 /// Reads epochs until samples are pushed down again.
 async fn read_until_pushed(reader: &mut PushdownReader) {
     let began = Instant::now();
@@ -298,7 +354,7 @@ fn come_back_after(pause: Duration) {
             assert_eq!(pushed(&into_rows(rest)[32..]), 0);
             tokio::time::sleep(pause).await;
             match loss {
-                Loss::Killed => lab.gateway = Some(launch(lab.store, &listen.to_string())),
+                Loss::Killed | Loss::Terminated => lab.gateway = Some(launch(lab.store, &listen.to_string())),
                 Loss::Frozen => lab.gateway().resume().unwrap(),
             }
             read_until_pushed(&mut reader).await;
@@ -606,8 +662,6 @@ mod tables {
 #[cfg(all(feature = "models", feature = "tables"))]
 mod models {
     use std::ffi::OsStr;
-
-    use std::fs;
 
     use pushdown_testkit::{distance, gated_relay, model_folder, onnxruntime};
     use tempfile::TempDir;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql [SECONDS]
+# Fuzzes a target of fuzz/ with libFuzzer, for `make fuzz`. Usage: fuzz.sh parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|crop|auth|chunked|shard|sql [SECONDS]
 # Starts from the files of the test kit and writes failing inputs to fuzz/artifacts. Only our own crates have coverage counters.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,11 +17,12 @@ case $target in
   png | bmp | gif | webp) files=(testkit/fixtures/*/*."$target") ;;
   tiff) files=(testkit/fixtures/*/*.tif) ;;
   jpeg) files=(testkit/fixtures/*/*.jpg) ;;
+  crop) binary=fuzz-crop files=() ;;
   auth) binary=fuzz-auth files=() ;;
   chunked) binary=fuzz-chunked files=() ;;
   shard) binary=fuzz-shard files=() ;;
   sql) binary=fuzz-sql memory=2048 files=() ;;
-  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg, auth, chunked, shard or sql, found \`$target\`" >&2; exit 2 ;;
+  *) echo "fuzz: unknown target: expected parquet, arrow, text, png, bmp, gif, tiff, webp, jpeg, crop, auth, chunked, shard or sql, found \`$target\`" >&2; exit 2 ;;
 esac
 mkdir -p "$corpus" fuzz/artifacts
 # The first byte selects the query: each file is a seed for each of the eight.
@@ -61,6 +62,14 @@ select sum(n) over w, case when m is null then 'a' else text end as c from objec
 select m, count(*) as c from object where text like '%a' and n in (1, 2, 3) or n between 1 and 5 group by m having count(*) > 1
 select (select max(n) from object) as x, position('a' in text), cast(n as varchar), [n, m], {'a': n} from object
 EOF
+fi
+# Six bytes choose the pipeline and the region.
+if [ "$target" = crop ]; then
+  for file in testkit/fixtures/*/*.jpg; do
+    for choice in 0 1 3 6 9; do
+      { printf '%b' "\\x0$choice\\x18\\x10\\x14\\x10\\x18"; cat "$file"; } >"$corpus/$(basename "$file").$choice"
+    done
+  done
 fi
 # Three bytes choose the reading that is signed, and a change. The dollar sign becomes the signature.
 if [ "$target" = auth ]; then

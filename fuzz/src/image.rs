@@ -17,7 +17,7 @@ pub(crate) const PIPELINES: [&str; 8] = [
 ];
 
 /// Small enough for inputs to reach them, and for excessive claims of a file to be visible in the memory of the process.
-const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: Limits = Limits {
     max_pixels: 1 << 20,
     max_object_bytes: 1 << 20,
     max_value_bytes: 4 << 20,

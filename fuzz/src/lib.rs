@@ -6,6 +6,7 @@
 
 mod auth;
 mod chunked;
+mod crop;
 mod image;
 mod remote;
 mod shard;
@@ -23,6 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 
 pub use auth::auth;
 pub use chunked::chunked;
+pub use crop::crop;
 pub use image::image;
 use remote::RemoteObject;
 pub use shard::shard;

@@ -291,3 +291,20 @@ fn webp_of_any_bytes() {
 fn jpeg_of_any_bytes() {
     check_images(".jpg");
 }
+
+/// Each file unchanged and mutated, with many regions of which a part is sent.
+#[test]
+fn crop_of_any_bytes() {
+    let mut cropped = 0;
+    for (index, seed) in seeds(&["images", "photos"], &[".jpg"]).iter().enumerate() {
+        for mutation in 0..2 * mutations() {
+            let mut random = Random(((index as u64) << 32 | mutation) * 2 + 1);
+            random.below(1);
+            let mut choices = || u8::try_from(random.below(64)).unwrap();
+            let choices = [choices(), choices(), choices(), choices(), choices(), choices()];
+            cropped += u64::from(crop::check(&[&choices[..], seed].concat()));
+            crop::check(&[&choices[..], &mutated(seed, &mut random)].concat());
+        }
+    }
+    assert!(cropped > mutations(), "{cropped}");
+}

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use crate::{
-    Error, Image, Result, Sample, Step,
+    CroppedJpeg, Error, Image, ImageHeader, Result, Sample, Step,
     step::{
         Operator, Scope,
         augment::{RandomCrop, RandomResizedCrop},
@@ -25,13 +25,20 @@ pub(crate) struct FusedSteps<'a> {
 #[derive(Debug)]
 enum FusedWork<'a> {
     /// Decodes only the pixels that the transform reads, of an image of this width and height.
-    Decode(&'a Decode, (u32, u32), Transform<'a>),
+    Decode(RegionDecode<'a>, (u32, u32)),
     /// Resizes only the pixels that a following crop keeps.
     Transform(Transform<'a>),
     /// Both steps by one table look-up per pixel, since a pixel has 256 values.
     ToFloatNormalize(&'a Normalize),
     /// Consecutive steps of one operator as a single step, such as the layers of one model, run without the cuts between them.
     Joined(Step),
+}
+
+/// `decode` and the steps after it that keep a part of the image.
+#[derive(Debug)]
+pub(crate) struct RegionDecode<'a> {
+    pub(crate) decode: &'a Decode,
+    transform: Transform<'a>,
 }
 
 /// Steps that keep a part of an image.
@@ -62,12 +69,16 @@ pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'
             let Sample::Image(_) = input else { return None };
             (2, FusedWork::ToFloatNormalize(normalize))
         }
-        [Step::Decode(decode), rest @ ..] => {
-            let Sample::Bytes(object) = input else { return None };
-            let (steps, transform) = transform(rest)?;
+        [Step::Decode(_), ..] => {
+            let (step_count, fused) = region_decode(steps)?;
+            let header = match input {
+                Sample::Bytes(object) => ImageHeader::read(object)?,
+                Sample::CroppedJpeg(crop) => crop.header(),
+                _ => return None,
+            };
             // Without the size of the image, the size of the result is unknown, and limits have to be checked first.
-            let size = decode.size_for_regions(object)?;
-            (1 + steps, FusedWork::Decode(decode, size, transform))
+            let size = fused.decode.size_for_regions(&header)?;
+            (step_count, FusedWork::Decode(fused, size))
         }
         // A single step needs no fusion.
         _ => match transform(steps)? {
@@ -76,6 +87,15 @@ pub(crate) fn fuse<'a>(steps: &'a [Step], input: &Sample) -> Option<FusedSteps<'
         },
     };
     Some(FusedSteps { step_count, work })
+}
+
+/// The steps at the start of `steps` that decode a region of an image, and their number.
+pub(crate) fn region_decode(steps: &[Step]) -> Option<(usize, RegionDecode<'_>)> {
+    let [Step::Decode(decode), rest @ ..] = steps else {
+        return None;
+    };
+    let (steps, transform) = transform(rest)?;
+    Some((1 + steps, RegionDecode { decode, transform }))
 }
 
 /// `first` and the following steps that can be joined with it, as one step. `None` for a single step.
@@ -118,8 +138,11 @@ impl FusedSteps<'_> {
     /// Runs the fused steps on the input of the first one. `scope` is that of the last one, the only one that may be random.
     pub(crate) fn apply(&self, sample: Sample, scope: &Scope<'_>) -> Result<Sample> {
         match (&self.work, sample) {
-            (FusedWork::Decode(decode, size, transform), Sample::Bytes(object)) => {
-                transform.decode(decode, *size, object, scope).map(Sample::Image)
+            (FusedWork::Decode(fused, size), Sample::Bytes(object)) => {
+                fused.apply(*size, object, scope).map(Sample::Image)
+            }
+            (FusedWork::Decode(fused, size), Sample::CroppedJpeg(crop)) => {
+                fused.apply_to_crop(*size, &crop, scope).map(Sample::Image)
             }
             (FusedWork::Transform(transform), Sample::Image(image)) => {
                 transform.apply(image, scope).map(Sample::Image)
@@ -133,25 +156,46 @@ impl FusedSteps<'_> {
     }
 }
 
-impl Transform<'_> {
+impl RegionDecode<'_> {
+    /// The region that is read of the decoded image; `None` if all of it is read, or if the transform fails.
+    pub(crate) fn region(&self, header: &ImageHeader, scope: &Scope<'_>) -> Option<Region> {
+        let (width, height) = self.decode.size_for_regions(header)?;
+        let geometry = self.transform.geometry(width, height, scope).ok()??;
+        Some(geometry.input_region(width, height))
+    }
+
     /// Decodes the pixels that the transform reads, and applies it.
-    fn decode(
-        &self,
-        decode: &Decode,
-        (width, height): (u32, u32),
-        object: Bytes,
-        scope: &Scope<'_>,
-    ) -> Result<Image> {
-        match self.geometry(width, height, scope) {
+    fn apply(&self, (width, height): (u32, u32), object: Bytes, scope: &Scope<'_>) -> Result<Image> {
+        let (decode, transform) = (self.decode, &self.transform);
+        match transform.geometry(width, height, scope) {
             Ok(Some(geometry)) => {
                 let window = decode.decode_region(&object, scope, geometry.input_region(width, height))?;
                 Ok(geometry.apply(&window))
             }
             // Decoding runs first, since its errors take precedence over those of the transform.
-            Ok(None) | Err(_) => self.apply(decode.apply(object, scope)?, scope),
+            Ok(None) | Err(_) => transform.apply(decode.apply(object, scope)?, scope),
         }
     }
 
+    /// The same from a cropped JPEG.
+    fn apply_to_crop(
+        &self,
+        (width, height): (u32, u32),
+        crop: &CroppedJpeg,
+        scope: &Scope<'_>,
+    ) -> Result<Image> {
+        let geometry = self.transform.geometry(width, height, scope)?.ok_or_else(|| {
+            Error::undecodable(format!(
+                "cropped JPEG: expected the whole object, since the steps read all of its {width} x {height} pixels"
+            ))
+        })?;
+        let region = geometry.input_region(width, height);
+        let window = self.decode.decode_crop(crop, scope, region)?;
+        Ok(geometry.apply(&window))
+    }
+}
+
+impl Transform<'_> {
     fn apply(&self, image: Image, scope: &Scope<'_>) -> Result<Image> {
         match (self.geometry(image.width(), image.height(), scope)?, self) {
             (Some(geometry), _) => Ok(geometry.apply(&Window::whole(image))),

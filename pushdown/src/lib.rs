@@ -23,6 +23,7 @@
 //! No network I/O. The only files read are ONNX models and the ONNX Runtime library.
 
 mod costs;
+mod crop;
 mod engine;
 mod fuse;
 pub mod pipeline;
@@ -35,9 +36,11 @@ pub mod step;
 pub use engine::{available_engine, engine_of};
 pub use pipeline::Pipeline;
 pub use pushdown_core::{
-    BytesKind, Cancellation, Codec, Context, DType, Engine, Error, ErrorKind, Estimate, Family, Image,
-    ImageHeader, ImageKind, Inflater, Kind, Layout, Limits, MediaType, Result, Sample, Source, Suffix, Table,
-    TableBuilder, TableKind, TableLimits, Tensor, TensorKind, limits, uuid,
+    BytesKind, Cancellation, Codec, Context, CropPosition, CroppedJpeg, DType, Engine, Error, ErrorKind,
+    Estimate, Family, Image, ImageHeader, ImageKind, Inflater, Kind, Layout, Limits, MediaType, Result,
+    Sample, Source, Suffix, Table, TableBuilder, TableKind, TableLimits, Tensor, TensorKind, limits,
+    media::{JpegHeader, Subsampling},
+    uuid,
 };
 pub use pushdown_plan as plan;
 pub use pushdown_shard as shard;

@@ -224,6 +224,9 @@ impl Pipeline {
 
     /// Whether `sample` has the right type for `stage`.
     pub fn accepts(&self, stage: usize, sample: &Sample) -> bool {
+        if let Sample::CroppedJpeg(_) = sample {
+            return stage == 0 && self.crop_steps().is_some();
+        }
         self.kinds
             .get(stage)
             .is_some_and(|kind| std::mem::discriminant(kind) == std::mem::discriminant(&Kind::from(sample)))

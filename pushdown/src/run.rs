@@ -25,7 +25,9 @@ pub struct PeakMemory {
 }
 
 impl Pipeline {
-    /// Runs the steps `stretch` on `sample`, a value of stage `stretch.start`.
+    /// Runs the steps `stretch` on `sample`, a value of stage `stretch.start`. In place of an object it may be the
+    /// [`CroppedJpeg`](crate::CroppedJpeg) that [`crop_jpeg`](Self::crop_jpeg) makes of it, if the stretch has the steps that fix the
+    /// region.
     ///
     /// `run(i..j)` followed by `run(j..k)` is bit-identical to `run(i..k)` (law 1).
     ///
@@ -58,16 +60,28 @@ impl Pipeline {
                 self.len()
             )));
         }
+        if let Sample::CroppedJpeg(_) = sample
+            && (stretch.start > 0 || !self.decodes_a_region(stretch.end))
+        {
+            return Err(Error::wire(
+                "found a cropped JPEG, expected an object: the steps to run do not decode a region of it",
+            ));
+        }
         let (mut index, mut groups) = (stretch.start, Vec::new());
         while index < stretch.end {
             let kind = self.check_output(index, &Kind::from(&sample), &context.limits)?;
             // Steps that would fail run one by one, so that the error is that of the step.
-            let fused = fuse::fuse(&self.steps()[index..stretch.end], &sample).and_then(|fused| {
+            let fused = fuse::fuse(&self.steps()[index..stretch.end], &sample).map(|fused| {
                 let following = index + 1..index + fused.step_count;
-                let scope = self.scope(index + fused.step_count - 1, context).ok()?;
-                self.check(following, &kind, &context.limits).ok()?;
-                Some((fused, scope))
+                let scope = self.scope(index + fused.step_count - 1, context)?;
+                self.check(following, &kind, &context.limits)?;
+                Ok((fused, scope))
             });
+            let fused = match (fused.transpose(), &sample) {
+                // It is that of a step already: there is nothing that the first step could decode alone.
+                (Err(error), Sample::CroppedJpeg(_)) => return Err(error),
+                (fused, _) => fused.unwrap_or_default(),
+            };
             let step = match &fused {
                 Some((fused, _)) => fused.joined(),
                 None => Some(&self.steps()[index]),

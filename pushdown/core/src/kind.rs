@@ -126,6 +126,12 @@ impl From<&Sample> for Kind {
     fn from(sample: &Sample) -> Self {
         match sample {
             Sample::Bytes(bytes) => Self::of_object(Some(bytes.len() as u64), bytes),
+            // All that depends on the size of the image depends on that of the whole.
+            Sample::CroppedJpeg(crop) => Self::Bytes(BytesKind {
+                length: Some(crop.bytes().len() as u64),
+                media: Some(MediaType::Jpeg),
+                header: Some(crop.header()),
+            }),
             Sample::Image(image) => Self::Image(ImageKind {
                 width: Some(image.width()),
                 height: Some(image.height()),

@@ -4,6 +4,7 @@
 
 mod cancellation;
 mod context;
+mod cropped_jpeg;
 mod dtype;
 mod engine;
 mod error;
@@ -22,6 +23,7 @@ pub mod uuid;
 
 pub use cancellation::Cancellation;
 pub use context::Context;
+pub use cropped_jpeg::{CropPosition, CroppedJpeg};
 pub use dtype::{DType, Layout};
 pub use engine::{Engine, Family, RuntimeIdentity};
 pub use error::{Error, ErrorKind, Result};

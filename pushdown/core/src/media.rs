@@ -13,7 +13,7 @@ use std::{fmt, io::Cursor};
 use image::{ImageDecoder as _, ImageFormat, ImageReader};
 use serde::{Deserialize, Serialize};
 
-pub use jpeg::{JpegHeader, Scans, is_complete, is_one_scan, standalone_jpeg};
+pub use jpeg::{JpegHeader, Scans, Subsampling, is_complete, is_one_scan, one_scan_length, standalone_jpeg};
 
 /// An image format that `decode` reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -7,13 +7,15 @@ use bytemuck::Pod;
 use bytes::Bytes;
 use half::{bf16, f16};
 
-use crate::{DType, Error, Layout, Result, Table};
+use crate::{CroppedJpeg, DType, Error, Layout, Result, Table};
 
 /// The value of one sample, at any stage of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sample {
     /// A stored object, or an encoded image.
     Bytes(Bytes),
+    /// A part of a stored JPEG, in place of the object: only what decodes no more than that part accepts it.
+    CroppedJpeg(CroppedJpeg),
     /// Pixels.
     Image(Image),
     /// An array without batch axis.
@@ -45,6 +47,7 @@ impl Sample {
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
+            Self::CroppedJpeg(crop) => crop.bytes().len() as u64,
             Self::Image(image) => image.pixels.len() as u64,
             Self::Tensor(tensor) => tensor.data.len() as u64,
             Self::Table(table) => table.bytes(),

@@ -153,6 +153,7 @@ fn run(case: &Case) -> Result<ComparedValue, pushdown::Error> {
     let sample = pipeline.run(0..pipeline.len(), Sample::Bytes(object.into()), &context)?;
     Ok(match sample {
         Sample::Table(table) => panic!("expected no table, found {}", table.schema()),
+        Sample::CroppedJpeg(_) => panic!("no step computes a cropped JPEG"),
         Sample::Bytes(bytes) => ComparedValue {
             dtype: Dtype::U8,
             shape: vec![bytes.len()],

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use pushdown::{
     Context, Error, ErrorKind, Kind, Limits, Pipeline, Sample,
-    wire::{self, BatchReader, BatchWriter, CacheStatus, Compression, Form, Row, ValueType},
+    wire::{self, BatchReader, BatchWriter, CacheStatus, Compression, Form, OptionalColumns, Row, ValueType},
 };
 
 use super::generate;
@@ -45,8 +45,7 @@ fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<
         Compression::default(),
         &pushdown::engine_of(pipeline.steps())?,
         &pipeline.digest(),
-        false,
-        &[],
+        OptionalColumns::default(),
     )?;
     let mut stream = writer.start().to_vec();
     let row = Row {

@@ -8,6 +8,7 @@
     reason = "clippy exempts tests, but not their helpers; a missing fixture has to fail the test"
 )]
 
+mod cropped_jpeg;
 mod external_models;
 mod generate;
 mod golden;

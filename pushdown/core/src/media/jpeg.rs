@@ -28,6 +28,13 @@ struct Sampling {
     vertical: u8,
 }
 
+/// The pixels per sample of the coarsest component: 1 x 1 for 4:4:4 and grey, 2 x 2 for 4:2:0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subsampling {
+    horizontal: u8,
+    vertical: u8,
+}
+
 /// Maximum number of components that libjpeg converts to colours.
 const MAX_COMPONENTS: usize = 4;
 
@@ -95,25 +102,28 @@ impl JpegHeader {
         Some(frame)
     }
 
-    /// Distance in pixels between columns where blocks of all components start; `None` for samplings of which parts cannot be
-    /// decoded: those that TurboJPEG does not name, or confuses with another one.
-    pub fn block_columns(&self) -> Option<u32> {
+    /// Pixels per sample of the coarsest component; `None` for samplings of which parts cannot be decoded: those that TurboJPEG
+    /// does not name, or confuses with another one.
+    pub fn subsampling(&self) -> Option<Subsampling> {
         let sampling = self.sampling.get(..usize::from(self.components))?;
         let (first, rest) = sampling.split_first()?;
         let unit = Sampling {
             horizontal: 1,
             vertical: 1,
         };
-        let is_named = matches!(
-            (first.horizontal, first.vertical),
-            (1 | 2, 1 | 2) | (4, 1) | (1, 4)
-        ) && match rest {
-            [] => return Some(8),
+        let is_named = match rest {
+            // The only component is the finest one, whatever its factors are.
+            [] => return Subsampling::new(1, 1),
             [blue, red] => *blue == unit && *red == unit,
             [a, b, black] => *a == unit && *b == unit && black == first,
             _ => false,
         };
-        is_named.then(|| 8 * u32::from(first.horizontal))
+        Subsampling::new(first.horizontal, first.vertical).filter(|_| is_named)
+    }
+
+    /// Number of components: 1 for grey, 3 for colour, 4 for CMYK.
+    pub const fn components(&self) -> u8 {
+        self.components
     }
 
     /// What the header says about the decoded image.
@@ -136,6 +146,42 @@ impl JpegHeader {
     }
 }
 
+impl Subsampling {
+    /// 4:2:0, the sampling of cameras and most programs.
+    pub const YUV_420: Self = Self {
+        horizontal: 2,
+        vertical: 2,
+    };
+
+    /// `None` if TurboJPEG does not name such a sampling.
+    pub const fn new(horizontal: u8, vertical: u8) -> Option<Self> {
+        match (horizontal, vertical) {
+            (1 | 2, 1 | 2) | (4, 1) | (1, 4) => Some(Self { horizontal, vertical }),
+            _ => None,
+        }
+    }
+
+    /// Columns of pixels per sample.
+    pub fn horizontal(self) -> u32 {
+        self.horizontal.into()
+    }
+
+    /// Rows of pixels per sample.
+    pub fn vertical(self) -> u32 {
+        self.vertical.into()
+    }
+
+    /// Columns of pixels of a block of all components (MCU).
+    pub fn block_width(self) -> u32 {
+        8 * self.horizontal()
+    }
+
+    /// Rows of pixels of a block of all components (MCU).
+    pub fn block_height(self) -> u32 {
+        8 * self.vertical()
+    }
+}
+
 /// Whether the file contains its end-of-image marker. Without it libjpeg invents the missing pixels.
 pub fn is_complete(bytes: &[u8]) -> bool {
     let Some(mut segments) = Segments::new(bytes) else {
@@ -149,23 +195,28 @@ pub fn is_complete(bytes: &[u8]) -> bool {
 /// libjpeg decodes those row by row, even if they are broken. Codes of lower rows do not change upper rows, and cannot cause an
 /// error.
 pub fn is_one_scan(bytes: &[u8]) -> bool {
-    let Some(mut segments) = Segments::new(bytes) else {
-        return false;
-    };
+    one_scan_length(bytes).is_some()
+}
+
+/// Number of bytes up to the end of the image, marker included, if [`is_one_scan`]. More may follow.
+pub fn one_scan_length(bytes: &[u8]) -> Option<usize> {
+    let mut segments = Segments::new(bytes)?;
     let mut components = None;
     while let Some(segment) = segments.next() {
         match segment.marker {
             // Baseline and extended sequential with Huffman codes.
             0xc0 | 0xc1 if components.is_none() => components = segment.body.get(5),
-            marker if is_frame(marker) => return false,
+            marker if is_frame(marker) => return None,
             SOS => {
                 let has_all_components = components.is_some() && segment.body.first() == components;
-                return has_all_components && segments.next().is_some_and(|next| next.marker == EOI);
+                let end = has_all_components.then(|| segments.next())??;
+                // The marker itself is the last byte that was read.
+                return (end.marker == EOI).then_some(bytes.len() - segments.rest.len() + 1);
             }
             _ => {}
         }
     }
-    false
+    None
 }
 
 /// Whether the marker is an `SOFn`, a start of frame. C4, C8 and CC in that range are other markers.

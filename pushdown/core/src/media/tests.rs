@@ -158,6 +158,42 @@ fn single_scans_end_the_image() {
         "one component of three"
     );
     assert!(!is_one_scan(b"\x89PNG"));
+
+    let file = jpeg(0xc0, 5, 5, 3, &[], &with(end));
+    assert_eq!(one_scan_length(&file), Some(file.len() - b"trailing".len()));
+}
+
+#[test]
+fn samplings_with_parts_have_a_name() {
+    let subsampling = |components: &[u8]| {
+        let count = u8::try_from(components.len()).unwrap();
+        let mut frame = vec![8, 0, 5, 0, 5, count];
+        frame.extend(components.iter().flat_map(|factors| [1, *factors, 0]));
+        let length = u16::try_from(frame.len() + 2).unwrap().to_be_bytes();
+        let file = [&b"\xff\xd8\xff\xc0"[..], &length, &frame].concat();
+        let header = JpegHeader::read(&file).unwrap();
+        assert_eq!(header.components(), count);
+        header
+            .subsampling()
+            .map(|found| (found.block_width(), found.block_height()))
+    };
+    assert_eq!(subsampling(&[0x22, 0x11, 0x11]), Some((16, 16)), "4:2:0");
+    assert_eq!(subsampling(&[0x21, 0x11, 0x11]), Some((16, 8)), "4:2:2");
+    assert_eq!(subsampling(&[0x14, 0x11, 0x11]), Some((8, 32)));
+    assert_eq!(subsampling(&[0x11, 0x11, 0x11]), Some((8, 8)));
+    assert_eq!(subsampling(&[0x22, 0x11, 0x11, 0x22]), Some((16, 16)), "CMYK");
+    assert_eq!(subsampling(&[0x22]), Some((8, 8)), "grey: nothing is coarser");
+    for other in [
+        &[0x31, 0x11, 0x11][..],
+        &[0x42, 0x11, 0x11],
+        &[0x22, 0x21, 0x11],
+        &[0x22, 0x22, 0x22],
+        &[0x11, 0x11],
+        &[0x22, 0x11, 0x11, 0x11],
+        &[],
+    ] {
+        assert_eq!(subsampling(other), None, "{other:?}");
+    }
 }
 
 #[test]

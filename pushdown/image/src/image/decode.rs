@@ -2,6 +2,7 @@
 
 mod bmp;
 mod cmyk;
+mod cropped;
 mod gif;
 mod jpeg;
 mod png;
@@ -13,7 +14,7 @@ use image::{RgbImage, metadata::Orientation};
 
 use super::{Region, Window};
 use pushdown_core::{
-    BytesKind, Error, Family, Image, ImageHeader, ImageKind, MediaType, Result, choice,
+    BytesKind, Error, Family, Image, ImageHeader, ImageKind, Limits, MediaType, Result, choice,
     language::{Args, Param, Side, Value},
     media::{self, bmp::BmpHeader, gif::GifHeader},
     step::{Operator, Scope},
@@ -135,12 +136,11 @@ impl Operator for Decode {
 
 impl Decode {
     /// Width and height of the decoded image, if a region of it can be decoded separately.
-    pub fn size_for_regions(&self, input: &[u8]) -> Option<(u32, u32)> {
-        let header = ImageHeader::read(input).filter(|header| header.is_scalable)?;
-        if self.orient == Orient::Exif && header.orientation != Some(1) {
+    pub fn size_for_regions(&self, header: &ImageHeader) -> Option<(u32, u32)> {
+        if !header.is_scalable || (self.orient == Orient::Exif && header.orientation != Some(1)) {
             return None;
         }
-        let divisor = self.scaling.divisor(&header);
+        let divisor = self.scaling.divisor(header);
         Some((header.width.div_ceil(divisor), header.height.div_ceil(divisor)))
     }
 
@@ -157,12 +157,7 @@ impl Decode {
             Some(media) => header_fault(media, input),
             None => Error::undecodable(unknown_format(input)),
         })?;
-        if header.pixels() > limits.max_pixels {
-            return Err(Error::undecodable(format!(
-                "the {} states {} x {} pixels, more than the limit of {} pixels",
-                header.media, header.width, header.height, limits.max_pixels
-            )));
-        }
+        check_pixels(&header, limits)?;
         let as_stored = Orientation::NoTransforms;
         let from_exif = |number| Orientation::from_exif(number).unwrap_or(as_stored);
         let (window, orientation) = match header.media {
@@ -214,6 +209,17 @@ impl Scaling {
             .find(|divisor| side.div_ceil(*divisor) >= floor)
             .unwrap_or(1)
     }
+}
+
+/// Checks the size of the stored image.
+fn check_pixels(header: &ImageHeader, limits: &Limits) -> Result<()> {
+    if header.pixels() > limits.max_pixels {
+        return Err(Error::undecodable(format!(
+            "the {} states {} x {} pixels, more than the limit of {} pixels",
+            header.media, header.width, header.height, limits.max_pixels
+        )));
+    }
+    Ok(())
 }
 
 /// Maximum memory of a decoder from another crate, without its result: per pixel 16 bytes of RGBA in f32, as much again

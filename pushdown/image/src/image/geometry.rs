@@ -85,6 +85,12 @@ impl Window {
         Self { image, x, y }
     }
 
+    /// The same part of an image that has more columns to the left and more rows above.
+    pub(crate) fn moved(self, columns: u32, rows: u32) -> Self {
+        let (x, y) = (self.x + columns, self.y + rows);
+        Self { x, y, ..self }
+    }
+
     /// All of an image.
     pub const fn whole(image: Image) -> Self {
         Self::new(image, 0, 0)

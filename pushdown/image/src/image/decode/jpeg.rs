@@ -3,9 +3,13 @@
 //! Pillow decodes files that libjpeg warns about, and real data sets hold many of them; a safe wrapper that turns warnings
 //! into errors is of no use here. [`libjpeg`] is the one place that calls the C library for decoding.
 
+mod crop;
+mod grid;
 mod libjpeg;
 
 use super::{Region, Window, cmyk};
+pub(super) use crop::{crop, decode_crop};
+pub(super) use grid::BlockGrid;
 use libjpeg::{Header, Job, Outcome};
 use pushdown_core::{
     Cancellation, Error, Image, ImageHeader, Result,
@@ -136,23 +140,30 @@ impl<'a> File<'a> {
         if self.header.is_progressive() || self.header.is_arithmetic() {
             return whole;
         }
-        let Some(block) = JpegHeader::read(self.bytes).and_then(|header| header.block_columns()) else {
+        let Some(subsampling) = JpegHeader::read(self.bytes).and_then(|header| header.subsampling()) else {
             return whole;
         };
         let left = wanted.x.saturating_sub(MARGIN);
-        let x = left - left % (block / job.divisor);
+        let x = left - left % (subsampling.block_width() / job.divisor);
         let y = wanted.y.saturating_sub(MARGIN);
         let right = (wanted.x + wanted.width + MARGIN).min(whole.width);
         // Rows are decoded from the top: those below do not change those above.
-        let bottom = wanted.y + wanted.height;
-        let can_skip_rows = whole.height - bottom >= MIN_SKIPPED_ROWS && media::is_one_scan(self.bytes);
-        let bottom = if can_skip_rows { bottom } else { whole.height };
+        let bottom = if self.can_skip_rows_below(wanted, whole.height) {
+            wanted.y + wanted.height
+        } else {
+            whole.height
+        };
         Region {
             x,
             y,
             width: right - x,
             height: bottom - y,
         }
+    }
+
+    /// Whether the file is not read below `wanted`, a region of an image of `height` rows.
+    fn can_skip_rows_below(&self, wanted: Region, height: u32) -> bool {
+        height - (wanted.y + wanted.height) >= MIN_SKIPPED_ROWS && media::is_one_scan(self.bytes)
     }
 
     /// Decodes a file that has no end-of-image marker, if libjpeg decodes all of its rows before it asks for more bytes: zeros

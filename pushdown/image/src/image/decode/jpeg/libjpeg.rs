@@ -1,4 +1,4 @@
-//! Calls of libjpeg, through the functions in `libjpeg.c`.
+//! Calls of libjpeg, through the functions in `libjpeg.c` and `crop.c`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -62,6 +62,31 @@ pub(super) struct Outcome<T> {
     pub(super) warned: bool,
 }
 
+/// Which blocks of a file to copy into a file of their own.
+#[derive(Debug)]
+pub(super) struct CropJob<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Width and height of the stored image.
+    pub(super) size: (u32, u32),
+    /// The pixels of the stored image to copy: they start at blocks of all components, and end at such blocks or at its edges.
+    pub(super) region: Region,
+    /// Whether nothing below the region is read. Requires a file of one scan.
+    pub(super) stop_below: bool,
+    pub(super) max_scans: u32,
+    /// Maximum length of the new file.
+    pub(super) max_bytes: usize,
+    pub(super) cancellation: Cancellation<'a>,
+}
+
+/// `struct pushdown_jpeg_bounds`.
+#[repr(C)]
+struct RawBounds {
+    max_scans: u32,
+    stop_at_warning: u32,
+    is_cancelled: extern "C" fn(*const c_void) -> u32,
+    cancellation: *const c_void,
+}
+
 /// `struct pushdown_jpeg_job`.
 #[repr(C)]
 struct RawJob {
@@ -75,14 +100,28 @@ struct RawJob {
     width: u32,
     height: u32,
     components: u32,
-    max_scans: u32,
-    stop_at_warning: u32,
-    is_cancelled: extern "C" fn(*const c_void) -> u32,
-    cancellation: *const c_void,
+    bounds: RawBounds,
     pixels: *mut u8,
 }
 
-#[expect(unsafe_code, reason = "declares the functions of libjpeg.c")]
+/// `struct pushdown_jpeg_crop_job`.
+#[repr(C)]
+struct RawCropJob {
+    bytes: *const u8,
+    length: usize,
+    image_width: u32,
+    image_height: u32,
+    x: u32,
+    y: u32,
+    width: u32,
+    height: u32,
+    stop_below: u32,
+    bounds: RawBounds,
+    output: *mut u8,
+    capacity: usize,
+}
+
+#[expect(unsafe_code, reason = "declares the functions of libjpeg.c and crop.c")]
 unsafe extern "C" {
     fn pushdown_jpeg_read_header(
         bytes: *const u8,
@@ -92,6 +131,8 @@ unsafe extern "C" {
     ) -> c_int;
 
     fn pushdown_jpeg_decode(job: *const RawJob, message: *mut c_char) -> c_int;
+
+    fn pushdown_jpeg_crop(job: *const RawCropJob, length: *mut usize, message: *mut c_char) -> c_int;
 }
 
 /// Reads the header of `bytes`.
@@ -142,10 +183,7 @@ pub(super) fn decode(job: &Job<'_>) -> Result<Outcome<Vec<u8>>> {
         width: region.width,
         height: region.height,
         components: u32::try_from(job.components).unwrap_or_default(),
-        max_scans: job.max_scans,
-        stop_at_warning: job.stop_with_fill.is_some().into(),
-        is_cancelled,
-        cancellation: (&raw const job.cancellation).cast(),
+        bounds: RawBounds::new(job.max_scans, job.stop_with_fill.is_some(), &job.cancellation),
         pixels: pixels.as_mut_ptr(),
     };
     let mut message = [0; MESSAGE_BYTES];
@@ -161,14 +199,62 @@ pub(super) fn decode(job: &Job<'_>) -> Result<Outcome<Vec<u8>>> {
     })
 }
 
+/// A file of only the blocks of `job`; `None` if libjpeg fails or warns, or if the file would be too long.
+///
+/// # Errors
+/// Those of [`Cancellation::check`].
+#[expect(unsafe_code, reason = "libjpeg is a C library")]
+pub(super) fn crop(job: &CropJob<'_>) -> Result<Option<Vec<u8>>> {
+    let region = job.region;
+    let mut output = Vec::with_capacity(job.max_bytes);
+    let raw = RawCropJob {
+        bytes: job.bytes.as_ptr(),
+        length: job.bytes.len(),
+        image_width: job.size.0,
+        image_height: job.size.1,
+        x: region.x,
+        y: region.y,
+        width: region.width,
+        height: region.height,
+        stop_below: job.stop_below.into(),
+        bounds: RawBounds::new(job.max_scans, true, &job.cancellation),
+        output: output.as_mut_ptr(),
+        capacity: job.max_bytes,
+    };
+    let mut message = [0; MESSAGE_BYTES];
+    let mut length = 0;
+    // SAFETY: `output` has room for `capacity` bytes; all pointers outlive the call.
+    let status = unsafe { pushdown_jpeg_crop(&raw const raw, &raw mut length, message.as_mut_ptr()) };
+    match has_warned(status, &message) {
+        // SAFETY: without an error or a warning, `length` bytes are written.
+        Ok(false) => unsafe { output.set_len(length) },
+        Err(error) if error == Cancellation::error() => return Err(error),
+        Ok(true) | Err(_) => return Ok(None),
+    }
+    output.shrink_to_fit();
+    Ok(Some(output))
+}
+
+impl RawBounds {
+    /// `cancellation` has to outlive the call.
+    const fn new(max_scans: u32, stop_at_warning: bool, cancellation: &Cancellation<'_>) -> Self {
+        Self {
+            max_scans,
+            stop_at_warning: stop_at_warning as u32,
+            is_cancelled,
+            cancellation: std::ptr::from_ref(cancellation).cast(),
+        }
+    }
+}
+
 #[expect(unsafe_code, reason = "a callback of the C library")]
 extern "C" fn is_cancelled(cancellation: *const c_void) -> u32 {
-    // SAFETY: `decode` passes a pointer to the cancellation of its job, which outlives the call.
+    // SAFETY: each call passes a pointer to the cancellation of its job, which outlives the call.
     let cancellation = unsafe { *cancellation.cast::<Cancellation<'_>>() };
     cancellation.is_cancelled().into()
 }
 
-/// The statuses of `libjpeg.c`.
+/// The statuses of `call.h`.
 fn has_warned(status: c_int, message: &[c_char; MESSAGE_BYTES]) -> Result<bool> {
     match status {
         0 => Ok(false),

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use pushdown::{
     Pipeline, available_engine,
-    wire::{self, BatchRequest, BatchWriter, ValueType},
+    wire::{self, BatchRequest, BatchWriter, OptionalColumns, ValueType},
 };
 
 use super::{
@@ -100,15 +100,20 @@ impl BatchRoute {
         insert_warnings(&mut headers, pipeline);
         let stages = stages(&batch.request)?;
         let last_stage = stages.last().copied().unwrap_or_default();
-        let engine = available_engine(&pipeline.steps()[..last_stage]);
+        let forms = batch.request.has_forms().then(|| pipeline.crop_steps()).flatten();
+        let engine_steps = forms.map_or(last_stage, |steps| steps.max(last_stage));
+        let engine = available_engine(&pipeline.steps()[..engine_steps]);
         let writer = BatchWriter::new(
             value_type(pipeline, &stages),
             batch.request.compression,
             &engine,
             &pipeline.digest(),
-            // A reader does not know in its first batch that there is a cache, and counts what comes from it all the same.
-            batch.request.cache.is_some() || self.services.cache.is_on(),
-            &batch.request.columns,
+            OptionalColumns {
+                // A reader does not know in its first batch that there is a cache, and counts what comes from it all the same.
+                cache: batch.request.cache.is_some() || self.services.cache.is_on(),
+                crops: batch.request.has_forms(),
+                further: &batch.request.columns,
+            },
         )?;
         let head = writer.start();
         let rows = ready_rows(Arc::clone(&batch), position.clone());

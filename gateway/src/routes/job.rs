@@ -7,7 +7,7 @@ use std::{str::FromStr, sync::Arc};
 use http::{HeaderName, Method, header, request::Parts};
 use pushdown::{
     BytesKind, Pipeline,
-    wire::{self, BatchRequest, CachedRatios, Split},
+    wire::{self, BatchRequest, CachedRatios, ObjectForm, Split},
 };
 use pushdown_s3::{Address, escapes};
 
@@ -29,6 +29,8 @@ pub(super) struct PipelineJob {
     /// Identify values of the pipeline; all samples of a request share them.
     pub(super) prefixes: Prefixes,
     pub(super) split: Split,
+    /// The form in which the stored object may be sent, for the split 0.
+    pub(super) form: Option<ObjectForm>,
     /// Maximum bytes of the value. A larger value is replaced by the object.
     pub(super) max_bytes: Option<u64>,
     pub(super) seed: Option<u64>,
@@ -110,6 +112,14 @@ impl PipelineJob {
             wire::header::SPLIT,
             "full, smallest or a stage number",
         )?;
+        let split = split.unwrap_or(Split::Full);
+        let form = parsed(parts, query, wire::header::FORM, "cropped-jpeg")?;
+        if form.is_some() && split != Split::At(0) {
+            return Err(invalid(format!(
+                "unexpected {}: expected it for the split 0 only, found {split}",
+                wire::header::FORM
+            )));
+        }
         let account = match store_signature {
             StoreSignature::Unchanged | StoreSignature::Stated(_) => {
                 account(tenant_by, &signature, store, &address.bucket)
@@ -121,7 +131,8 @@ impl PipelineJob {
         Ok(Self {
             prefixes: Prefixes::new(Arc::clone(&pipeline)),
             pipeline,
-            split: split.unwrap_or(Split::Full),
+            split,
+            form,
             max_bytes: None,
             seed: parsed(parts, query, wire::header::SEED, "a non-negative integer")?,
             epoch: parsed(parts, query, wire::header::EPOCH, "a non-negative integer")?,
@@ -147,6 +158,7 @@ impl PipelineJob {
             pipeline: Arc::clone(pipeline),
             prefixes: prefixes.clone(),
             split: request.split_of(sample),
+            form: sample.form,
             max_bytes: sample.max_bytes,
             seed: request.seed,
             epoch: request.epoch,
@@ -182,6 +194,15 @@ impl PipelineJob {
             (ratio > 0.0).then_some((u8::try_from(stage).ok()?, ratio))
         };
         stages.into_iter().filter_map(ratio).collect()
+    }
+
+    /// The number of steps on which an answer at `stage` depends: those that have run, and for a form of the stored object those that
+    /// decide what is left out of it.
+    pub(super) fn steps_behind(&self, stage: usize) -> usize {
+        let of_form = self.form.and_then(|form| match form {
+            ObjectForm::CroppedJpeg => self.pipeline.crop_steps(),
+        });
+        of_form.map_or(stage, |steps| steps.max(stage))
     }
 
     /// The stage of the answer, as far as the text of the pipeline determines it; `None` if it depends on the object.

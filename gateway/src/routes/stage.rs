@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use pushdown::{BytesKind, Kind, PeakMemory, wire::Split};
+use pushdown::{
+    BytesKind, Kind, PeakMemory,
+    wire::{ObjectForm, Split},
+};
 
 use super::{Services, http::AnswerForm, job::PipelineJob};
 use crate::error::Result;
@@ -27,6 +30,8 @@ pub(super) struct StagedJob {
     pub(super) job: Arc<PipelineJob>,
     /// The number of steps to run.
     pub(super) stage: usize,
+    /// Memory to make a cropped JPEG of the stored object, in bytes; `None` if nobody asks for one, or there is none.
+    pub(super) crop_memory: Option<u64>,
     /// Memory of the steps; `None` if it follows only from the whole object.
     pub(super) peak_memory: Option<PeakMemory>,
     /// The kinds of all stages for this object; `None` for those that follow from the text of the pipeline.
@@ -43,7 +48,8 @@ impl AnswerStage {
             return Ok(None);
         }
         let stage = job.pipeline.stage_of(job.split, &BytesKind::default())?;
-        job.pipeline.check_randomness(stage, job.seed, job.epoch)?;
+        let steps = job.steps_behind(stage);
+        job.pipeline.check_randomness(steps, job.seed, job.epoch)?;
         Self::negotiate(parts, job, stage, &job.pipeline.kinds()[stage]).map(Some)
     }
 
@@ -69,6 +75,7 @@ impl StagedJob {
             services: Arc::clone(services),
             job: Arc::clone(job),
             stage,
+            crop_memory: None,
             peak_memory: None,
             kinds: None,
         })
@@ -84,6 +91,9 @@ impl StagedJob {
         object: &BytesKind,
     ) -> Result<Self> {
         let mut stage = job.pipeline.stage_of(job.split, object)?;
+        let crop_memory = job.form.and_then(|form| match form {
+            ObjectForm::CroppedJpeg => job.pipeline.crop_memory(object),
+        });
         let object = Kind::Bytes(*object);
         let kinds = match job.pipeline.kinds_for(&object) {
             Ok(kinds) => Some(kinds),
@@ -99,6 +109,7 @@ impl StagedJob {
             services: Arc::clone(services),
             job: Arc::clone(job),
             stage,
+            crop_memory: crop_memory.filter(|bytes| *bytes > 0),
             peak_memory: job.pipeline.peak_memory(0..stage, &object),
             kinds,
         })
@@ -116,6 +127,7 @@ impl StagedJob {
     pub(super) fn for_stored_object(&self) -> Self {
         Self {
             stage: 0,
+            crop_memory: None,
             peak_memory: None,
             ..self.clone()
         }
@@ -134,17 +146,19 @@ impl StagedJob {
 
     /// Memory that the steps need in addition to the object, in bytes.
     pub(super) fn working_bytes(&self) -> u64 {
-        self.peak_memory.map_or(0, |peak| peak.working_bytes)
+        let steps = self.peak_memory.map_or(0, |peak| peak.working_bytes);
+        steps + self.crop_memory.unwrap_or_default()
     }
 
     /// Checks the limits for every value that the steps will compute from `object`.
     ///
     /// # Errors
-    /// For a value or an answer above its limit; with `smallest` also for a random step without a seed.
+    /// For a value or an answer above its limit; with `smallest`, and for a form of the object, also for a random step without a seed.
     pub(super) fn check(&self, object: &Kind) -> Result<()> {
         let Self { services, job, .. } = self;
-        if job.split == Split::Smallest {
-            job.pipeline.check_randomness(self.stage, job.seed, job.epoch)?;
+        if job.split == Split::Smallest || job.form.is_some() {
+            let steps = job.steps_behind(self.stage);
+            job.pipeline.check_randomness(steps, job.seed, job.epoch)?;
         }
         job.pipeline
             .check(0..self.stage, object, &services.sample_limits())?;

@@ -97,7 +97,7 @@ impl ValueRoute {
                 &format!("{length}/{length}"),
             );
             let form = match stage.form {
-                AnswerForm::Value(form) if staged.stage > 0 => form,
+                AnswerForm::Value(form) if staged.stage > 0 || staged.crop_memory.is_some() => form,
                 _ => return stored_object(head.headers, opened),
             };
             let computed = opened.compute(()).await?;

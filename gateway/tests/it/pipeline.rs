@@ -7,6 +7,7 @@ mod bad_models;
 mod batch;
 mod batch_bodies;
 mod cache;
+mod cropped_jpeg;
 mod external_models;
 mod members;
 mod memory_bounds;

@@ -66,7 +66,7 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-pub(super) const FEATURES: [&str; 4] = ["each-parts", "families", "members", "stores"];
+pub(super) const FEATURES: [&str; 5] = ["cropped-jpeg", "each-parts", "families", "members", "stores"];
 
 #[test]
 fn every_caller_gets_the_same_version() -> Result<()> {

@@ -38,6 +38,16 @@ pub(super) fn number_of_columns(sample: &BatchSample, expected: usize) -> Result
     }
 }
 
+/// Checks that only a sample that is its object asks for a form of it.
+pub(super) fn form(sample: &BatchSample, split: Split) -> Result<()> {
+    match sample.form {
+        Some(form) if split != Split::At(0) => Err(Error::wire(format!(
+            "unexpected form `{form}`: expected it for the split 0 only, found {split}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Checks that the gateway has the whole object in memory, to send it instead of a value that is too large.
 pub(super) fn whole_object(pipeline: &Pipeline) -> Result<()> {
     if pipeline.kinds().iter().any(|kind| matches!(kind, Kind::Table(_))) {

@@ -7,7 +7,11 @@ use serde_json::{Result, Value};
 /// Names of the fields, of a request or of its samples, that are newer than version 0.1.0, each with the feature of a gateway that
 /// knows it. A field is sent only to a gateway that lists its feature. A field may be added here if a request without it has the
 /// same values.
-pub(super) const OPTIONAL_FIELDS: &[(&str, &str)] = &[("cache", Features::CACHE), ("etag", Features::CACHE)];
+pub(super) const OPTIONAL_FIELDS: &[(&str, &str)] = &[
+    ("cache", Features::CACHE),
+    ("etag", Features::CACHE),
+    ("form", Features::CROPPED_JPEG),
+];
 
 /// The field of a sample that is a condition if the sample is a member of a shard.
 const CONDITION: &str = "etag";

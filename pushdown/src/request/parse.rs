@@ -95,6 +95,7 @@ impl BatchRequest {
                 .and_then(|()| checks::signature(sample, self.presign.is_some()))
                 .and_then(|()| checks::number_of_columns(sample, self.columns.len()))
                 .and_then(|()| sample.split.map_or(Ok(()), |split| pipeline.check_split(split)))
+                .and_then(|()| checks::form(sample, self.split_of(sample)))
                 .and_then(|()| {
                     sample
                         .max_bytes

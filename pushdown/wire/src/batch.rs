@@ -3,6 +3,7 @@
 mod cache;
 mod check;
 mod column;
+mod crops;
 mod member;
 mod reader;
 mod row;
@@ -19,7 +20,7 @@ pub use member::{ColumnMember, MAX_COLUMN_BYTES, MAX_COLUMNS, PLAIN_HEADER_BYTES
 pub use reader::BatchReader;
 pub use row::{Row, RowError};
 pub use sample::{BatchSample, Compression, OnError, Order, is_etag_hint};
-pub use schema::ValueType;
+pub use schema::{OptionalColumns, ValueType};
 pub use target::sample_id;
 pub use writer::BatchWriter;
 

@@ -5,7 +5,7 @@ mod tests;
 
 use bytes::Bytes;
 
-use super::{Form, arrow, header, ipc, npy, raw, safetensors, shape::Shape, table};
+use super::{Form, arrow, crop_headers, header, ipc, npy, raw, safetensors, shape::Shape, table};
 use pushdown_core::{Error, Kind, Limits, Result, Sample};
 
 /// An encoded value: the body of an answer.
@@ -63,6 +63,14 @@ pub fn encode(sample: Sample, form: Form, kind: &Kind) -> Result<Encoded> {
                 parts: vec![bytes],
             });
         }
+        (Err(Sample::CroppedJpeg(crop)), Form::Encoded | Form::Raw) => {
+            return Ok(Encoded {
+                form,
+                content_type,
+                metadata: crop_headers::metadata(crop.position()),
+                parts: vec![crop.into_bytes()],
+            });
+        }
         (Err(_), form) => return Err(unsupported("bytes", form)),
     };
     shape.check_axes()?;
@@ -105,7 +113,7 @@ pub fn decode<'a>(
         .to_ascii_lowercase();
     let kind = header(header::KIND);
     match essence.as_str() {
-        _ if kind == Some("bytes") => bytes(body, limits),
+        _ if kind == Some("bytes") => crop_headers::with_position(bytes(body, limits)?, header),
         "application/x-npy" => npy::decode(header, body, limits),
         "application/vnd.apache.arrow.stream" if kind == Some("table") => {
             table::decode(body, limits).map(Sample::Table)

@@ -13,6 +13,8 @@ pub struct Features(BTreeSet<String>);
 impl Features {
     /// A batch request may have [`CacheHints`](crate::CacheHints), which add the column `cache` to its answer, and ETags of its samples.
     pub const CACHE: &'static str = "cache";
+    /// A sample of a batch, and a GET with a pipeline, may ask for the stored object as a [cropped JPEG](crate::ObjectForm::CroppedJpeg).
+    pub const CROPPED_JPEG: &'static str = "cropped-jpeg";
     /// An `each` of a pipeline may have the arguments `until` and `from`, so that it is a part of one.
     pub const EACH_PARTS: &'static str = "each-parts";
     /// The engine states a version for each step family.
@@ -30,6 +32,7 @@ impl Features {
     pub fn all() -> Self {
         let names = [
             Self::CACHE,
+            Self::CROPPED_JPEG,
             Self::EACH_PARTS,
             Self::FAMILIES,
             Self::MEMBERS,

@@ -27,6 +27,17 @@ pub const SHARD_ETAG: &str = "x-pushdown-shard-etag";
 /// `URL; bucket=NAME` if the host names the bucket.
 pub const STORE: &str = "x-pushdown-store";
 
+/// Request and answer: the [`ObjectForm`](super::ObjectForm) of the stored object, at stage 0. An answer without it is the object as it is.
+pub const FORM: &str = "x-pushdown-form";
+/// Answer: the column of the whole image at which a cropped JPEG begins, a `u32`.
+pub const CROP_X: &str = "x-pushdown-crop-x";
+/// Answer: its first row in the whole image, a `u32`.
+pub const CROP_Y: &str = "x-pushdown-crop-y";
+/// Answer with a cropped JPEG: width of the whole image in pixels, a `u32`.
+pub const IMAGE_WIDTH: &str = "x-pushdown-image-width";
+/// Answer with a cropped JPEG: height of the whole image in pixels, a `u32`.
+pub const IMAGE_HEIGHT: &str = "x-pushdown-image-height";
+
 /// Answer: the stage of the value, the number of steps already applied.
 pub const STAGE: &str = "x-pushdown-stage";
 /// Answer: `bytes`, `image`, `tensor` or `table`.

@@ -13,6 +13,7 @@ mod batch;
 mod cached_ratios;
 mod cpu_fingerprint;
 mod cpu_time;
+mod crop_headers;
 mod encode;
 mod features;
 mod fixed_shape;
@@ -20,6 +21,7 @@ mod form;
 pub mod header;
 mod ipc;
 mod npy;
+mod object_form;
 mod raw;
 mod safetensors;
 mod shape;
@@ -30,8 +32,8 @@ mod tensor_column;
 
 pub use batch::{
     BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, ColumnMember, Compression,
-    MAX_COLUMN_BYTES, MAX_COLUMNS, OnError, Order, PLAIN_HEADER_BYTES, Row, RowError, ValueType,
-    check_columns, check_presign, is_etag_hint, sample_id,
+    MAX_COLUMN_BYTES, MAX_COLUMNS, OnError, OptionalColumns, Order, PLAIN_HEADER_BYTES, Row, RowError,
+    ValueType, check_columns, check_presign, is_etag_hint, sample_id,
 };
 pub use cached_ratios::{CachedRatios, hash_fraction, member_hash, object_hash};
 pub use cpu_fingerprint::cpu_fingerprint;
@@ -41,6 +43,7 @@ pub use features::Features;
 pub use fixed_shape::FixedShape;
 pub use form::Form;
 pub use ipc::{Message, MessageReader, RawBatch, RecordBatchReader};
+pub use object_form::ObjectForm;
 pub use pushdown_s3::{InvalidStore, StoreEndpoint, StoreHost, StoreUrl};
 pub use split::Split;
 pub use table::{TableDecoder, TableEncoder, TableForm};

@@ -25,7 +25,7 @@ impl Shape {
     /// Splits an array into its shape and its elements. Returns any other value as error.
     pub(super) fn split(sample: Sample) -> Result<(Self, Buffer), Sample> {
         match sample {
-            other @ (Sample::Bytes(_) | Sample::Table(_)) => Err(other),
+            other @ (Sample::Bytes(_) | Sample::CroppedJpeg(_) | Sample::Table(_)) => Err(other),
             Sample::Image(image) => {
                 let extents = vec![image.height() as usize, image.width() as usize, 3];
                 let shape = Self {

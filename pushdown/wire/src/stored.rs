@@ -14,11 +14,13 @@ use pushdown_core::{Error, Kind, Limits, Result, Sample};
 /// Encodes a value in pieces, without a copy of its elements. Equal values have equal bytes.
 ///
 /// # Errors
-/// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for a table, and for an array of more than 32 axes.
+/// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for a table, a cropped JPEG, and an array of more than 32 axes.
 pub fn encode(value: &Sample) -> Result<Vec<Bytes>> {
     let form = match value {
         Sample::Bytes(_) => Form::Encoded,
         Sample::Image(_) | Sample::Tensor(_) => Form::Safetensors,
+        // The name under which a value is stored is that of the object.
+        Sample::CroppedJpeg(_) => return Err(Error::wire("a cropped JPEG is not stored")),
         Sample::Table(_) => return Err(table()),
     };
     Ok(super::encode(value.clone(), form, &Kind::from(value))?.parts)

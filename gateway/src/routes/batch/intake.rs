@@ -199,6 +199,7 @@ fn memory_bytes(request: &BatchRequest) -> u64 {
             max_bytes: _,
             offset: _,
             size: _,
+            form: _,
             header_size: _,
         } = sample;
         let optional = [signature, member, version, etag];

@@ -10,7 +10,7 @@ use crate::routes::job::PipelineJob;
 /// if no runtime can run the models.
 ///
 /// It covers everything that the bytes depend on: the source's ETag, the prefix, the engine (with the model runtime, if the
-/// prefix has models), the form, the member of a shard, and for prefixes with random steps the seed, the epoch and the sample. The
+/// prefix has models), the form, that of the object with the steps that decide on it, the member of a shard, and for prefixes with random steps the seed, the epoch and the sample. The
 /// ETag of streamed rows is weak, because their division into record batches may vary.
 pub(in crate::routes) fn derived(
     source: &HeaderMap,
@@ -18,7 +18,7 @@ pub(in crate::routes) fn derived(
     stage: usize,
     form: AnswerForm,
 ) -> Option<HeaderValue> {
-    let engine = engine_of(&job.pipeline.steps()[..stage]).ok()?;
+    let engine = engine_of(&job.pipeline.steps()[..job.steps_behind(stage)]).ok()?;
     etag_for_engine(source, job, stage, form, &engine)
 }
 
@@ -30,7 +30,8 @@ fn etag_for_engine(
     engine: &Engine,
 ) -> Option<HeaderValue> {
     let source = source.get(header::ETAG)?;
-    let prefix = job.pipeline.canonical(stage);
+    let steps = job.steps_behind(stage);
+    let prefix = job.pipeline.canonical(steps);
     let mut parts = vec![
         source.as_bytes().to_vec(),
         prefix.into_bytes(),
@@ -38,7 +39,8 @@ fn etag_for_engine(
         engine.to_string().into_bytes(),
         format!("{form:?}").into_bytes(),
     ];
-    if job.pipeline.is_random(stage) {
+    parts.extend(job.form.map(|form| form.name().as_bytes().to_vec()));
+    if job.pipeline.is_random(steps) {
         parts.push(job.seed.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.sample_id.clone());
@@ -63,7 +65,7 @@ mod tests {
     use pushdown::{
         Pipeline,
         shard::{MemberRange, ShardFormat},
-        wire::{Form, Split},
+        wire::{Form, ObjectForm, Split},
     };
 
     use super::*;
@@ -88,6 +90,7 @@ mod tests {
             prefixes: Prefixes::new(Arc::clone(&pipeline)),
             pipeline,
             split: Split::Full,
+            form: None,
             max_bytes: None,
             seed: Some(seed),
             epoch: Some(0),
@@ -127,6 +130,34 @@ mod tests {
         for other in [etag(None, 0), etag(Some("b.jpg"), 0), etag(Some("a.jpg"), 512)] {
             assert_ne!(first, other);
         }
+    }
+
+    /// A crop depends on the steps that follow, an object does not.
+    #[test]
+    fn the_etag_of_a_cropped_jpeg_covers_the_steps_that_crop() {
+        let etag = |form, pipeline: &str, seed| {
+            let job = PipelineJob {
+                form,
+                ..job(pipeline, seed, "a")
+            };
+            derived(&source(), &job, 0, AnswerForm::Value(Form::Encoded)).unwrap()
+        };
+        let (crop, fixed) = (
+            "decode | random_resized_crop(224) | flip_h",
+            "decode | resize(short=256) | center_crop(224)",
+        );
+        let form = Some(ObjectForm::CroppedJpeg);
+        assert_eq!(etag(None, crop, 1), etag(None, fixed, 2));
+        assert_ne!(etag(form, crop, 1), etag(None, crop, 1));
+        assert_ne!(etag(form, crop, 1), etag(form, crop, 2));
+        assert_ne!(etag(form, crop, 1), etag(form, fixed, 1));
+        assert_eq!(etag(form, fixed, 1), etag(form, fixed, 2));
+        let shorter = "decode | random_resized_crop(224)";
+        assert_eq!(
+            etag(form, crop, 1),
+            etag(form, shorter, 1),
+            "later steps do not matter"
+        );
     }
 
     /// The last bits of features depend on the library, the provider and the CPU.

@@ -13,10 +13,11 @@ use crate::{
 };
 
 /// Request headers that a derived answer depends on.
-const VARY: [&str; 9] = [
+const VARY: [&str; 10] = [
     "accept",
     wire::header::PIPELINE,
     wire::header::SPLIT,
+    wire::header::FORM,
     wire::header::SEED,
     wire::header::EPOCH,
     wire::header::MEMBER,
@@ -86,7 +87,7 @@ fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<AnswerSt
     }
     // A value of unknown stage may be the result of all steps.
     let steps = job.pipeline.steps();
-    let steps = value.map_or(steps, |value| &steps[..value.stage]);
+    let steps = value.map_or(steps, |value| &steps[..job.steps_behind(value.stage)]);
     insert_engine(&mut headers, &available_engine(steps));
     insert(&mut headers, header::VARY.as_str(), &VARY.join(", "));
     headers.insert(

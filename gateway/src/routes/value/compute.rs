@@ -7,13 +7,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pushdown::{Cancellation, Context, Kind, Sample, Step, wire::CacheStatus};
+use pushdown::{
+    Cancellation, Context, Kind, Sample, Step,
+    wire::{CacheStatus, ObjectForm},
+};
 
 use crate::{
     cache::{CacheLevel, CacheSample, Hit, SourceHead},
     compute::{MicroBatcher, Permit},
     error::{Error, ErrorKind, Result},
-    routes::{http::Timing, stage::StagedJob},
+    routes::{http::Timing, job::PipelineJob, stage::StagedJob},
 };
 
 /// Values of at most this size are copied into the result cache by the I/O thread: another thread would take longer to wake.
@@ -116,6 +119,9 @@ impl FirstValue {
             let cost = time + times.total();
             cache_value(staged, key, last, head, &sample, cost).await?;
         }
+        if staged.crop_memory.is_some() {
+            sample = crop_jpeg(sample, staged, &mut times).await?;
+        }
         if done < *stage {
             sample = run_steps(sample, done..*stage, staged, &mut times).await?;
             done = *stage;
@@ -202,6 +208,46 @@ async fn run_steps(
     Ok(sample)
 }
 
+/// The object as a cropped JPEG, if it has that form.
+async fn crop_jpeg(sample: Sample, staged: &StagedJob, times: &mut StepTimes) -> Result<Sample> {
+    let StagedJob { services, job, .. } = staged;
+    let Sample::Bytes(object) = sample else {
+        return Err(Error::new(ErrorKind::Internal, "only an object can be cropped"));
+    };
+    let (own, limits) = (Arc::clone(job), services.sample_limits());
+    let work = move |is_awaited: &(dyn Fn() -> bool + Sync)| {
+        let is_cancelled = || !is_awaited();
+        let started = Instant::now();
+        let context = context(&own, limits, Cancellation::when(&is_cancelled));
+        let crop = own.pipeline.crop_jpeg(&object, &context)?;
+        let sample = crop.map_or(Sample::Bytes(object), Sample::CroppedJpeg);
+        Ok::<_, pushdown::Error>((sample, started.elapsed()))
+    };
+    let (sample, time) = services.cpu.run_while_awaited(&job.position, work).await??;
+    let name = ObjectForm::CroppedJpeg.name();
+    times.0.push(GroupTime {
+        first: name,
+        name: name.to_owned(),
+        time,
+    });
+    Ok(sample)
+}
+
+/// What the steps of a job get besides the value.
+fn context<'a>(
+    job: &'a PipelineJob,
+    limits: pushdown::Limits,
+    cancellation: Cancellation<'a>,
+) -> Context<'a> {
+    Context {
+        seed: job.seed,
+        epoch: job.epoch,
+        limits,
+        cancellation,
+        ..Context::new(&job.sample_id)
+    }
+}
+
 /// The work of `steps` for the CPU pool. It ends before its next step once nobody awaits it any more.
 fn steps_to_run(
     sample: Sample,
@@ -212,13 +258,7 @@ fn steps_to_run(
     let job = Arc::clone(&staged.job);
     move |is_awaited| {
         let is_cancelled = || !is_awaited();
-        let context = Context {
-            seed: job.seed,
-            epoch: job.epoch,
-            limits,
-            cancellation: Cancellation::when(&is_cancelled),
-            ..Context::new(&job.sample_id)
-        };
+        let context = context(&job, limits, Cancellation::when(&is_cancelled));
         let started = Instant::now();
         let run = job
             .pipeline

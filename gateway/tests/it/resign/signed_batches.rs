@@ -134,8 +134,11 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     let resign = launch(origin.address(), &identity(), &keys_file, &[])?;
     let forward = gateway_for(&origin, &[])?;
     for (gateway, features) in [
-        (&resign, "each-parts, families, members, signed-batches"),
-        (&forward, "each-parts, families, members, stores"),
+        (
+            &resign,
+            "cropped-jpeg, each-parts, families, members, signed-batches",
+        ),
+        (&forward, "cropped-jpeg, each-parts, families, members, stores"),
     ] {
         let client = Client::new(&trainer(), gateway.listen());
         // An error lists them, too.

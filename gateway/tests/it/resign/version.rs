@@ -9,7 +9,13 @@ use serde_json::Value;
 use super::{EVERYTHING, KeysFile, accept, audit, identity, key_block, launch, trainer};
 use crate::it::version::{PATH, check, check_methods, check_while_models_load, request};
 
-const FEATURES: [&str; 4] = ["each-parts", "families", "members", "signed-batches"];
+const FEATURES: [&str; 5] = [
+    "cropped-jpeg",
+    "each-parts",
+    "families",
+    "members",
+    "signed-batches",
+];
 
 #[test]
 fn every_caller_gets_the_same_version_without_a_key() -> Result<()> {

@@ -47,6 +47,7 @@ pub(super) fn successful_rows(value_type: &ValueType, samples: Vec<Sample>) -> R
         ValueType::Bytes => {
             let pieces = samples.into_iter().map(|sample| match sample {
                 Sample::Bytes(bytes) => Ok(Buffer::from(bytes)),
+                Sample::CroppedJpeg(crop) => Ok(Buffer::from(crop.into_bytes())),
                 _ => Err(wrong_type()),
             });
             Ok(vec![Arc::new(binary(pieces.collect::<Result<_>>()?)?)])
@@ -147,6 +148,7 @@ fn any(samples: Vec<Sample>) -> Result<StructArray> {
                 let (kind, data) = match other {
                     Sample::Table(table) => ("table", joined(table::encode(&table)?)),
                     Sample::Bytes(bytes) => ("bytes", Buffer::from(bytes)),
+                    Sample::CroppedJpeg(crop) => ("bytes", Buffer::from(crop.into_bytes())),
                     Sample::Image(_) | Sample::Tensor(_) => return Err(wrong_type()),
                 };
                 kinds.append_value(kind);

@@ -12,7 +12,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use super::{
-    CacheStatus, Row, RowError, column,
+    CacheStatus, Row, RowError, column, crops,
     schema::{AnswerColumns, ERROR, MAX_ROWS, ROW, SECONDS, STAGE, ValueType},
 };
 use crate::{arrow::tensor, header, ipc};
@@ -167,11 +167,19 @@ fn read(batch: &ipc::RawBatch, columns: &AnswerColumns, limits: &Limits, rows: &
         Some(_) if !columns.further.is_empty() => Some(batch.read(&columns.further)?),
         _ => None,
     };
+    let positions = match &values {
+        Some(_) if !columns.crops.is_empty() => Some(batch.read(&columns.crops)?),
+        _ => None,
+    };
     rows.reserve(batch.rows());
     for row in 0..batch.rows() {
         let value = match &values {
             Some(values) if errors.is_null(row) => {
-                Ok(column::sample(&columns.value_type, values, row, limits)?)
+                let value = column::sample(&columns.value_type, values, row, limits)?;
+                match &positions {
+                    Some(positions) => crops::with_position(value, stages.value(row), positions, row)?,
+                    None => Ok(value),
+                }
             }
             _ => {
                 let Ok(error) = errors.value(row).parse::<RowError>();

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{ColumnMember, PLAIN_HEADER_BYTES, member};
-use crate::Split;
+use crate::{ObjectForm, Split};
 
 /// Maximum length of an ETag. Those of stores have 34 to 40 bytes.
 const MAX_ETAG_BYTES: usize = 1024;
@@ -67,6 +67,10 @@ pub struct BatchSample {
     /// The split of this sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<Split>,
+    /// The form of the stored object, for a sample of the split 0. For a gateway with the feature
+    /// [`CROPPED_JPEG`](crate::Features::CROPPED_JPEG).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<ObjectForm>,
     /// Maximum size of the value, for a stage of unknown size. If the value is larger, the answer has the object instead, at
     /// stage 0. Not supported for pipelines with tables.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,6 +121,7 @@ impl BatchSample {
             path: path.into(),
             signature: None,
             split: None,
+            form: None,
             max_bytes: None,
             member: None,
             offset: None,

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arrow_schema::{DataType, Field, Fields, Schema};
 
-use super::MAX_COLUMNS;
+use super::{MAX_COLUMNS, crops};
 use crate::{FixedShape, arrow::tensor, header};
 use pushdown_core::{Engine, Error, Kind, Result, language::Digest};
 
@@ -21,6 +21,18 @@ pub(super) const SCALE: usize = 5;
 /// Beginning of the names of further columns.
 const FURTHER: &str = "column:";
 
+/// The columns of an answer beyond those that all answers have.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OptionalColumns<'a> {
+    /// Whether rows state where their values come from (`cache`), which a request asks for by its [`CacheHints`](super::CacheHints).
+    pub cache: bool,
+    /// Whether rows state where a [cropped JPEG](crate::ObjectForm::CroppedJpeg) lies in the whole image (`crop_x`, `crop_y`,
+    /// `image_width`, `image_height`), which a request asks for by the form of a sample.
+    pub crops: bool,
+    /// The names of the further columns.
+    pub further: &'a [String],
+}
+
 /// The columns of an answer, as far as this version knows them. Indices are ascending.
 #[derive(Debug)]
 pub(super) struct AnswerColumns {
@@ -29,6 +41,8 @@ pub(super) struct AnswerColumns {
     pub(super) head: Vec<usize>,
     /// The columns up to `value`, and the column `scale` if there is one.
     pub(super) values: Vec<usize>,
+    /// The columns about cropped JPEGs, if they are there.
+    pub(super) crops: Vec<usize>,
     /// The further columns, `column:NAME`.
     pub(super) further: Vec<usize>,
     /// The names of the further columns.
@@ -61,13 +75,12 @@ impl ValueType {
         }
     }
 
-    /// The schema of an answer, with or without the column `cache`, and with `further` columns.
+    /// The schema of an answer with these `columns` after the common ones.
     pub(super) fn schema(
         &self,
         engine: &Engine,
         pipeline: &Digest,
-        cache_column: bool,
-        further: &[String],
+        columns: OptionalColumns<'_>,
     ) -> Result<Schema> {
         let mut fields = vec![
             Field::new("row", DataType::UInt32, false),
@@ -83,10 +96,14 @@ impl ValueType {
         if self.is_quantized() {
             fields.push(Field::new("scale", DataType::Float32, true));
         }
-        if cache_column {
+        if columns.cache {
             fields.push(Field::new("cache", DataType::UInt8, false));
         }
-        let further = further.iter().map(|name| format!("{FURTHER}{name}"));
+        if columns.crops {
+            let names = crops::NAMES.iter();
+            fields.extend(names.map(|name| Field::new(*name, DataType::UInt32, true)));
+        }
+        let further = columns.further.iter().map(|name| format!("{FURTHER}{name}"));
         fields.extend(further.map(|name| Field::new(name, DataType::LargeBinary, true)));
         let metadata = HashMap::from([
             (tensor::key(header::ENGINE), engine.to_string()),
@@ -153,6 +170,14 @@ impl AnswerColumns {
         if scale.is_some() != value_type.is_quantized() {
             return Err(invalid());
         }
+        let positions = crops::NAMES.map(|name| optional(name, DataType::UInt32));
+        let mut crops = Vec::new();
+        for position in positions {
+            crops.extend(position?);
+        }
+        if !crops.is_empty() && crops.len() < crops::NAMES.len() {
+            return Err(invalid());
+        }
         let (mut further, mut further_names) = (Vec::new(), Vec::new());
         for (index, field) in fields.iter().enumerate().skip(SCALE) {
             if let Some(name) = field.name().strip_prefix(FURTHER) {
@@ -167,6 +192,7 @@ impl AnswerColumns {
             value_type,
             head: (ROW..=SECONDS).chain(cache).collect(),
             values: (ROW..=VALUE).chain(scale).collect(),
+            crops,
             further,
             further_names,
         })

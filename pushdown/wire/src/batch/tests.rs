@@ -1,6 +1,7 @@
 //! Writing and reading of batch answers.
 
 mod cache_column;
+mod crop_columns;
 mod extra_columns;
 mod further_columns;
 mod generated;
@@ -9,7 +10,7 @@ mod hostile;
 use arrow_buffer::Buffer;
 use bytes::Bytes;
 
-use super::{BatchReader, BatchWriter, CacheStatus, Compression, Row, RowError, ValueType};
+use super::{BatchReader, BatchWriter, CacheStatus, Compression, OptionalColumns, Row, RowError, ValueType};
 use crate::{FixedShape, arbitrary::chunks};
 use pushdown_core::{
     DType, Engine, ErrorKind, Image, ImageKind, Kind, Layout, Limits, Result, Sample, Tensor, TensorKind,
@@ -69,8 +70,10 @@ fn writer(value_type: &ValueType, compression: Compression, cache_column: bool) 
         compression,
         &engine,
         &pipeline,
-        cache_column,
-        &[],
+        OptionalColumns {
+            cache: cache_column,
+            ..OptionalColumns::default()
+        },
     )
     .unwrap()
 }

@@ -13,11 +13,11 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use super::{
-    CacheStatus, Compression, Row, column,
-    schema::{MAX_ROWS, ValueType},
+    CacheStatus, Compression, Row, column, crops,
+    schema::{MAX_ROWS, OptionalColumns, ValueType},
 };
 use crate::ipc;
-use pushdown_core::{Engine, Result, Sample, language::Digest};
+use pushdown_core::{Engine, Error, Result, Sample, language::Digest};
 
 /// Maximum value bytes of a record batch with several rows. Small rows share the header of a message, which has hundreds of bytes;
 /// a large row has a record batch of its own, since joining rows copies them.
@@ -38,6 +38,8 @@ pub struct BatchWriter {
     compression: Compression,
     /// Whether rows have the column `cache`.
     cache_column: bool,
+    /// Whether rows have the columns about cropped JPEGs.
+    crop_columns: bool,
     /// Number of further columns.
     further_columns: usize,
     start: Bytes,
@@ -46,9 +48,8 @@ pub struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// A writer of values of `value_type` that `engine` computes, for an answer to the pipeline with the digest `pipeline`. With
-    /// `cache_column`, which a request asks for by its [`CacheHints`](super::CacheHints), rows state where their values come from. Rows
-    /// have the `further` columns, by name.
+    /// A writer of values of `value_type` that `engine` computes, for an answer to the pipeline with the digest `pipeline`, with these
+    /// `columns` after the common ones.
     ///
     /// # Errors
     /// [`Internal`](pushdown_core::ErrorKind::Internal) for a bug.
@@ -57,10 +58,9 @@ impl BatchWriter {
         compression: Compression,
         engine: &Engine,
         pipeline: &Digest,
-        cache_column: bool,
-        further: &[String],
+        columns: OptionalColumns<'_>,
     ) -> Result<Self> {
-        let schema = Arc::new(value_type.schema(engine, pipeline, cache_column, further)?);
+        let schema = Arc::new(value_type.schema(engine, pipeline, columns)?);
         let options = IpcWriteOptions::default();
         let compressed = options
             .clone()
@@ -72,8 +72,9 @@ impl BatchWriter {
             value_type,
             schema,
             compression,
-            cache_column,
-            further_columns: further.len(),
+            cache_column: columns.cache,
+            crop_columns: columns.crops,
+            further_columns: columns.further.len(),
             start,
             plain,
             lz4,
@@ -179,6 +180,11 @@ impl BatchWriter {
         } else {
             StringArray::new_null(rows.len())
         };
+        let positions: Vec<_> = if is_failed {
+            vec![None; rows.len()]
+        } else {
+            samples.iter().map(crops::position).collect()
+        };
         let values = if is_failed {
             column::failed_rows(&self.value_type, rows.len())?
         } else {
@@ -193,6 +199,11 @@ impl BatchWriter {
         columns.extend(values);
         if self.cache_column {
             columns.push(Arc::new(UInt8Array::from(cache)));
+        }
+        if self.crop_columns {
+            columns.extend(crops::columns(&positions));
+        } else if positions.iter().any(Option::is_some) {
+            return Err(Error::internal("a cropped JPEG for which nobody has asked"));
         }
         columns.extend((0..self.further_columns).map(|index| {
             let contents = further.iter().map(|row| row.get(index)?.as_ref());

@@ -216,8 +216,11 @@ fn the_status_page_shows_what_is_cached() -> Result<()> {
 #[test]
 fn a_gateway_with_a_cache_lists_it() -> Result<()> {
     for (flags, features) in [
-        (&[][..], "each-parts, families, members, stores"),
-        (&[MEMORY], "cache, each-parts, families, members, stores"),
+        (&[][..], "cropped-jpeg, each-parts, families, members, stores"),
+        (
+            &[MEMORY],
+            "cache, cropped-jpeg, each-parts, families, members, stores",
+        ),
     ] {
         let lab = CacheLab::new(flags)?;
         assert_eq!(lab.get(PIPELINE)?.header("x-pushdown-features"), Some(features));

@@ -10,7 +10,12 @@ use super::{super::MAX_COLUMN_BYTES, extra_columns::with_named_columns, *};
 fn stream(value_type: &ValueType, compression: Compression, names: &[&str], rows: &[Row]) -> Bytes {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let (engine, pipeline) = (Engine::default(), digest());
-    let writer = BatchWriter::new(value_type.clone(), compression, &engine, &pipeline, true, &names);
+    let columns = OptionalColumns {
+        cache: true,
+        crops: false,
+        further: &names,
+    };
+    let writer = BatchWriter::new(value_type.clone(), compression, &engine, &pipeline, columns);
     write_by(writer.unwrap(), rows, 3)
 }
 
@@ -92,8 +97,10 @@ fn large_columns_have_record_batches_of_their_own() {
         Compression::None,
         &engine,
         &pipeline,
-        false,
-        &names,
+        OptionalColumns {
+            further: &names,
+            ..OptionalColumns::default()
+        },
     )
     .unwrap();
     let mut reader = BatchReader::new(Limits::default());

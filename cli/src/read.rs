@@ -130,6 +130,7 @@ impl Read {
             self.epoch(&mut reader, &bar, &mut figures).await?;
             epochs.push(start.elapsed().as_secs_f64());
             let after = reader.stats();
+            figures.last_epoch.cropped_samples = after.cropped_samples - before.cropped_samples;
             figures.last_epoch.cache_hits = after.cache_hits - before.cache_hits;
             figures.last_epoch.gateway_cache_hits = after.gateway_cache_hits - before.gateway_cache_hits;
             figures.last_epoch.cpu_seconds = cpu_time().saturating_sub(cpu).as_secs_f64();

@@ -33,8 +33,10 @@ pub(crate) struct Report {
     samples_per_second: f64,
     stored_bytes: u64,
     value_bytes: u64,
-    /// Samples by the stage at which they arrived; 0 for objects as stored.
+    /// Samples by the stage at which they arrived; 0 for objects as stored, and for cropped ones.
     pub(crate) stages: BTreeMap<u8, u64>,
+    /// Samples that arrived as cropped JPEGs.
+    cropped_samples: u64,
     pub(crate) last_epoch: EpochFigures,
     cache_hits: u64,
     cache_writes: u64,
@@ -80,6 +82,8 @@ pub(crate) struct EpochFigures {
     pub(crate) cpu_seconds: f64,
     /// As for all epochs.
     pub(crate) stages: BTreeMap<u8, u64>,
+    /// Samples that arrived as cropped JPEGs.
+    pub(crate) cropped_samples: u64,
     /// Values from the value cache, and from the result cache of the gateway.
     pub(crate) cache_hits: u64,
     pub(crate) gateway_cache_hits: u64,
@@ -112,6 +116,7 @@ impl Report {
             stored_bytes: stats.stored_bytes,
             value_bytes: stats.value_bytes,
             stages: BTreeMap::new(),
+            cropped_samples: stats.cropped_samples,
             last_epoch: EpochFigures::default(),
             cache_hits: stats.cache_hits,
             cache_writes: stats.cache_writes,
@@ -133,6 +138,35 @@ impl Report {
     }
 }
 
+impl Report {
+    /// How samples arrived, if some were cropped: the bytes of each, and the share of each form.
+    fn forms(&self) -> Option<String> {
+        let arrived: u64 = self.stages.values().sum::<u64>().saturating_sub(self.cache_hits);
+        if self.cropped_samples == 0 || arrived == 0 {
+            return None;
+        }
+        let objects = self.stages.get(&0).copied().unwrap_or_default();
+        let plain = objects.saturating_sub(self.cropped_samples);
+        let values = arrived.saturating_sub(objects);
+        let counts = [
+            (self.cropped_samples, "cropped"),
+            (plain, "plain"),
+            (values, "values"),
+        ];
+        let shares = counts.into_iter().filter(|(count, _)| *count > 0);
+        let shares: Vec<_> = shares
+            .map(|(count, form)| format!("{form} {:.0} %", 100.0 * number(count) / number(arrived)))
+            .collect();
+        let kilobytes = |bytes: u64| 1e-3 * number(bytes) / number(arrived);
+        Some(format!(
+            "{:.0} KB per sample for {:.0} KB stored: {}",
+            kilobytes(self.value_bytes),
+            kilobytes(self.stored_bytes),
+            shares.join(", ")
+        ))
+    }
+}
+
 /// The reasons with a count above 0.
 fn counts(not_cached: &NotCached) -> BTreeMap<&'static str, u64> {
     let reasons = not_cached.reasons().into_iter();
@@ -140,13 +174,17 @@ fn counts(not_cached: &NotCached) -> BTreeMap<&'static str, u64> {
     counted.map(|(name, _, count)| (name, count)).collect()
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a rate for people")]
 fn per_second(samples: u64, seconds: f64) -> f64 {
     if seconds > 0.0 {
-        samples as f64 / seconds
+        number(samples) / seconds
     } else {
         0.0
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count for people")]
+const fn number(count: u64) -> f64 {
+    count as f64
 }
 
 impl fmt::Display for Report {
@@ -180,6 +218,9 @@ impl fmt::Display for Report {
                 HumanBytes(self.gateway_bytes_down),
                 HumanBytes(self.gateway_bytes_up)
             )?;
+        }
+        if let Some(forms) = self.forms() {
+            writeln!(f, "{forms}")?;
         }
         if self.cache_hits > 0 {
             writeln!(
@@ -258,6 +299,31 @@ mod tests {
         };
         let expected = "from the gateway http://gw:9900: received 976.56 KiB, sent 1.95 KiB; the rest is with the store http://store:9000\n";
         assert!(report.to_string().contains(expected), "{report}");
+    }
+
+    #[test]
+    fn a_report_names_cropped_samples() {
+        let forms = |cropped_samples: u64, stages: &[(u8, u64)]| {
+            let stats = Stats {
+                cropped_samples,
+                value_bytes: 57_000_000,
+                stored_bytes: 110_000_000,
+                ..Stats::default()
+            };
+            let second = Duration::from_secs(1);
+            let mut report = Report::new(&stats, Mode::Auto, Split::Full, second, second);
+            report.stages = stages.iter().copied().collect();
+            report.forms()
+        };
+        assert_eq!(forms(0, &[(0, 1_000)]), None);
+        assert_eq!(
+            forms(710, &[(0, 1_000)]).as_deref(),
+            Some("57 KB per sample for 110 KB stored: cropped 71 %, plain 29 %")
+        );
+        assert_eq!(
+            forms(500, &[(0, 600), (3, 400)]).as_deref(),
+            Some("57 KB per sample for 110 KB stored: cropped 50 %, plain 10 %, values 40 %")
+        );
     }
 
     #[cfg(target_os = "linux")]

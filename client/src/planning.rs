@@ -4,6 +4,7 @@
 //! The arithmetic of plans is in [`pushdown::plan`]; this module feeds it.
 
 mod adapt;
+mod cropped;
 #[cfg(feature = "tables")]
 mod expansion_guard;
 mod exploration;
@@ -20,6 +21,7 @@ pub(crate) use adapt::{
     Adapter, ArrivingAnswer, Assignment, Event, InFlight, PendingRead, ProbeRequest, ReceivedValue,
     SamplesLeft, stages_after_models,
 };
+pub(crate) use cropped::arrived_stage;
 #[cfg(feature = "tables")]
 pub(crate) use expansion_guard::ExpansionGuard;
 pub(crate) use exploration::EXPLORATION_BATCHES;

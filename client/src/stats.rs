@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pushdown::wire::CacheStatus;
+use pushdown::{plan::Stage, wire::CacheStatus};
 
 use crate::value_cache::{NotCached, NotCachedCounters};
 
@@ -37,6 +37,8 @@ pub struct Stats {
     pub cache_writes: u64,
     /// Samples without a value written to that cache, by reason.
     pub not_cached: NotCached,
+    /// Samples that arrived as cropped JPEGs: without the blocks that no step reads.
+    pub cropped_samples: u64,
     /// Values that the gateway read from its result cache.
     pub gateway_cache_hits: u64,
     /// Values that the gateway computed once for several requests in flight.
@@ -74,6 +76,7 @@ pub(crate) struct Counters {
     pub(crate) cache_hits: AtomicU64,
     pub(crate) cache_writes: AtomicU64,
     pub(crate) not_cached: NotCachedCounters,
+    pub(crate) cropped_samples: AtomicU64,
     pub(crate) gateway_cache_hits: AtomicU64,
     pub(crate) gateway_shared: AtomicU64,
     pub(crate) gateway_prefix_hits: AtomicU64,
@@ -82,8 +85,11 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Counts a value from the gateway by where the gateway had it from.
-    pub(crate) fn count_gateway_value(&self, cache: CacheStatus) {
+    /// Counts a value from the gateway by its stage, and by where the gateway had it from.
+    pub(crate) fn count_gateway_value(&self, stage: Stage, cache: CacheStatus) {
+        if stage == Stage::CroppedJpeg {
+            add(&self.cropped_samples, 1);
+        }
         let counter = match cache {
             CacheStatus::Computed => return,
             CacheStatus::Memory | CacheStatus::Disk => &self.gateway_cache_hits,
@@ -108,6 +114,7 @@ impl Counters {
             cache_hits: self.cache_hits.load(Relaxed),
             cache_writes: self.cache_writes.load(Relaxed),
             not_cached: self.not_cached.snapshot(),
+            cropped_samples: self.cropped_samples.load(Relaxed),
             gateway_cache_hits: self.gateway_cache_hits.load(Relaxed),
             gateway_shared: self.gateway_shared.load(Relaxed),
             gateway_prefix_hits: self.gateway_prefix_hits.load(Relaxed),
@@ -129,16 +136,19 @@ mod tests {
     fn values_of_the_gateway_are_counted_by_where_they_come_from() {
         let counters = Counters::default();
         for (times, number) in [(4, 0), (1, 1), (2, 2), (5, 3), (6, 4)] {
-            (0..times).for_each(|_| counters.count_gateway_value(CacheStatus::from(number)));
+            let cache = CacheStatus::from(number);
+            (0..times).for_each(|_| counters.count_gateway_value(Stage::After(2), cache));
         }
+        (0..7).for_each(|_| counters.count_gateway_value(Stage::CroppedJpeg, CacheStatus::Computed));
         let stats = counters.snapshot(&Traffic::default(), &Traffic::default());
         assert_eq!(
             (
                 stats.gateway_cache_hits,
                 stats.gateway_shared,
-                stats.gateway_prefix_hits
+                stats.gateway_prefix_hits,
+                stats.cropped_samples
             ),
-            (3, 5, 6)
+            (3, 5, 6, 7)
         );
     }
 }

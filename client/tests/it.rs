@@ -45,6 +45,8 @@ mod it {
     mod auto;
     mod aws;
     mod cache_hints;
+    #[cfg(all(feature = "models", feature = "tables"))]
+    mod cropped_jpeg;
     mod elastic;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod elastic_rows;

@@ -133,6 +133,7 @@ pub(crate) fn stats_json(monitor: &ReaderMonitor) -> String {
         "stored_bytes": stats.stored_bytes,
         "cache_hits": stats.cache_hits,
         "cache_writes": stats.cache_writes,
+        "cropped_samples": stats.cropped_samples,
         "gateway_cache_hits": stats.gateway_cache_hits,
         "gateway_shared": stats.gateway_shared,
         "gateway_prefix_hits": stats.gateway_prefix_hits,

@@ -144,7 +144,7 @@ impl Assumptions {
         };
         let stages = 1..=last_cached_stage(pipeline);
         let candidates = classes.iter_mut().flat_map(|class| &mut class.candidates);
-        for candidate in candidates.filter(|candidate| stages.contains(&candidate.stage)) {
+        for candidate in candidates.filter(|candidate| stages.contains(&candidate.stage.steps())) {
             candidate.hits = hits;
         }
     }
@@ -198,13 +198,13 @@ pub(super) fn speed_up(classes: &mut [Class], host_speed: f64, shared: bool) {
 
 #[cfg(test)]
 mod tests {
-    use pushdown::plan::{CacheHits, Candidate, LoadingCost};
+    use pushdown::plan::{CacheHits, Candidate, LoadingCost, Stage};
 
     use super::*;
 
     fn candidate(stage: usize) -> Candidate {
         Candidate {
-            stage,
+            stage: Stage::after(stage),
             bytes: 1e4,
             gateway_seconds: 0.02,
             host_seconds: 0.03,

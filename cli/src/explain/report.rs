@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use indicatif::DecimalBytes;
 use pushdown::{
     Kind, Step,
-    plan::{Bound, Candidate, Class, Load, Plan, Rules, Tiers},
+    plan::{Bound, Candidate, Class, Load, Plan, Rules, Stage, Tiers},
 };
 #[cfg(feature = "models")]
 use pushdown_client::internal::Escaped;
@@ -33,7 +33,7 @@ pub struct Explanation {
 
 /// The costs of a split at a stage, over all classes.
 struct StageRow<'a> {
-    stage: usize,
+    stage: Stage,
     after: String,
     kind: &'a Kind,
     bytes: f64,
@@ -90,6 +90,11 @@ fn name(step: &Step) -> String {
     }
 }
 
+/// The form in which the object of a stage is requested, as requests state it. `None` for whole objects and for values.
+fn form(stage: Stage) -> Option<&'static str> {
+    (stage == Stage::CroppedJpeg).then_some("cropped-jpeg")
+}
+
 /// The fraction of all samples by candidate.
 fn fractions(plan: &Plan) -> Vec<f64> {
     let candidates = plan.fractions.first().map_or(0, Vec::len);
@@ -142,7 +147,11 @@ impl Explanation {
         let row = |(index, fraction): (usize, f64)| {
             let single = self.single_split(index);
             let stage = self.classes[0].candidates[index].stage;
-            let step = stage.checked_sub(1).map(|step| &pipeline.steps()[step]);
+            let after = match stage {
+                Stage::Object => "(object)".to_owned(),
+                Stage::CroppedJpeg => "(cropped JPEG)".to_owned(),
+                Stage::After(steps) => name(&pipeline.steps()[steps - 1]),
+            };
             let mean = |cost: fn(&Candidate) -> f64| -> f64 {
                 let each = self
                     .classes
@@ -152,8 +161,8 @@ impl Explanation {
             };
             StageRow {
                 stage,
-                after: step.map_or_else(|| "(object)".to_owned(), name),
-                kind: &pipeline.kinds()[stage],
+                after,
+                kind: &pipeline.kinds()[stage.steps()],
                 bytes: single.bytes_per_sample,
                 gateway_seconds: mean(Candidate::mean_gateway_seconds),
                 host_seconds: mean(|candidate| candidate.host_seconds),
@@ -200,7 +209,7 @@ impl Explanation {
             writeln!(
                 out,
                 "{:>5}  {:28}  {kind:width$}  {:>11}  {:>10.2}  {:>7.2}  {:>9.1}  {:>4.0} %",
-                row.stage,
+                row.stage.steps(),
                 row.after,
                 bytes(row.bytes).to_string(),
                 1e3 * row.gateway_seconds,
@@ -233,11 +242,11 @@ impl Explanation {
                     .zip(fractions)
                     .filter(|(_, fraction)| **fraction > 0.005 * class.fraction)
                     .map(|(candidate, fraction)| {
-                        format!(
-                            "{:.0} % at stage {}",
-                            100.0 * fraction / class.fraction,
-                            candidate.stage
-                        )
+                        let percent = 100.0 * fraction / class.fraction;
+                        match candidate.stage {
+                            Stage::CroppedJpeg => format!("{percent:.0} % cropped"),
+                            stage => format!("{percent:.0} % at stage {}", stage.steps()),
+                        }
                     })
                     .collect();
                 writeln!(
@@ -298,7 +307,7 @@ impl Explanation {
                     .zip(fractions)
                     .map(|(candidate, fraction)| {
                         json!({
-                            "stage": candidate.stage, "bytes": candidate.bytes,
+                            "stage": candidate.stage.steps(), "form": form(candidate.stage), "bytes": candidate.bytes,
                             "gateway_seconds": candidate.gateway_seconds, "host_seconds": candidate.host_seconds,
                             "weights_bytes": candidate.weights_bytes, "share": fraction,
                             "cached_ratio": candidate.hits.ratio, "later_cached_ratio": candidate.hits.later_ratio,
@@ -319,7 +328,7 @@ impl Explanation {
                     Kind::Bytes(_) | Kind::Table(_) => (None, None),
                 };
                 json!({
-                    "stage": row.stage, "after": row.after, "kind": row.kind.name(), "dtype": dtype, "shape": shape,
+                    "stage": row.stage.steps(), "form": form(row.stage), "after": row.after, "kind": row.kind.name(), "dtype": dtype, "shape": shape,
                     "bytes": row.bytes, "gateway_seconds": row.gateway_seconds, "host_seconds": row.host_seconds,
                     "samples_per_second": finite(row.samples_per_second), "share": row.fraction,
                 })

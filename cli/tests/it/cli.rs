@@ -282,6 +282,7 @@ fn read_reports_its_statistics() {
                 "cache_hits",
                 "cache_writes",
                 "cpu_seconds",
+                "cropped_samples",
                 "endpoint",
                 "epoch_seconds",
                 "errors",

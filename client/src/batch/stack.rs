@@ -223,7 +223,7 @@ fn parts(value: &Sample) -> Option<(ArrayType, &[u8], Option<f32>)> {
             };
             Some((array_type, tensor.data().as_slice(), tensor.scale()))
         }
-        Sample::Bytes(_) | Sample::Table(_) => None,
+        Sample::Bytes(_) | Sample::CroppedJpeg(_) | Sample::Table(_) => None,
     }
 }
 

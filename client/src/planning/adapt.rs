@@ -167,7 +167,21 @@ impl Adapter {
         }
         let mut sizes = objects.iter().map(|object| object.bytes);
         let largest = sizes.try_fold(0, |largest, bytes| bytes.map(|bytes| bytes.max(largest)))?;
-        self.context.reason_against_trials(largest)
+        let may_crop = self.state.lock().assignment.may_crop;
+        self.context.reason_against_trials(largest, may_crop)
+    }
+
+    /// The number of first steps that fix the region of cropped JPEGs; `None` if nothing is ever cropped.
+    pub(crate) fn crop_steps(&self) -> Option<usize> {
+        self.context.cropped.map(|cropped| cropped.steps)
+    }
+
+    /// Sets whether objects may be requested as cropped JPEGs. Plans count on it from the next one on.
+    pub(crate) fn allow_crops(&self, is_allowed: bool) {
+        let is_allowed = is_allowed && self.crop_steps().is_some();
+        if self.assignment().may_crop != is_allowed {
+            self.observe(Event::CropsAllowed(is_allowed));
+        }
     }
 
     /// Waits until the first plan was attempted, even if it failed.

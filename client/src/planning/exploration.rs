@@ -4,6 +4,8 @@
 //! of the object, so that every rank and worker makes some without counting. A data set may have a few row groups, with a hundred
 //! times the bytes: they are counted over all epochs, and the plan says how many trials it has time for.
 
+use pushdown::plan::Stage;
+
 use crate::measure::float;
 
 /// Batches of objects that try both routes before the first plan.
@@ -39,14 +41,14 @@ pub(super) struct StageFractions(Vec<StageFraction>);
 /// A planned stage.
 #[derive(Debug, Clone, Copy)]
 struct StageFraction {
-    stage: usize,
+    stage: Stage,
     /// The fraction at this and all earlier entries.
     cumulative_fraction: f64,
 }
 
 impl StageFractions {
     /// Stages with their fractions, whose sum is 1.
-    pub(super) fn new(fractions: impl IntoIterator<Item = (usize, f64)>) -> Self {
+    pub(super) fn new(fractions: impl IntoIterator<Item = (Stage, f64)>) -> Self {
         let cumulative = fractions.into_iter().scan(0.0, |sum, (stage, fraction)| {
             *sum += fraction;
             Some(StageFraction {
@@ -57,16 +59,18 @@ impl StageFractions {
         Self(cumulative.collect())
     }
 
-    /// The stage of a sample or row group. 0, plain reading, if there are no stages.
-    pub(super) fn stage(&self, number: u64) -> usize {
+    /// The stage of a sample or row group. Plain reading if there are no stages.
+    pub(super) fn stage(&self, number: u64) -> Stage {
         let point = multiple(number, GOLDEN);
         let found = self.0.iter().find(|entry| point < entry.cumulative_fraction);
-        found.or_else(|| self.0.last()).map_or(0, |entry| entry.stage)
+        found
+            .or_else(|| self.0.last())
+            .map_or(Stage::Object, |entry| entry.stage)
     }
 
-    /// The lowest stage.
+    /// The lowest number of steps that the gateway runs.
     pub(super) fn first_stage(&self) -> Option<usize> {
-        self.0.iter().map(|entry| entry.stage).min()
+        self.0.iter().map(|entry| entry.stage.steps()).min()
     }
 }
 
@@ -109,13 +113,17 @@ mod tests {
 
     #[test]
     fn any_stretch_has_the_fractions_of_the_plan() {
-        let fractions = StageFractions::new([(0, 0.3), (4, 0.0), (2, 0.7)]);
+        let fractions = StageFractions::new([
+            (Stage::Object, 0.3),
+            (Stage::After(4), 0.0),
+            (Stage::CroppedJpeg, 0.7),
+        ]);
         assert_eq!(fractions.first_stage(), Some(0));
         for first in [0, 17, 1000] {
-            let plain = (first..first + 100).filter(|number| fractions.stage(*number) == 0);
+            let plain = (first..first + 100).filter(|number| fractions.stage(*number) == Stage::Object);
             assert!((28..=32).contains(&plain.count()), "from {first}");
-            assert!((first..first + 100).all(|number| fractions.stage(number) != 4));
+            assert!((first..first + 100).all(|number| fractions.stage(number) != Stage::After(4)));
         }
-        assert_eq!(StageFractions::default().stage(3), 0);
+        assert_eq!(StageFractions::default().stage(3), Stage::Object);
     }
 }

@@ -5,7 +5,7 @@ use std::{fmt, iter::repeat_n};
 use pushdown::{
     Pipeline, Step,
     pipeline::RowStage,
-    plan::{Bound, Class, Decision, Plan},
+    plan::{Bound, Class, Decision, Plan, Stage},
 };
 
 /// The plan of a reader in [`Mode::Auto`](crate::reader::Mode::Auto), and what it was made from.
@@ -76,7 +76,11 @@ impl PlanReport {
     }
 
     /// The part of samples that arrive at a stage.
-    fn route(&self, stage: usize, percent: f64) -> String {
+    fn route(&self, stage: Stage, percent: f64) -> String {
+        if stage == Stage::CroppedJpeg {
+            return format!("{percent:.0} % cropped");
+        }
+        let stage = stage.steps();
         let at = match &self.samples {
             PlannedSamples::Objects { .. } => Some(RowStage {
                 steps: stage,
@@ -115,7 +119,7 @@ fn cached_stages(class: &Class) -> String {
         .candidates
         .iter()
         .filter(|split| split.hits.later_ratio >= 1.0);
-    let stages: Vec<_> = cached.map(|split| split.stage.to_string()).collect();
+    let stages: Vec<_> = cached.map(|split| split.stage.steps().to_string()).collect();
     if stages.is_empty() {
         "not cached".to_owned()
     } else {

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use pushdown::{
     Pipeline, Step, Table,
     pipeline::RowStage,
-    plan::{Decision, Path, Rules, SetupCosts, StepCost},
+    plan::{Decision, Path, Rules, SetupCosts, Stage, StepCost},
 };
 use pushdown_exec::sync::Mutex;
 
@@ -254,7 +254,7 @@ impl RowPlanner {
 }
 
 /// The stages that a plan uses, with their fractions.
-fn fractions(decision: &Decision) -> impl Iterator<Item = (usize, f64)> {
+fn fractions(decision: &Decision) -> impl Iterator<Item = (Stage, f64)> {
     let classes = decision.classes.iter().zip(&decision.plan.fractions);
     let all = classes.flat_map(|(class, fractions)| {
         let taken = class.candidates.iter().zip(fractions);
@@ -265,7 +265,7 @@ fn fractions(decision: &Decision) -> impl Iterator<Item = (usize, f64)> {
 
 fn main_stage(decision: &Decision, smallest: usize) -> usize {
     let main = fractions(decision).max_by(|(_, a), (_, b)| a.total_cmp(b));
-    main.map_or(smallest, |(stage, _)| stage)
+    main.map_or(smallest, |(stage, _)| stage.steps())
 }
 
 /// The stage of a row group by the fractions of a plan. Some row groups try plain reading, or the fewest bytes, so that changed costs
@@ -276,10 +276,13 @@ fn planned_stage(decision: &Decision, number: u64, smallest: usize) -> usize {
     } else {
         0
     };
-    if is_group_trial(number, decision.trial_fraction(&decision.plan, trial)) {
+    if is_group_trial(
+        number,
+        decision.trial_fraction(&decision.plan, Stage::after(trial)),
+    ) {
         return trial;
     }
-    StageFractions::new(fractions(decision)).stage(number)
+    StageFractions::new(fractions(decision)).stage(number).steps()
 }
 
 #[cfg(test)]

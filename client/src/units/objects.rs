@@ -263,7 +263,7 @@ impl Session {
             Mode::Pushdown if !self.is_limited() => (slots, Vec::new()),
             Mode::Pushdown | Mode::Auto => slots
                 .into_iter()
-                .partition(|slot| job.routes.get(*slot).split != Split::At(0)),
+                .partition(|slot| !job.routes.get(*slot).is_plain()),
         };
         RoutedSlots { pushed, plain }
     }

@@ -57,10 +57,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Stage;
 
     fn candidate(gateway_seconds: f64, hits: CacheHits) -> Candidate {
         Candidate {
-            stage: 1,
+            stage: Stage::After(1),
             bytes: 1e4,
             gateway_seconds,
             host_seconds: 0.0,

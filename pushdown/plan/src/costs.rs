@@ -2,7 +2,7 @@
 
 use std::iter::Sum;
 
-use super::{CacheHits, LaterEpochs};
+use super::{CacheHits, LaterEpochs, Stage};
 
 /// The capacity of each tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,18 +39,18 @@ pub struct Paths {
 pub enum Path {
     /// Stored objects arrive from the store.
     Store,
-    /// Values and weights arrive from the gateway.
+    /// Values, cropped JPEGs and weights arrive from the gateway.
     Gateway,
 }
 
 /// The cost of a sample at one split.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
-    /// Number of steps that the gateway runs; 0 to read the object unchanged.
-    pub stage: usize,
-    /// Bytes of the value at that stage.
+    /// What arrives.
+    pub stage: Stage,
+    /// Bytes of it.
     pub bytes: f64,
-    /// CPU seconds at the gateway, if it runs all steps.
+    /// CPU seconds at the gateway, if it runs all steps of the stage.
     pub gateway_seconds: f64,
     /// CPU seconds on the host.
     pub host_seconds: f64,
@@ -76,7 +76,7 @@ pub struct LoadingCost {
 pub struct SetupCosts {
     /// Weights that the host would have to fetch to run models.
     pub weights_bytes: f64,
-    /// Loading cost by stage; zero for stages past the end of the list.
+    /// Loading cost by number of steps at the gateway; zero for stages past the end of the list.
     pub loading: Vec<LoadingCost>,
 }
 
@@ -85,7 +85,7 @@ pub struct SetupCosts {
 pub struct Class {
     /// Fraction of all samples. The fractions of all classes sum to 1.
     pub fraction: f64,
-    /// The possible splits. One of them has stage 0.
+    /// The possible splits. One of them has [`Stage::Object`].
     pub candidates: Vec<Candidate>,
 }
 
@@ -165,16 +165,43 @@ impl Sum for LoadingCost {
 impl Candidate {
     /// The path over which samples arrive.
     pub const fn path(&self) -> Path {
-        if self.stage == 0 {
-            Path::Store
-        } else {
-            Path::Gateway
+        match self.stage {
+            Stage::Object => Path::Store,
+            Stage::CroppedJpeg | Stage::After(_) => Path::Gateway,
         }
     }
 
     /// Whether gateway or host has to load layers for this split first.
     pub(super) fn has_loading_cost(&self) -> bool {
         self.loading != LoadingCost::default()
+    }
+}
+
+/// What decides between equally fast plans, per sample of a split.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Worth {
+    pub(super) bytes: f64,
+    /// Counts among equal bytes.
+    pub(super) cpu_seconds: f64,
+}
+
+impl Class {
+    /// The stored object.
+    pub(super) fn object(&self) -> Option<&Candidate> {
+        self.candidates.iter().find(|split| split.stage.is_plain())
+    }
+
+    /// The bytes and the host's CPU seconds of a split. A cropped JPEG counts as its object and the work at the gateway: other stages move
+    /// work to the gateway, but cropping adds some to it, so fewer bytes alone are not worth it.
+    pub(super) fn worth(&self, split: &Candidate) -> Worth {
+        let (counted, gateway_seconds) = match (split.stage, self.object()) {
+            (Stage::CroppedJpeg, Some(object)) => (object, split.mean_gateway_seconds()),
+            _ => (split, 0.0),
+        };
+        Worth {
+            bytes: counted.bytes,
+            cpu_seconds: counted.host_seconds + gateway_seconds,
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Replaces the plan in force only for a clearly better one.
 
-use super::{Candidate, Class, Plan, Rules, Tiers};
+use super::{Candidate, Class, Plan, Rules, Stage, Tiers};
 
 /// Speed-up that replaces a plan. Smaller differences are measurement noise.
 const MIN_SPEEDUP_RATIO: f64 = 0.04;
 /// Reduction of the bytes sent that replaces a plan.
 const MIN_BYTES_SAVED_RATIO: f64 = 0.10;
+
+/// The ratio of samples that may be cropped in vain. Cropping costs CPU time.
+const MAX_NEEDLESS_CROP_RATIO: f64 = 0.10;
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -17,7 +20,7 @@ pub(super) struct Hysteresis {
 /// A split in use, and its fraction of the samples of the class.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct SplitInUse {
-    stage: usize,
+    stage: Stage,
     class_ratio: f64,
 }
 
@@ -31,6 +34,7 @@ impl Hysteresis {
         if let Some(current) = self.current(tiers, classes, rules)
             && current.seconds(rules) <= (seconds * (1.0 + MIN_SPEEDUP_RATIO)).min(plain)
             && current.bytes_per_sample * (1.0 - MIN_BYTES_SAVED_RATIO) <= best.bytes_per_sample
+            && current.cropped_ratio(classes) <= best.cropped_ratio(classes) + MAX_NEEDLESS_CROP_RATIO
         {
             return current;
         }
@@ -59,12 +63,12 @@ impl Hysteresis {
         let mut fractions = Vec::new();
         for (class, splits) in classes.iter().zip(splits) {
             let candidates = &class.candidates;
-            let object_bytes = candidates.iter().find(|split| split.stage == 0)?.bytes;
+            let object_bytes = class.object()?.bytes;
             let mut class_fractions = vec![0.0; candidates.len()];
             for in_use in splits {
                 let index = candidates.iter().position(|split| split.stage == in_use.stage)?;
                 let split: &Candidate = &candidates[index];
-                if in_use.stage > 0
+                if !in_use.stage.is_plain()
                     && (split.bytes > rules.max_expand * object_bytes || !tiers.can_run(split))
                 {
                     return None;

@@ -135,7 +135,12 @@ pub(super) fn add_later_epochs(
     let group = |split: &SplitIndex| classes.len() + split.class;
     for split in splits {
         let candidate = split.candidate(classes).in_later_epoch();
-        program.columns.push(column(tiers, group(split), 1, &candidate));
+        program.columns.push(column(
+            tiers,
+            group(split),
+            1,
+            (&classes[split.class], &candidate),
+        ));
     }
     for (requested, split) in splits.iter().enumerate() {
         let candidate = split.candidate(classes);
@@ -146,7 +151,9 @@ pub(super) fn add_later_epochs(
                 ratio: candidate.hits.later_ratio,
                 other: Some(requested),
             });
-            program.columns.push(column(tiers, group(split), 1, &cached));
+            program
+                .columns
+                .push(column(tiers, group(split), 1, (&classes[split.class], &cached)));
         }
     }
 }
@@ -169,7 +176,8 @@ pub(super) fn later_plan(
     let weights_bytes = used().map(|split| split.weights_bytes).fold(0.0, f64::max);
     let is_ready = |split: &Candidate| {
         let has_weights = rules.weights_in_flight || split.weights_bytes <= weights_bytes;
-        let has_layers = !split.has_loading_cost() || used().any(|used| used.stage == split.stage);
+        let has_layers =
+            !split.has_loading_cost() || used().any(|used| used.stage.steps() == split.stage.steps());
         has_weights && has_layers
     };
     let mut program = Program {
@@ -182,9 +190,11 @@ pub(super) fn later_plan(
     };
     let mut later_classes = Vec::new();
     for (index, (class, fractions)) in classes.iter().zip(fractions).enumerate() {
-        let stored = class.candidates.iter().find(|split| split.stage == 0);
-        let max_bytes = stored.map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes);
-        let fits = |split: &Candidate| split.stage == 0 || split.bytes <= max_bytes && tiers.can_run(split);
+        let max_bytes = class
+            .object()
+            .map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes);
+        let fits =
+            |split: &Candidate| split.stage.is_plain() || split.bytes <= max_bytes && tiers.can_run(split);
         let mut candidates = Vec::new();
         let mut add = |candidate: Candidate, max: Option<f64>| {
             if let Some(max) = max {
@@ -195,7 +205,7 @@ pub(super) fn later_plan(
                     other: None,
                 });
             }
-            program.columns.push(column(tiers, index, 0, &candidate));
+            program.columns.push(column(tiers, index, 0, (class, &candidate)));
             candidates.push(candidate);
         };
         let taken = class.candidates.iter().zip(fractions);

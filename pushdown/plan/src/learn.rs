@@ -5,10 +5,14 @@
 //! and the ratio of gateway to host seconds by stage. The current speed of each tier is its pace: one factor for all steps
 //! of the tier, including those that it has not run for a while.
 
+mod cropped;
+
 use super::{
-    CacheHits, Candidate, Class, SetupCosts, mean::Mean, recent_median::RecentMedian,
+    CacheHits, Candidate, Class, SetupCosts, Stage, mean::Mean, recent_median::RecentMedian,
     result_cache::ResultCache,
 };
+pub use cropped::CropAnswer;
+use cropped::CroppedCosts;
 use pushdown_core::float;
 
 /// Samples over which a mean is taken.
@@ -39,6 +43,8 @@ pub struct Costs {
     gateway_ratio: Mean,
     host_pace: RecentMedian,
     gateway_pace: RecentMedian,
+    /// The expected ratio of the blocks of a cropped JPEG to those of its object; `None` if the reader asks for none.
+    cropped_share: Option<f64>,
     /// Gateway observations of stages whose steps the host has not run yet.
     early: Vec<GatewayObservation>,
     /// What the gateway does not compute again.
@@ -80,6 +86,7 @@ struct ClassCosts {
     value_bytes: Vec<Mean>,
     /// Ratio of answers by stage from 1 on that are the object itself, since the value exceeds its size limit.
     object_ratio: Vec<Mean>,
+    cropped: CroppedCosts,
 }
 
 impl Costs {
@@ -99,6 +106,7 @@ impl Costs {
             step_seconds: vec![Mean::default(); steps.len()],
             value_bytes: vec![Mean::default(); steps.len()],
             object_ratio: vec![Mean::default(); steps.len()],
+            cropped: CroppedCosts::default(),
         };
         Self {
             stages: steps.iter().enumerate().map(stage).collect(),
@@ -106,6 +114,7 @@ impl Costs {
             gateway_ratio: Mean::default(),
             host_pace: RecentMedian::default(),
             gateway_pace: RecentMedian::default(),
+            cropped_share: None,
             early: Vec::new(),
             result_cache: ResultCache::new(steps.len()),
         }
@@ -210,8 +219,10 @@ impl Costs {
     /// The classes with all possible splits; `None` until both tiers have been observed. Each size has one class for each of
     /// the [`sides`](Self::sides) of its objects, in this order.
     pub fn classes(&self, setup: &SetupCosts) -> Option<Vec<Class>> {
-        let has_values = |class: &ClassCosts| class.value_bytes.iter().any(|mean| mean.get().is_some());
-        if self.gateway_ratio.get().is_none() && !self.classes.iter().any(has_values) {
+        let has_answers = |class: &ClassCosts| {
+            class.cropped.is_observed() || class.value_bytes.iter().any(|mean| mean.get().is_some())
+        };
+        if self.gateway_ratio.get().is_none() && !self.classes.iter().any(has_answers) {
             return None;
         }
         let sides = self.sides();
@@ -221,7 +232,7 @@ impl Costs {
             let mut lower = 0.0;
             for upper in &sides {
                 let with_hits = |split: &Candidate| Candidate {
-                    hits: self.result_cache.hits(split.stage, lower, *upper),
+                    hits: self.result_cache.hits(split.stage.steps(), lower, *upper),
                     ..*split
                 };
                 classes.push(Class {
@@ -254,15 +265,17 @@ impl Costs {
         };
         let loading = |stage: usize| setup.loading.get(stage).copied().unwrap_or_default();
         let total_seconds = self.host_seconds(class, self.stages.len())?;
-        let mut candidates = vec![Candidate {
-            stage: 0,
+        let plain = Candidate {
+            stage: Stage::Object,
             bytes: costs.object_bytes,
             gateway_seconds: 0.0,
             host_seconds: total_seconds * host_pace,
             weights_bytes: weights_bytes(&self.stages),
             loading: loading(0),
             hits: CacheHits::default(),
-        }];
+        };
+        let mut candidates = vec![plain];
+        candidates.extend(self.cropped_candidate(class, &plain));
         for (index, stage) in self.stages.iter().enumerate() {
             let observed_bytes = costs.value_bytes[index].get();
             let (Some(bytes), false) = (stage.bytes.or(observed_bytes), stage.is_fused) else {
@@ -277,7 +290,7 @@ impl Costs {
             let prefix_seconds = self.host_seconds(class, index + 1)?;
             let object_ratio = costs.object_ratio[index].get().unwrap_or_default();
             candidates.push(Candidate {
-                stage: index + 1,
+                stage: Stage::After(index + 1),
                 bytes,
                 gateway_seconds: prefix_seconds * ratio * gateway_pace,
                 host_seconds: (total_seconds - prefix_seconds * (1.0 - object_ratio)) * host_pace,
@@ -294,6 +307,12 @@ impl Costs {
         let stage = self.stages.get(stage.checked_sub(1)?)?;
         let stage_ratio = stage.gateway_ratio.get_from(MIN_REFERENCE_SAMPLES);
         stage_ratio.or_else(|| self.gateway_ratio.get())
+    }
+
+    /// The first stage between steps that do not run as one, at which the image is decoded.
+    fn first_stage(&self) -> usize {
+        let first = self.stages.iter().position(|stage| !stage.is_fused);
+        first.map_or(self.stages.len(), |index| index + 1)
     }
 
     /// Host seconds of the steps before `stage`.

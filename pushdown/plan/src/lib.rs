@@ -2,7 +2,7 @@
 //!
 //! A plan is a mixture: it assigns a fraction of each class to each split. The cost of a mixture per sample and tier is
 //! linear in the fractions, and the slowest tier sets the pace of an epoch, so the best mixture solves a small linear
-//! program. Plain reading is split 0, a candidate like any other: by the costs that it is computed from, a plan is
+//! program. Plain reading is a candidate like any other: by the costs that it is computed from, a plan is
 //! never slower than plain reading. Pure functions: costs in, plan out.
 //!
 //! A plan for several epochs minimises their total time: the first one may take longer if later ones find its values in the
@@ -23,6 +23,7 @@ mod result_cache;
 mod simplex;
 pub mod simulate;
 mod solve;
+mod stage;
 
 use std::collections::BTreeMap;
 
@@ -32,10 +33,11 @@ pub use costs::{
 };
 use later_epochs::add_later_epochs;
 pub use later_epochs::{LaterEpochs, LaterLoad};
-pub use learn::{Costs, StepCost};
+pub use learn::{Costs, CropAnswer, StepCost};
 pub use links::{Links, MeasuredRate};
 pub use replanner::{CpuUtilization, Decision, Replanner};
 use solve::{Column, Epoch, Program};
+pub use stage::Stage;
 
 /// Plans within this ratio of the fastest count as equally fast. The planner takes the one with the fewest bytes, then the one
 /// with the least CPU time on the host.
@@ -107,14 +109,15 @@ fn tie_of_epochs(program: &Program, best_seconds: &[f64], plain: &Plan) -> Vec<f
     best_seconds.iter().map(|seconds| seconds * factor).collect()
 }
 
-/// The fraction of a group at a split in an epoch.
-fn column(tiers: &Tiers, group: usize, epoch: usize, candidate: &Candidate) -> Column {
+/// The fraction of a group, which is a class, at a split in an epoch.
+fn column(tiers: &Tiers, group: usize, epoch: usize, (class, candidate): (&Class, &Candidate)) -> Column {
+    let worth = class.worth(candidate);
     Column {
         group,
         epoch,
         load: tiers.load(candidate),
-        bytes: candidate.bytes,
-        host_seconds: candidate.host_seconds,
+        bytes: worth.bytes,
+        cpu_seconds: worth.cpu_seconds,
     }
 }
 
@@ -135,7 +138,7 @@ impl Plan {
 
     /// The best mixture: among those within 3 % of the fastest, the one with the fewest bytes.
     ///
-    /// Each class needs a candidate with stage 0. The rules never exclude that candidate.
+    /// Each class needs a candidate with [`Stage::Object`]. The rules never exclude that candidate.
     pub fn best(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
         let plain = Self::plain(tiers, classes, rules);
         let slowest = plain.seconds(rules);
@@ -200,12 +203,13 @@ impl Plan {
         let plain = Self::plain(tiers, classes, rules);
         let plain_seconds = plain.pace_seconds(rules);
         let max_bytes = |class: &Class| {
-            let stored = class.candidates.iter().find(|candidate| candidate.stage == 0);
-            stored.map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes)
+            class
+                .object()
+                .map_or(f64::INFINITY, |stored| rules.max_expand * stored.bytes)
         };
         let splits = possible_splits(classes, |class, candidate| {
             let fits =
-                candidate.stage == 0 || candidate.bytes <= max_bytes(class) && tiers.can_run(candidate);
+                candidate.stage.is_plain() || candidate.bytes <= max_bytes(class) && tiers.can_run(candidate);
             fits && candidate.weights_bytes <= weights_bytes && is_allowed(candidate)
         })?;
         let mut fixed = tiers.fixed_load(LoadingCost::default(), rules);
@@ -217,9 +221,8 @@ impl Plan {
             epochs: vec![Epoch { weight: 1.0, fixed }],
         };
         for split in &splits {
-            program
-                .columns
-                .push(column(tiers, split.class, 0, split.candidate(classes)));
+            let of_class = (&classes[split.class], split.candidate(classes));
+            program.columns.push(column(tiers, split.class, 0, of_class));
         }
         let plan = |program: &Program| {
             let solution = program.solve(|best_seconds| {
@@ -265,13 +268,13 @@ impl Plan {
             .flat_map(|(class, fractions)| class.candidates.iter().zip(fractions.iter().copied()))
             .filter(|(_, fraction)| *fraction > 0.0)
             .collect();
-        let loading_by_stage: BTreeMap<_, _> = used
+        let loading_by_steps: BTreeMap<_, _> = used
             .iter()
-            .map(|(candidate, _)| (candidate.stage, candidate.loading))
+            .map(|(candidate, _)| (candidate.stage.steps(), candidate.loading))
             .collect();
         let mut load = Load {
             trainer_seconds: tiers.trainer_seconds,
-            ..tiers.fixed_load(loading_by_stage.into_values().sum(), rules)
+            ..tiers.fixed_load(loading_by_steps.into_values().sum(), rules)
         };
         let (mut bytes_per_sample, mut weights_bytes, mut tail_seconds) = (0.0, 0.0_f64, 0.0_f64);
         for (candidate, fraction) in used {
@@ -309,10 +312,25 @@ impl Plan {
         fractions.into_iter().fold(1.0, f64::min)
     }
 
+    /// The ratio of samples that arrive as cropped JPEGs.
+    fn cropped_ratio(&self, classes: &[Class]) -> f64 {
+        let splits = classes
+            .iter()
+            .zip(&self.fractions)
+            .flat_map(|(class, fractions)| class.candidates.iter().zip(fractions));
+        let cropped = splits.filter(|(split, _)| split.stage == Stage::CroppedJpeg);
+        cropped.map(|(_, fraction)| fraction).sum()
+    }
+
     /// The plan that reads every object unchanged.
     pub fn plain(tiers: &Tiers, classes: &[Class], rules: &Rules) -> Self {
-        let fraction =
-            |class: &Class, candidate: &Candidate| if candidate.stage == 0 { class.fraction } else { 0.0 };
+        let fraction = |class: &Class, candidate: &Candidate| {
+            if candidate.stage.is_plain() {
+                class.fraction
+            } else {
+                0.0
+            }
+        };
         let fractions = classes
             .iter()
             .map(|class| {

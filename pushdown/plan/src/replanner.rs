@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Class, Costs, InFlight, Links, LoadingCost, Path, Plan, Rules, SetupCosts, StepCost, Tiers,
-    background::BackgroundLoad, hysteresis::Hysteresis, links::SaturatedEnds, recent_median::RecentMedian,
+    Class, Costs, CropAnswer, InFlight, Links, LoadingCost, Path, Plan, Rules, SetupCosts, Stage, StepCost,
+    Tiers, background::BackgroundLoad, hysteresis::Hysteresis, links::SaturatedEnds,
+    recent_median::RecentMedian,
 };
 use pushdown_core::float;
 
@@ -25,9 +26,9 @@ pub struct Replanner {
     /// CPU seconds of steps on the host since then.
     host_step_seconds: f64,
     /// Number of samples in flight by size class and stage.
-    in_flight: BTreeMap<(usize, usize), u64>,
-    /// Stages that have been requested at least once.
-    requested_stages: BTreeSet<usize>,
+    in_flight: BTreeMap<(usize, Stage), u64>,
+    /// Numbers of steps at the gateway of samples that have been requested.
+    requested_steps: BTreeSet<usize>,
 }
 
 /// A tier that is busy for at least this ratio of the time is saturated: it rarely waits for the link or another tier.
@@ -72,7 +73,7 @@ impl Decision {
     }
 
     /// The [fraction of samples](Plan::trial_fraction) that may try the split at `stage` in addition to `plan`.
-    pub fn trial_fraction(&self, plan: &Plan, stage: usize) -> f64 {
+    pub fn trial_fraction(&self, plan: &Plan, stage: Stage) -> f64 {
         let class_fractions = |class: &Class| {
             let candidates = class.candidates.iter();
             candidates
@@ -119,7 +120,7 @@ impl Replanner {
             gateway_step_seconds: 0.0,
             host_step_seconds: 0.0,
             in_flight: BTreeMap::new(),
-            requested_stages: BTreeSet::new(),
+            requested_steps: BTreeSet::new(),
         }
     }
 
@@ -148,6 +149,11 @@ impl Replanner {
         self.costs.set_object_bytes(class, bytes);
     }
 
+    /// Sets whether the reader may ask for cropped JPEGs; see [`Costs::set_cropped_share`].
+    pub const fn set_cropped_share(&mut self, share: Option<f64>) {
+        self.costs.set_cropped_share(share);
+    }
+
     /// Records the seconds that the host took for `steps` steps of a sample from `first` on, which ran as one.
     pub fn observe_host_seconds(&mut self, class: usize, first: usize, steps: usize, seconds: f64) {
         self.host_step_seconds += seconds;
@@ -159,6 +165,20 @@ impl Replanner {
         self.gateway_step_seconds += seconds;
         self.background_load.observe_step_seconds(seconds);
         self.costs.observe_gateway_seconds(class, stage, seconds);
+    }
+
+    /// Records the answer to a request for a cropped JPEG.
+    pub fn observe_crop_answer(&mut self, class: usize, answer: &CropAnswer) {
+        self.gateway_step_seconds += answer.gateway_seconds;
+        self.background_load.observe_step_seconds(answer.gateway_seconds);
+        self.costs.observe_crop_answer(class, answer);
+    }
+
+    /// Records the seconds that the host took for the first `steps` steps of a sample that arrived as a cropped JPEG, which ran as one.
+    /// Later steps are the same for all samples: see [`observe_host_seconds`](Self::observe_host_seconds).
+    pub fn observe_cropped_host_seconds(&mut self, class: usize, steps: usize, seconds: f64) {
+        self.host_step_seconds += seconds;
+        self.costs.observe_cropped_host_seconds(class, steps, seconds);
     }
 
     /// Records that the gateway ran all steps up to `stage` for an object with this hash, as a fraction of all hashes.
@@ -186,14 +206,14 @@ impl Replanner {
     }
 
     /// Records a request for a sample at a stage.
-    pub fn observe_request(&mut self, class: usize, stage: usize) {
+    pub fn observe_request(&mut self, class: usize, stage: Stage) {
         *self.in_flight.entry((class, stage)).or_default() += 1;
-        self.requested_stages.insert(stage);
+        self.requested_steps.insert(stage.steps());
     }
 
     /// Records that the request for a sample at a stage ended: the sample arrived, or failed.
-    pub fn observe_request_end(&mut self, class: usize, stage: usize) {
-        if stage > 0 || !self.links.has_two_paths() {
+    pub fn observe_request_end(&mut self, class: usize, stage: Stage) {
+        if !stage.is_plain() || !self.links.has_two_paths() {
             self.background_load.observe_sample();
         }
         if let Some(count) = self.in_flight.get_mut(&(class, stage)) {
@@ -288,8 +308,8 @@ impl Replanner {
     ///
     /// `None` while the costs of both tiers, or the cores of the gateway, are unknown.
     pub fn next_batch(&mut self, mut setup: SetupCosts, rules: &Rules) -> Option<&Decision> {
-        for (stage, loading) in setup.loading.iter_mut().enumerate() {
-            if self.requested_stages.contains(&stage) {
+        for (steps, loading) in setup.loading.iter_mut().enumerate() {
+            if self.requested_steps.contains(&steps) {
                 *loading = LoadingCost::default();
             }
         }

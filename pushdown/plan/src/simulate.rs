@@ -49,7 +49,7 @@ pub fn sample_costs(classes: &[Class], plan: &Plan, count: usize) -> Vec<SampleC
         .filter(|(_, fraction, _)| *fraction > 0.0)
         .map(|(candidate, fraction, gateway_seconds)| SplitDeficit {
             cost: SampleCost {
-                is_plain: candidate.stage == 0,
+                is_plain: candidate.stage.is_plain(),
                 gateway_seconds,
                 bytes: candidate.bytes,
                 host_seconds: candidate.host_seconds,

@@ -5,9 +5,9 @@ use super::{
     simplex::{Equation, Tableau},
 };
 
-/// Cost of a CPU second on the host, as a ratio of the bytes of the largest value. Small, yet ten microseconds exceed what the
+/// Cost of a CPU second that counts, as a ratio of the bytes of the largest value. Small, yet ten microseconds exceed what the
 /// simplex method takes for rounding, which grows with the values.
-const HOST_SECOND_COST_RATIO: f64 = 1e-4;
+const CPU_SECOND_COST_RATIO: f64 = 1e-4;
 
 /// Fractions of samples to determine. Groups of them have fixed sums.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -29,10 +29,10 @@ pub(super) struct Column {
     pub(super) epoch: usize,
     /// The load of a sample.
     pub(super) load: Load,
-    /// Bytes of a sample on the link.
+    /// The bytes of a sample that count between equally fast plans.
     pub(super) bytes: f64,
-    /// CPU seconds of a sample on the host.
-    pub(super) host_seconds: f64,
+    /// The CPU seconds of a sample that count between plans with equal bytes.
+    pub(super) cpu_seconds: f64,
 }
 
 /// A fraction is at most `max` and `ratio` times another one.
@@ -79,8 +79,8 @@ impl Program {
     }
 
     /// Returns the fractions. Solves two programs over the same constraints: the first minimises the weighted sum of the times of
-    /// the epochs, each of which is that of its slowest tier; the second minimises the bytes, and for equal bytes the CPU time on
-    /// the host, with upper bounds of these times. `tie` returns them for the minimal times.
+    /// the epochs, each of which is that of its slowest tier; the second minimises the bytes, and for equal bytes the CPU time,
+    /// with upper bounds of these times. `tie` returns them for the minimal times.
     ///
     /// Columns: the fractions, the time of each epoch, a slack for each tier of each epoch, one for each limit, and one for each
     /// time. Rows: the sums of the groups; no tier of an epoch takes longer than its time; the limits; the times have upper
@@ -182,7 +182,7 @@ impl Program {
         let largest_bytes = self.columns.iter().map(|column| column.bytes).fold(0.0, f64::max);
         let mut objective = row();
         for (cost, column) in objective.iter_mut().zip(&self.columns) {
-            let bytes = column.bytes + HOST_SECOND_COST_RATIO * largest_bytes * column.host_seconds;
+            let bytes = column.bytes + CPU_SECOND_COST_RATIO * largest_bytes * column.cpu_seconds;
             *cost = self.epochs[column.epoch].weight * bytes;
         }
         tableau.minimise(&objective);

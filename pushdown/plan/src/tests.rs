@@ -1,4 +1,5 @@
 mod cells;
+mod cropped;
 mod result_cache;
 mod short_epochs;
 mod ties;
@@ -8,7 +9,7 @@ use std::num::NonZeroUsize;
 
 use proptest::prelude::*;
 
-use self::cells::{Cell, cells, cells_with_two_paths, exhaustive};
+use self::cells::{Cell, cells, cells_with_two_paths, exhaustive, sizes};
 use super::{
     simulate::{ReadAhead, epoch_seconds, sample_costs},
     *,
@@ -16,7 +17,7 @@ use super::{
 
 fn split(stage: usize, bytes: f64, gateway_seconds: f64, host_seconds: f64) -> Candidate {
     Candidate {
-        stage,
+        stage: Stage::after(stage),
         bytes,
         gateway_seconds,
         host_seconds,
@@ -325,7 +326,7 @@ proptest! {
             prop_assert!((fractions.iter().sum::<f64>() - class.fraction).abs() < 1e-6, "{:?}", plan);
             for (candidate, fraction) in class.candidates.iter().zip(fractions) {
                 prop_assert!(*fraction >= 0.0);
-                let allowed = candidate.stage == 0 || candidate.bytes <= max_expand * class.candidates[0].bytes;
+                let allowed = candidate.stage.is_plain() || candidate.bytes <= max_expand * class.candidates[0].bytes;
                 prop_assert!(allowed || *fraction == 0.0);
             }
         }

@@ -38,6 +38,8 @@ class Stats:
     """Values read from the value cache."""
     cache_writes: int = 0
     """Values written to the value cache."""
+    cropped_samples: int = 0
+    """Samples that arrived as cropped JPEGs: without the blocks that no step reads."""
     gateway_cache_hits: int = 0
     """Values that the gateway read from its result cache."""
     gateway_shared: int = 0
@@ -109,6 +111,8 @@ class Stats:
             + self._other_gateway_values(),
             self.verdict(),
         ]
+        if self.cropped_samples:
+            lines.insert(2, f"{self.cropped_samples:,} samples arrived as cropped JPEGs")
         if self.gateway is not None:
             lines.insert(
                 2,

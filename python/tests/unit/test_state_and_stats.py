@@ -94,6 +94,11 @@ def test_stats_name_both_caches() -> None:
     )
 
 
+def test_stats_count_cropped_samples() -> None:
+    assert "cropped" not in str(Stats(samples=5000))
+    assert str(Stats(samples=5000, cropped_samples=3550)).splitlines()[2] == "3,550 samples arrived as cropped JPEGs"
+
+
 def test_stats_name_both_addresses() -> None:
     assert "http" not in str(Stats(endpoint="http://store:9000"))
     stats = Stats(

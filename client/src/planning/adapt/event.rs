@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pushdown::{
     StepTiming,
-    plan::SetupCosts,
-    wire::{CacheStatus, CachedRatios, Split},
+    plan::{SetupCosts, Stage},
+    wire::{CacheStatus, CachedRatios},
 };
 
 use crate::{
@@ -24,6 +24,8 @@ pub(crate) enum Event {
         left: SamplesLeft,
         setup: SetupCosts,
     },
+    /// Objects may be requested as cropped JPEGs from now on, or not any more.
+    CropsAllowed(bool),
     /// The first stored object is about to be requested.
     ReadingBegan(ResourceUsage),
     /// The samples of a batch are about to be requested.
@@ -68,7 +70,7 @@ pub(crate) enum Event {
     ValueReceived {
         /// Bytes of the object, if known.
         stored: Option<u64>,
-        requested: Split,
+        requested: Stage,
         value: ReceivedValue,
         /// The hash of the object, as a fraction of all hashes.
         hash_fraction: f64,
@@ -77,6 +79,8 @@ pub(crate) enum Event {
     HostStepsRan {
         /// Bytes of the object, if known.
         stored: Option<u64>,
+        /// Whether it arrived as a cropped JPEG.
+        is_cropped: bool,
         ran: Vec<StepTiming>,
     },
     /// The consumer took this long for a batch.
@@ -117,13 +121,13 @@ pub(crate) struct ResourceUsage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestedStage {
     pub(super) class: usize,
-    pub(super) stage: usize,
+    pub(super) stage: Stage,
 }
 
 /// A value received from the gateway.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ReceivedValue {
-    pub(crate) stage: u8,
+    pub(crate) stage: Stage,
     pub(crate) bytes: u64,
     /// CPU time of the gateway's steps.
     pub(crate) seconds: f32,

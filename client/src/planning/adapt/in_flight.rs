@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pushdown::wire::Split;
+use pushdown::plan::Stage;
 use pushdown_exec::sync::Mutex;
 
 use super::{
@@ -30,12 +30,12 @@ pub(crate) struct InFlight<'a> {
 }
 
 impl Adapter {
-    /// Registers the samples of a batch, each with the object's bytes, if known, and its split.
-    pub(crate) fn track_batch(&self, samples: impl Iterator<Item = (Option<u64>, Split)>) -> InFlight<'_> {
+    /// Registers the samples of a batch, each with the object's bytes, if known, and the stage at which it is requested.
+    pub(crate) fn track_batch(&self, samples: impl Iterator<Item = (Option<u64>, Stage)>) -> InFlight<'_> {
         let routes: Vec<_> = samples
-            .map(|(stored, split)| RequestedStage {
+            .map(|(stored, stage)| RequestedStage {
                 class: self.context.class(stored),
-                stage: self.stage(split),
+                stage,
             })
             .collect();
         let slots = routes.iter().copied().map(Some).collect();
@@ -43,13 +43,6 @@ impl Adapter {
         InFlight {
             adapter: self,
             slots: Mutex::new(slots),
-        }
-    }
-
-    fn stage(&self, split: Split) -> usize {
-        match split {
-            Split::At(stage) => stage.into(),
-            Split::Full | Split::Smallest => self.pipeline.len(),
         }
     }
 
@@ -80,10 +73,10 @@ impl Drop for PendingBatch<'_> {
 
 impl InFlight<'_> {
     /// Changes the route of a sample. Without effect if the sample has ended.
-    pub(crate) fn reroute(&self, slot: usize, split: Split) {
+    pub(crate) fn reroute(&self, slot: usize, stage: Stage) {
         if let Some(Some(route)) = self.slots.lock().get_mut(slot) {
             let from = *route;
-            route.stage = self.adapter.stage(split);
+            route.stage = stage;
             self.adapter.observe(Event::SampleRerouted { from, to: *route });
         }
     }

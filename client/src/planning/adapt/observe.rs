@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pushdown::{
     StepTiming,
-    plan::{MeasuredRate, Path},
-    wire::{CacheStatus, Split},
+    plan::{CropAnswer, MeasuredRate, Path, Stage},
+    wire::CacheStatus,
 };
 
 use super::{
@@ -43,6 +43,12 @@ impl Adapter {
                 }
                 state.batches = EXPLORATION_BATCHES;
                 self.plan(&mut state, left, setup);
+            }
+            Event::CropsAllowed(is_allowed) => {
+                Arc::make_mut(&mut state.assignment).may_crop = is_allowed;
+                let cropped = self.context.cropped.filter(|_| is_allowed);
+                let share = cropped.map(|cropped| cropped.share);
+                state.planner.replanner.set_cropped_share(share);
             }
             Event::ReadingBegan(usage) => state.begin_interval(usage),
             Event::SamplesBegan(routes) => {
@@ -97,7 +103,18 @@ impl Adapter {
                 value,
                 hash_fraction,
             } => self.observe_value(&mut state, (stored, hash_fraction), requested, value),
-            Event::HostStepsRan { stored, ran } => self.observe_host_steps(&mut state, stored, &ran),
+            Event::HostStepsRan {
+                stored,
+                is_cropped,
+                ran,
+            } => {
+                let ran = if is_cropped {
+                    self.observe_cropped_host_steps(&mut state, stored, &ran)
+                } else {
+                    &ran
+                };
+                self.observe_host_steps(&mut state, stored, ran);
+            }
             Event::BatchConsumed { time, samples } => {
                 if samples > 0 {
                     let seconds = time.as_secs_f64() / float(samples as u64);
@@ -133,22 +150,49 @@ impl Adapter {
         }
     }
 
+    /// Takes the times of the steps that read a cropped JPEG. Returns the other ones, which depend on no blocks.
+    fn observe_cropped_host_steps<'a>(
+        &self,
+        state: &mut State,
+        stored: Option<u64>,
+        ran: &'a [StepTiming],
+    ) -> &'a [StepTiming] {
+        let crop_steps = self.context.cropped.map_or(0, |cropped| cropped.steps);
+        let (of_crop, rest) = ran.split_at(ran.partition_point(|timing| timing.steps.start < crop_steps));
+        if let Some(last) = of_crop.last() {
+            let seconds = of_crop.iter().map(|timing| timing.time.as_secs_f64()).sum();
+            state.planner.replanner.observe_cropped_host_seconds(
+                self.context.class(stored),
+                last.steps.end,
+                seconds,
+            );
+        }
+        rest
+    }
+
     fn observe_value(
         &self,
         state: &mut State,
         (stored, hash_fraction): (Option<u64>, f64),
-        requested: Split,
+        requested: Stage,
         received: ReceivedValue,
     ) {
         let class = self.context.class(stored);
-        // The gateway sends the object itself if the value would be too large.
-        let is_object = received.stage == 0;
-        let stage = match requested {
-            Split::At(requested) if is_object => requested,
-            _ => received.stage,
-        };
-        let (stage, bytes) = (usize::from(stage), float(received.bytes));
-        let seconds = f64::from(received.seconds);
+        // The gateway sends the object itself if the value would be too large, or if nothing can be cropped.
+        let is_object = received.stage.is_plain();
+        let (bytes, seconds) = (float(received.bytes), f64::from(received.seconds));
+        if requested == Stage::CroppedJpeg {
+            let answer = CropAnswer {
+                object_bytes: stored.map(float),
+                bytes,
+                gateway_seconds: seconds,
+                is_object,
+            };
+            state.planner.replanner.observe_crop_answer(class, &answer);
+            return;
+        }
+        let stage = if is_object { requested } else { received.stage };
+        let stage = stage.steps();
         if received.cache != CacheStatus::Computed {
             state
                 .planner
@@ -175,22 +219,31 @@ impl Adapter {
                 state.observe_size(class, stored);
             }
             let replanner = &mut state.planner.replanner;
-            let pairs = sample.candidates.iter().zip(sample.candidates.iter().skip(1));
-            for (candidate, next) in pairs {
-                let seconds = candidate.host_seconds - next.host_seconds;
-                replanner.observe_host_seconds(class, candidate.stage, next.stage - candidate.stage, seconds);
+            let candidates: Vec<_> = sample
+                .candidates
+                .iter()
+                .filter(|candidate| candidate.stage != Stage::CroppedJpeg)
+                .collect();
+            for pair in candidates.windows(2) {
+                let [candidate, next] = pair else { continue };
+                let (first, seconds) = (
+                    candidate.stage.steps(),
+                    candidate.host_seconds - next.host_seconds,
+                );
+                replanner.observe_host_seconds(class, first, next.stage.steps() - first, seconds);
             }
-            if let Some(last) = sample.candidates.last() {
-                let rest = self.pipeline.len() - last.stage;
-                replanner.observe_host_seconds(class, last.stage, rest, last.host_seconds);
+            if let Some(last) = candidates.last() {
+                let first = last.stage.steps();
+                replanner.observe_host_seconds(class, first, self.pipeline.len() - first, last.host_seconds);
             }
-            for candidate in sample.candidates.iter().skip(1) {
-                replanner.observe_gateway_seconds(class, candidate.stage, candidate.gateway_seconds);
+            for candidate in candidates.iter().skip(1) {
+                let steps = candidate.stage.steps();
+                replanner.observe_gateway_seconds(class, steps, candidate.gateway_seconds);
                 let stored = stored.map_or(f64::INFINITY, float);
                 let is_object = candidate.bytes > stored * self.context.max_expand;
                 replanner.observe_value_bytes(
                     class,
-                    candidate.stage,
+                    steps,
                     if is_object { stored } else { candidate.bytes },
                     is_object,
                 );

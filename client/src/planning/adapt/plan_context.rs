@@ -1,8 +1,9 @@
 //! What is known of a data set before any plan.
 
-use pushdown::{Kind, Pipeline};
+use pushdown::{Kind, Pipeline, plan::Stage};
 
 use super::float;
+use crate::planning::cropped::CropEstimate;
 
 /// What all plans of a data set have in common.
 #[derive(Debug)]
@@ -12,8 +13,10 @@ pub(super) struct PlanContext {
     /// What is known in advance of a value's bytes, by stage.
     pub(super) values: Vec<ValueSize>,
     /// The stages that trials use: the last stage, the last one before any model, and the one with the fewest bytes if both have
-    /// more. Pixels of bytes may fit where the floats after them do not.
-    pub(super) trial_stages: Vec<u8>,
+    /// more. Pixels of bytes may fit where the floats after them do not. After them a cropped JPEG, if there are any.
+    pub(super) trial_stages: Vec<Stage>,
+    /// What a pipeline reads of JPEGs; `None` if nothing is ever cropped.
+    pub(super) cropped: Option<CropEstimate>,
     /// The most bytes of a value, as a multiple of its object's bytes.
     pub(super) max_expand: f64,
 }
@@ -43,10 +46,14 @@ impl PlanContext {
         stages.extend(model.and_then(last));
         stages.extend(smaller_stage(&values, &stages));
         stages.dedup();
-        let stages = stages.into_iter().filter_map(|stage| u8::try_from(stage).ok());
+        stages.retain(|stage| u8::try_from(*stage).is_ok());
+        // A crop has fewer bytes than its object, and how many is only known then.
+        let cropped = CropEstimate::new(pipeline).filter(|_| max_expand >= 1.0);
+        let trial_stages = stages.into_iter().map(Stage::after);
         Some(Self {
             bounds,
-            trial_stages: stages.collect(),
+            trial_stages: trial_stages.chain(cropped.map(|_| Stage::CroppedJpeg)).collect(),
+            cropped,
             values,
             max_expand,
         })
@@ -60,9 +67,13 @@ impl PlanContext {
     }
 
     /// Whether a value of that stage is within its maximum, or can be kept within it.
-    pub(super) fn fits(&self, stage: u8, stored: u64) -> bool {
-        match self.values.get(usize::from(stage)) {
-            _ if stage == 0 => true,
+    pub(super) fn fits(&self, stage: Stage, stored: u64) -> bool {
+        let steps = match stage {
+            Stage::Object => return true,
+            Stage::CroppedJpeg => return self.cropped.is_some(),
+            Stage::After(steps) => steps,
+        };
+        match self.values.get(steps) {
             Some(ValueSize::Known(value)) => float(*value) <= float(stored) * self.max_expand,
             Some(ValueSize::Bounded) => true,
             Some(ValueSize::Table) | None => false,
@@ -70,12 +81,16 @@ impl PlanContext {
     }
 
     /// Why no object of at most `stored` bytes is tried at the gateway. `None` if one is.
-    pub(super) fn reason_against_trials(&self, stored: u64) -> Option<String> {
-        if self.trial_stages.iter().any(|stage| self.fits(*stage, stored)) {
+    pub(super) fn reason_against_trials(&self, stored: u64, may_crop: bool) -> Option<String> {
+        let stages = || {
+            let stages = self.trial_stages.iter().copied();
+            stages.filter(move |stage| may_crop || *stage != Stage::CroppedJpeg)
+        };
+        if stages().any(|stage| self.fits(stage, stored)) {
             return None;
         }
-        let sizes = self.trial_stages.iter().filter_map(|stage| {
-            let size = self.values.get(usize::from(*stage));
+        let sizes = stages().filter_map(|stage| {
+            let size = self.values.get(stage.steps());
             size.and_then(|size| match size {
                 ValueSize::Known(bytes) => Some(*bytes),
                 ValueSize::Bounded | ValueSize::Table => None,

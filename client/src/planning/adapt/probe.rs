@@ -42,6 +42,10 @@ impl Adapter {
         if objects.is_empty() {
             return Ok(());
         }
+        if self.crop_steps().is_some() {
+            // Otherwise a data set of which nothing else fits would never be requested from the gateway.
+            self.allow_crops(store.ask_for_features().await.has(Features::CROPPED_JPEG));
+        }
         let is_missing = |step: &Step| step.models().iter().any(|model| !model.is_local());
         let Some(host_steps) = self.pipeline.steps().iter().position(is_missing) else {
             preload(self.pipeline.steps());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pushdown::plan::{LaterEpochs, Plan, Rules, SetupCosts};
 
-use super::{Adapter, SamplesLeft, State, assignment::Assignment, float};
+use super::{Adapter, SamplesLeft, State, float};
 use crate::{planning::planner::NewPlan, weights::preload};
 
 impl Adapter {
@@ -27,14 +27,13 @@ impl Adapter {
             },
             ..Rules::default()
         };
-        let unlisted_bytes = state.unlisted.min_bytes();
         if let Some(NewPlan {
             decision,
             has_changed,
         }) = state.planner.plan(setup, &rules)
         {
-            let assign =
-                |plan: &Plan| Assignment::planned(Arc::clone(&self.context), unlisted_bytes, decision, plan);
+            let before = &state.assignment;
+            let assign = |plan: &Plan| before.with_plan(decision, plan);
             let planned = assign(&decision.plan);
             if has_changed {
                 preload(&self.pipeline.steps()[planned.first_stage()..]);

@@ -5,8 +5,8 @@ use std::{sync::atomic::Ordering::Relaxed, time::Duration};
 
 use pushdown::{
     StepTiming,
-    plan::Candidate,
-    wire::{CacheStatus, Split},
+    plan::{Candidate, Stage},
+    wire::CacheStatus,
 };
 use tokio::time::advance;
 
@@ -14,7 +14,8 @@ use super::*;
 use crate::{epoch::order::SampleRef, measure::GatewayCpus};
 use size_classes::tests::objects;
 
-fn receive(adapter: &Adapter, stored: Option<u64>, stage: u8) {
+fn receive(adapter: &Adapter, stored: Option<u64>, steps: usize) {
+    let stage = Stage::after(steps);
     let value = ReceivedValue {
         stage,
         bytes: 30_000,
@@ -23,7 +24,7 @@ fn receive(adapter: &Adapter, stored: Option<u64>, stage: u8) {
     };
     adapter.observe(Event::ValueReceived {
         stored,
-        requested: Split::At(stage),
+        requested: stage,
         value,
         hash_fraction: 0.5,
     });
@@ -37,6 +38,7 @@ fn run_steps(adapter: &Adapter, stored: u64) {
     };
     adapter.observe(Event::HostStepsRan {
         stored: Some(stored),
+        is_cropped: false,
         ran: vec![ran],
     });
 }
@@ -78,7 +80,11 @@ async fn two_batches_make_a_plan() {
                 index: 0,
                 is_padding: false,
             };
-            match adapter.assignment().stage(sample, Some(4_000_000), || 0.5) {
+            match adapter
+                .assignment()
+                .stage(sample, Some(4_000_000), || 0.5)
+                .steps()
+            {
                 0 => {
                     read(&adapter, 4_000_000, Duration::from_millis(2)).await;
                     run_steps(&adapter, 4_000_000);
@@ -107,7 +113,7 @@ async fn pixels_are_pushed_where_floats_do_not_fit() {
                 index: 0,
                 is_padding: false,
             };
-            match adapter.assignment().stage(sample, Some(stored), || 0.5) {
+            match adapter.assignment().stage(sample, Some(stored), || 0.5).steps() {
                 0 => {
                     read(&adapter, stored, Duration::from_millis(100)).await;
                     run_steps(&adapter, stored);
@@ -117,6 +123,7 @@ async fn pixels_are_pushed_where_floats_do_not_fit() {
                     };
                     adapter.observe(Event::HostStepsRan {
                         stored: Some(stored),
+                        is_cropped: false,
                         ran: vec![ran],
                     });
                 }
@@ -129,7 +136,7 @@ async fn pixels_are_pushed_where_floats_do_not_fit() {
     let pushed = decision.classes[0]
         .candidates
         .iter()
-        .position(|split| split.stage == 2);
+        .position(|split| split.stage == Stage::After(2));
     assert!(decision.plan.fractions[0][pushed.unwrap()] > 0.5, "{decision:?}");
 }
 
@@ -153,15 +160,15 @@ fn a_plan_covers_the_samples_that_have_not_begun() {
         assert!(apart < 1e-3, "{found:?}, expected {expected:?}");
     };
     near(rules(128), (128.0, 0.0));
-    let splits = [Split::At(0), Split::At(0), Split::At(2), Split::Full];
-    let in_flight = adapter.track_batch(splits.iter().map(|split| (stored, *split)));
+    let stages = [Stage::Object, Stage::Object, Stage::After(2), Stage::After(2)];
+    let in_flight = adapter.track_batch(stages.iter().map(|stage| (stored, *stage)));
     near(rules(128), (124.0, 8_060_000.0));
     in_flight.end(0);
     in_flight.end(0);
     near(rules(128), (124.0, 4_060_000.0));
-    in_flight.reroute(1, Split::At(2));
+    in_flight.reroute(1, Stage::After(2));
     // A sample that has arrived is not rerouted.
-    in_flight.reroute(0, Split::At(0));
+    in_flight.reroute(0, Stage::Object);
     near(rules(128), (124.0, 90_000.0));
     // All have begun: the plan is for the next epoch.
     near(rules(4), (256.0, 90_000.0));
@@ -182,9 +189,9 @@ fn seconds_of_cached_values_are_no_step_costs() {
         for cache in hits {
             adapter.observe(Event::ValueReceived {
                 stored: Some(4_000_000),
-                requested: Split::At(2),
+                requested: Stage::After(2),
                 value: ReceivedValue {
-                    stage: 2,
+                    stage: Stage::After(2),
                     bytes: 30_000,
                     seconds: 0.001,
                     cache: *cache,
@@ -232,9 +239,9 @@ fn an_announced_ratio_divides_objects_into_sides() {
     {
         adapter.observe(Event::ValueReceived {
             stored: Some(4_000_000),
-            requested: Split::At(2),
+            requested: Stage::After(2),
             value: ReceivedValue {
-                stage: 2,
+                stage: Stage::After(2),
                 bytes: 30_000,
                 seconds,
                 cache,
@@ -261,7 +268,7 @@ fn an_announced_ratio_divides_objects_into_sides() {
             .assignment()
             .stage(sample, Some(4_000_000), || hash_fraction)
     };
-    assert_eq!((stage(0.1), stage(0.9)), (2, 0));
+    assert_eq!((stage(0.1), stage(0.9)), (Stage::After(2), Stage::Object));
     // A gateway that restarted without its cache announces nothing.
     announce("");
     end_batch(&adapter, 64);
@@ -277,9 +284,9 @@ fn a_filled_cache_is_used_without_any_computed_value() {
     run_steps(&adapter, 4_000_000);
     adapter.observe(Event::ValueReceived {
         stored: Some(4_000_000),
-        requested: Split::At(2),
+        requested: Stage::After(2),
         value: ReceivedValue {
-            stage: 2,
+            stage: Stage::After(2),
             bytes: 30_000,
             seconds: 0.0,
             cache: CacheStatus::Memory,
@@ -306,7 +313,7 @@ fn sizes_without_a_listing_are_learned() {
             is_padding: false,
         };
         (0..64)
-            .filter(|index| assignment.stage(sample(*index), None, || 0.5) > 0)
+            .filter(|index| assignment.stage(sample(*index), None, || 0.5) > Stage::Object)
             .count()
     };
     assert_eq!(pushed(), 0, "any object may be smaller");
@@ -323,7 +330,7 @@ fn sizes_without_a_listing_are_learned() {
             None,
             || 0.5
         ),
-        0,
+        Stage::Object,
         "a batch keeps its routes"
     );
     state_cores(&adapter, None);

@@ -1,6 +1,6 @@
 //! Classes of the measured samples, by the size of their objects.
 
-use pushdown::plan::{CacheHits, Candidate, Class, LoadingCost};
+use pushdown::plan::{CacheHits, Candidate, Class, LoadingCost, Stage};
 
 use super::{Profile, SampleProfile};
 use crate::measure::float;
@@ -12,7 +12,10 @@ impl Profile {
     /// The stages are those that can be planned for every sample.
     pub fn classes(&self, max_classes: usize) -> Vec<Class> {
         let samples = self.by_size();
-        let stages: Vec<usize> = (0..=self.pipeline.len())
+        let values = (1..=self.pipeline.len()).map(Stage::After);
+        let stages: Vec<Stage> = [Stage::Object, Stage::CroppedJpeg]
+            .into_iter()
+            .chain(values)
             .filter(|stage| {
                 samples.iter().all(|sample| {
                     sample
@@ -58,7 +61,7 @@ fn stored(sample: &SampleProfile) -> f64 {
     sample.candidates.first().map_or(0.0, |candidate| candidate.bytes)
 }
 
-fn mean(samples: &[&SampleProfile], stage: usize) -> Candidate {
+fn mean(samples: &[&SampleProfile], stage: Stage) -> Candidate {
     let candidates = || {
         samples.iter().filter_map(|sample| {
             sample

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use pushdown::{
     Context, Pipeline, Sample, Step,
     pipeline::NamedModel,
-    plan::{CacheHits, Candidate, LoadingCost},
+    plan::{CacheHits, Candidate, LoadingCost, Stage},
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -108,7 +108,7 @@ pub(super) fn candidates(
     let mut candidates = Vec::new();
     let mut add = |stage: usize, gateway: f64, host_before: f64| {
         candidates.extend(bytes[stage].map(|bytes| Candidate {
-            stage,
+            stage: Stage::after(stage),
             bytes: float(bytes),
             gateway_seconds: gateway,
             host_seconds: (total - host_before).max(0.0),

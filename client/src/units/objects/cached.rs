@@ -295,6 +295,12 @@ impl Session {
         self.run_steps(index, stage.stage..steps.end, value, context)
     }
 
+    /// Whether a cropped JPEG for the first `crop_steps` steps is enough of an object: its value is cached after them, or not at all.
+    pub(super) fn is_crop_enough(&self, index: usize, crop_steps: usize) -> bool {
+        let cached = self.cached_stage(index);
+        cached.is_none_or(|(_, cached)| cached.stage >= crop_steps)
+    }
+
     /// Limits the split to the cached stage, if its value is known to be no larger than the object: a later value could not
     /// be cached.
     pub(super) fn clamp_to_cached_stage(&self, index: usize, split: Split) -> Split {

@@ -13,6 +13,7 @@ use std::{
 use bytes::Bytes;
 use pushdown::{
     Context, Sample,
+    plan::Stage,
     wire::{Row, RowError},
 };
 use pushdown_exec::sync::Mutex;
@@ -22,7 +23,7 @@ use super::{BatchJob, Session};
 use crate::{
     epoch::order::SampleRef,
     error::{Error, Result},
-    planning::{Event, InFlight, ReceivedValue},
+    planning::{Event, InFlight, ReceivedValue, arrived_stage},
     sample_name::draw_id,
     stats::add,
     value_cache::{CachedValue, Claim},
@@ -47,7 +48,8 @@ impl<'a> Intake<'a> {
     pub(super) fn new(session: &'a Arc<Session>, job: &'a BatchJob) -> Self {
         let in_flight = session.adapter.as_ref().map(|adapter| {
             let stored = |sample: &SampleRef| session.objects.bytes(sample.index);
-            adapter.track_batch(job.samples.iter().map(stored).zip(job.routes.splits()))
+            let stages = job.routes.stages(session.pipeline.len());
+            adapter.track_batch(job.samples.iter().map(stored).zip(stages))
         });
         Self {
             session,
@@ -63,7 +65,7 @@ impl<'a> Intake<'a> {
     /// Records that the job's route of a sample has changed.
     pub(super) fn reroute(&self, slot: usize) {
         if let Some(in_flight) = &self.in_flight {
-            in_flight.reroute(slot, self.job.routes.get(slot).split);
+            in_flight.reroute(slot, self.job.routes.get(slot).stage(self.session.pipeline.len()));
         }
     }
 
@@ -87,24 +89,30 @@ impl<'a> Intake<'a> {
                         row.stage
                     )));
                 }
+                let stage = arrived_stage(row.stage.into(), &sample);
+                if stage == Stage::CroppedJpeg && !self.job.routes.get(slot).is_cropped {
+                    return Err(Error::protocol(
+                        "invalid row from the gateway: found a cropped JPEG that was not requested",
+                    ));
+                }
                 if let Some(adapter) = &self.session.adapter {
                     let sample_ref = self.job.samples[slot];
                     let stored = self.session.objects.bytes(sample_ref.index);
                     let value = ReceivedValue {
-                        stage: row.stage,
+                        stage,
                         bytes: sample.bytes(),
                         seconds: row.seconds,
                         cache: row.cache,
                     };
                     adapter.observe(Event::ValueReceived {
                         stored,
-                        requested: self.job.routes.get(slot).split,
+                        requested: self.job.routes.get(slot).stage(self.session.pipeline.len()),
                         value,
                         hash_fraction: self.session.objects.hash_fraction(sample_ref.index),
                     });
                 }
                 self.value(slot, row.stage, sample, row.columns)?;
-                self.session.counters.count_gateway_value(row.cache);
+                self.session.counters.count_gateway_value(stage, row.cache);
                 Ok(())
             }
             Err(error) => self.failed(slot, error),

@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use pushdown::wire::Split;
+use pushdown::{
+    plan::Stage,
+    wire::{Features, Split},
+};
 use pushdown_exec::sync::Mutex;
 
 use super::{BatchJob, Mode, Session, intake::Intake};
@@ -15,8 +18,10 @@ use crate::{
 /// The route of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampleRoute {
-    /// The steps that the gateway runs. [`Mode::Auto`](super::Mode::Auto) reads the object plainly if there are none.
+    /// The steps that the gateway runs. [`Mode::Auto`](super::Mode::Auto) reads the object plainly if there are none, unless it is cropped.
     pub(crate) split: Split,
+    /// Whether the gateway sends the object without the blocks that no step reads. It runs no steps then.
+    pub(crate) is_cropped: bool,
     /// The most bytes of the value, if a plan limits them and its size is not known in advance.
     pub(crate) max_bytes: Option<u64>,
 }
@@ -25,8 +30,28 @@ impl SampleRoute {
     /// Plain reading.
     pub(super) const PLAIN: Self = Self {
         split: Split::At(0),
+        is_cropped: false,
         max_bytes: None,
     };
+    /// A cropped JPEG.
+    const CROPPED: Self = Self {
+        is_cropped: true,
+        ..Self::PLAIN
+    };
+
+    /// Whether the object is read plainly.
+    pub(super) fn is_plain(&self) -> bool {
+        self.split == Split::At(0) && !self.is_cropped
+    }
+
+    /// The stage at which a sample of a pipeline with `steps` steps is requested.
+    pub(super) fn stage(&self, steps: usize) -> Stage {
+        match self.split {
+            Split::At(_) if self.is_cropped => Stage::CroppedJpeg,
+            Split::At(stage) => Stage::after(stage.into()),
+            Split::Full | Split::Smallest => Stage::after(steps),
+        }
+    }
 }
 
 /// The routes of a batch's samples, by slot.
@@ -53,12 +78,19 @@ impl BatchRoutes {
         self.by_slot.lock().iter().map(|route| route.split).collect()
     }
 
-    /// The last stage that these slots may arrive at, of a pipeline with `steps` steps.
-    pub(super) fn last_stage(&self, slots: &[usize], steps: usize) -> usize {
+    /// The stages at which all samples are requested, of a pipeline with `steps` steps.
+    pub(super) fn stages(&self, steps: usize) -> Vec<Stage> {
         let by_slot = self.by_slot.lock();
-        let stages = slots.iter().map(|slot| match by_slot[*slot].split {
-            Split::At(stage) => usize::from(stage),
-            Split::Full | Split::Smallest => steps,
+        by_slot.iter().map(|route| route.stage(steps)).collect()
+    }
+
+    /// The number of first steps on which the values of these slots may depend, of a pipeline with `steps` steps. A cropped JPEG depends on
+    /// `crop_steps`, which this host runs.
+    pub(super) fn last_stage(&self, slots: &[usize], steps: usize, crop_steps: Option<usize>) -> usize {
+        let by_slot = self.by_slot.lock();
+        let stages = slots.iter().map(|slot| match by_slot[*slot].stage(steps) {
+            Stage::CroppedJpeg => crop_steps.unwrap_or(steps),
+            stage => stage.steps(),
         });
         stages.max().unwrap_or_default()
     }
@@ -80,6 +112,9 @@ impl Session {
     ) -> BatchRoutes {
         // No batch tries both routes while there is one.
         let adapter = self.adapter.as_ref().filter(|_| !self.is_gateway_lost());
+        if let Some(adapter) = adapter {
+            adapter.allow_crops(self.crop_steps().is_some());
+        }
         let assignment = adapter.map(Adapter::assignment);
         let route = |sample: &SampleRef| match self.route_of(*sample, assignment.as_deref()) {
             route if route == SampleRoute::PLAIN || !has_arrived(sample) => route,
@@ -108,6 +143,16 @@ impl Session {
         if self.is_gateway_lost() {
             return job.leave_to_host(intake, slots);
         }
+        if self.crop_steps().is_none() {
+            slots.retain(|slot| {
+                let is_cropped = job.routes.get(*slot).is_cropped;
+                if is_cropped {
+                    job.routes.set(*slot, SampleRoute::PLAIN);
+                    intake.reroute(*slot);
+                }
+                !is_cropped
+            });
+        }
         if !self.is_limited() {
             return;
         }
@@ -116,14 +161,19 @@ impl Session {
             let stored = self.objects.bytes(job.samples[*slot].index);
             let route = job.routes.get(*slot);
             let split = self.clamp_to_max_stage(route.split, |stage| {
-                assignment.is_none_or(|plan| plan.fits(stage, stored))
+                assignment.is_none_or(|plan| plan.fits(Stage::after(stage.into()), stored))
             });
             if split != route.split {
                 let max_bytes = max_bytes(assignment, split, stored);
-                job.routes.set(*slot, SampleRoute { split, max_bytes });
+                let limited = SampleRoute {
+                    split,
+                    max_bytes,
+                    ..SampleRoute::PLAIN
+                };
+                job.routes.set(*slot, limited);
                 intake.reroute(*slot);
             }
-            split != Split::At(0)
+            !job.routes.get(*slot).is_plain()
         });
     }
 
@@ -141,12 +191,20 @@ impl Session {
         }
     }
 
+    /// The number of first steps that fix the region of cropped JPEGs. `None` if no object may be requested as one: the gateway has to
+    /// make them, and of the same region as this host.
+    fn crop_steps(&self) -> Option<usize> {
+        let steps = self.adapter.as_ref()?.crop_steps()?;
+        let is_possible = self.max_stage() >= steps && self.store.features().has(Features::CROPPED_JPEG);
+        is_possible.then_some(steps)
+    }
+
     /// Whether a sample is read plainly under this plan.
     pub(super) fn is_plain(&self, sample: SampleRef, assignment: Option<&Assignment>) -> bool {
         match self.mode() {
             Mode::Plain => true,
             Mode::Pushdown if !self.is_limited() => false,
-            Mode::Pushdown | Mode::Auto => self.route_of(sample, assignment).split == Split::At(0),
+            Mode::Pushdown | Mode::Auto => self.route_of(sample, assignment).is_plain(),
         }
     }
 
@@ -157,16 +215,26 @@ impl Session {
         }
         let stored = self.objects.bytes(sample.index);
         let hash_fraction = || self.objects.hash_fraction(sample.index);
-        let split = assignment.map_or(self.split, |plan| {
-            Split::At(plan.stage(sample, stored, hash_fraction))
-        });
+        let split = match assignment.map(|plan| plan.stage(sample, stored, hash_fraction)) {
+            None => self.split,
+            Some(Stage::CroppedJpeg) => {
+                let is_enough = |steps| self.is_crop_enough(sample.index, steps);
+                return if self.crop_steps().is_some_and(is_enough) {
+                    SampleRoute::CROPPED
+                } else {
+                    SampleRoute::PLAIN
+                };
+            }
+            Some(stage) => Split::At(u8::try_from(stage.steps()).unwrap_or(u8::MAX)),
+        };
         let split = self.clamp_to_cached_stage(sample.index, split);
         let split = self.clamp_to_max_stage(split, |stage| {
-            assignment.is_none_or(|plan| plan.fits(stage, stored))
+            assignment.is_none_or(|plan| plan.fits(Stage::after(stage.into()), stored))
         });
         SampleRoute {
             split,
             max_bytes: max_bytes(assignment, split, stored),
+            ..SampleRoute::PLAIN
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::{ops::Range, time::Instant};
 
-use pushdown::{Context, Sample};
+use pushdown::{Context, Sample, plan::Stage};
 
 use super::Session;
-use crate::planning::Event;
+use crate::planning::{Event, arrived_stage};
 
 impl Session {
     /// Runs steps of a sample, and reports their time to the planner.
@@ -23,11 +23,16 @@ impl Session {
             Sample::Bytes(object) if steps.start == 0 => Some(object.len() as u64),
             _ => self.objects.bytes(index),
         };
+        let is_cropped = arrived_stage(steps.start, &sample) == Stage::CroppedJpeg;
         let since = Instant::now();
         let (value, ran) = self
             .pipeline
             .run_timed(steps, sample, context, || since.elapsed())?;
-        adapter.observe(Event::HostStepsRan { stored, ran });
+        adapter.observe(Event::HostStepsRan {
+            stored,
+            is_cropped,
+            ran,
+        });
         Ok(value)
     }
 }

@@ -43,7 +43,7 @@ fn costs_follow_from_the_observations_of_both_tiers() {
     };
     let classes = costs.classes(&setup).unwrap();
     let large = &classes[1].candidates;
-    let stages: Vec<_> = large.iter().map(|split| split.stage).collect();
+    let stages: Vec<_> = large.iter().map(|split| split.stage.steps()).collect();
     assert_eq!(stages, [0, 3, 4], "no split within steps that run as one");
     assert_near(large[0].host_seconds, 0.010);
     assert_near(large[1].gateway_seconds, 0.004);
@@ -104,7 +104,7 @@ fn values_of_unknown_size_are_candidates_once_observed() {
     costs.observe_gateway_seconds(0, 3, 0.003);
     let stages = |costs: &Costs| -> Vec<Vec<usize>> {
         let classes = costs.classes(&NO_SETUP).unwrap();
-        let stages = |class: &Class| class.candidates.iter().map(|split| split.stage).collect();
+        let stages = |class: &Class| class.candidates.iter().map(|split| split.stage.steps()).collect();
         classes.iter().map(stages).collect()
     };
     assert_eq!(stages(&costs), [[0], [0]]);

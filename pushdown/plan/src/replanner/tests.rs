@@ -1,5 +1,6 @@
 //! A simulated reader that learns while conditions change, in virtual time.
 
+mod cropped;
 mod result_cache;
 mod two_paths;
 
@@ -82,7 +83,7 @@ impl World {
         for stage in [0, 2, 3, 4, 5] {
             let value_bytes = (stage > 0).then(|| steps[stage - 1].output_bytes).flatten();
             candidates.push(Candidate {
-                stage,
+                stage: Stage::after(stage),
                 bytes: value_bytes.map_or(OBJECT_BYTES, float),
                 gateway_seconds: seconds[..stage].iter().sum::<f64>() * self.gateway_load,
                 host_seconds: seconds[stage..].iter().sum::<f64>() * self.host_load,
@@ -143,7 +144,7 @@ impl Reader {
                 deficit[next] -= 1.0;
                 next
             };
-            let stage = splits[split].stage;
+            let stage = splits[split].stage.steps();
             taken[split] += 1.0 / BATCH_SAMPLES;
             // Measurements are noisy.
             let noise =
@@ -152,8 +153,8 @@ impl Reader {
                 self.replanner
                     .observe_host_seconds(0, step, 1, seconds * world.host_load * noise);
             }
-            self.replanner.observe_request(0, stage);
-            self.replanner.observe_request_end(0, stage);
+            self.replanner.observe_request(0, Stage::after(stage));
+            self.replanner.observe_request_end(0, Stage::after(stage));
             noises[usize::from(stage > 0)].push(noise);
             if stage > 0 {
                 self.replanner
@@ -340,20 +341,20 @@ fn a_request_is_in_flight_until_it_ends() {
     reader.batch(&world, &seconds);
     assert_eq!(in_flight(&mut reader).0, InFlight::default());
     for stage in [0, 0, 5, 9] {
-        reader.replanner.observe_request(0, stage);
+        reader.replanner.observe_request(0, Stage::after(stage));
     }
     let (found, splits) = in_flight(&mut reader);
     let (plain, pushed) = (splits.first().unwrap(), splits.last().unwrap());
-    assert_eq!(pushed.stage, 5);
+    assert_eq!(pushed.stage, Stage::After(5));
     // A stage that does not exist costs nothing.
     assert!((found.bytes - 2.0 * plain.bytes - pushed.bytes).abs() < 1e-6);
     assert!((found.gateway_seconds - pushed.gateway_seconds).abs() < 1e-9);
     assert!((found.host_seconds - 2.0 * plain.host_seconds - pushed.host_seconds).abs() < 1e-9);
     for stage in [0, 0, 5, 9] {
-        reader.replanner.observe_request_end(0, stage);
+        reader.replanner.observe_request_end(0, Stage::after(stage));
     }
     // The end of a request that was never sent is ignored.
-    reader.replanner.observe_request_end(0, 3);
+    reader.replanner.observe_request_end(0, Stage::After(3));
     assert_eq!(in_flight(&mut reader).0, InFlight::default());
 }
 
@@ -377,13 +378,13 @@ fn a_requested_stage_has_no_loading_cost() {
         let splits = decision.classes[0].candidates.iter();
         splits
             .filter(|split| split.has_loading_cost())
-            .map(|split| split.stage)
+            .map(|split| split.stage.steps())
             .collect()
     };
     let before = stages_with_loading(&mut reader);
     assert!(before.contains(&4), "{before:?}");
-    reader.replanner.observe_request(0, 4);
-    reader.replanner.observe_request_end(0, 4);
+    reader.replanner.observe_request(0, Stage::After(4));
+    reader.replanner.observe_request_end(0, Stage::After(4));
     let after = stages_with_loading(&mut reader);
     assert!(!after.contains(&4), "{after:?}");
     assert_eq!(after.len() + 1, before.len());

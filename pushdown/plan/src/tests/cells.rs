@@ -38,25 +38,23 @@ pub(super) fn profiles() -> Vec<(&'static str, Vec<Candidate>)> {
 pub(super) fn sizes(candidates: &[Candidate]) -> [Vec<Class>; 2] {
     let decode = 0.0012;
     let resized_candidates = |factor: f64| -> Vec<Candidate> {
-        let resized = |split: &Candidate| Candidate {
-            bytes: if split.stage == 0 {
-                split.bytes * factor
-            } else {
-                split.bytes
+        let more = decode * (factor - 1.0);
+        let resized = |split: &Candidate| match split.stage {
+            Stage::Object => Candidate {
+                bytes: split.bytes * factor,
+                host_seconds: split.host_seconds + more,
+                ..*split
             },
-            gateway_seconds: split.gateway_seconds
-                + if split.stage == 0 {
-                    0.0
-                } else {
-                    decode * (factor - 1.0)
-                },
-            host_seconds: split.host_seconds
-                + if split.stage == 0 {
-                    decode * (factor - 1.0)
-                } else {
-                    0.0
-                },
-            ..*split
+            Stage::CroppedJpeg => Candidate {
+                bytes: split.bytes * factor,
+                gateway_seconds: split.gateway_seconds * factor,
+                host_seconds: split.host_seconds + 0.75 * more,
+                ..*split
+            },
+            Stage::After(_) => Candidate {
+                gateway_seconds: split.gateway_seconds + more,
+                ..*split
+            },
         };
         candidates.iter().map(resized).collect()
     };
@@ -72,8 +70,9 @@ pub(super) fn exhaustive(tiers: &Tiers, classes: &[Class], rules: &Rules) -> f64
     const STEPS: u32 = 20;
     let class_loads = |class: &Class| -> Vec<Load> {
         let splits = class.candidates.iter();
-        let allowed = splits
-            .filter(|split| split.stage == 0 || split.bytes <= rules.max_expand * class.candidates[0].bytes);
+        let allowed = splits.filter(|split| {
+            split.stage.is_plain() || split.bytes <= rules.max_expand * class.candidates[0].bytes
+        });
         let loads: Vec<Load> = allowed.map(|split| tiers.load(split)).collect();
         let pairs = loads
             .iter()

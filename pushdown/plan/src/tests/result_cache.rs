@@ -9,7 +9,7 @@ const HIT_SECONDS: f64 = 2e-4;
 /// The same classes with this ratio of cached values at all stages in this epoch, and in later ones.
 fn cached(classes: &[Class], ratio: f64, later_ratio: f64) -> Vec<Class> {
     let with_hits = |split: &Candidate| Candidate {
-        hits: if split.stage == 0 {
+        hits: if split.stage.is_plain() {
             CacheHits::default()
         } else {
             CacheHits {

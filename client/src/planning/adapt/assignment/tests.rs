@@ -1,6 +1,6 @@
 use pushdown::{
     Pipeline,
-    plan::{CacheHits, Candidate, LoadingCost, Rules, Tiers},
+    plan::{CacheHits, Candidate, LoadingCost, Rules, Stage, Tiers},
 };
 
 use super::*;
@@ -16,7 +16,7 @@ const UNLISTED_BYTES: u64 = 4096;
 
 fn class(fraction: f64, stored: f64) -> Class {
     let candidate = |stage: usize, bytes: f64, gateway: f64, host: f64| Candidate {
-        stage,
+        stage: Stage::after(stage),
         bytes,
         gateway_seconds: gateway,
         host_seconds: host,
@@ -52,7 +52,7 @@ fn planned(link_bytes: f64) -> (Assignment, Decision) {
         sides: vec![1.0],
     };
     (
-        Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &decision.plan),
+        Assignment::unknown(context(PIPELINE), UNLISTED_BYTES).with_plan(&decision, &decision.plan),
         decision,
     )
 }
@@ -64,7 +64,7 @@ fn stages(assignment: &Assignment, stored: u64) -> Vec<usize> {
         is_padding: false,
     };
     (0..1000)
-        .map(|index| usize::from(assignment.stage(sample(index), Some(stored), || 0.0)))
+        .map(|index| assignment.stage(sample(index), Some(stored), || 0.0).steps())
         .collect()
 }
 
@@ -80,7 +80,7 @@ fn large_objects_are_pushed_and_small_ones_are_not() {
     };
     assert_eq!(pushed(29_999), 0, "a value of 30,000 bytes is larger");
     // All but the plain trials: every other trial.
-    assert_eq!(assignment.trial_stages, [0, 2]);
+    assert_eq!(assignment.trial_stages, [Stage::Object, Stage::After(2)]);
     for stored in [4_000_000, 40_000_000] {
         let plain = float(1000 - pushed(stored) as u64);
         let trials = 1000.0 / float(assignment.stride);
@@ -106,7 +106,12 @@ fn pixels_are_tried_where_floats_do_not_fit() {
         // What is encoded can be kept within its maximum.
         ("decode | resize(100, 100) | encode(jpeg)", vec![3]),
     ] {
-        assert_eq!(context(pipeline).trial_stages, trials, "{pipeline}");
+        let stages: Vec<_> = context(pipeline)
+            .trial_stages
+            .iter()
+            .map(|stage| stage.steps())
+            .collect();
+        assert_eq!(stages, trials, "{pipeline}");
     }
     let context = context("decode | resize(100, 100) | to_float");
     let stages = stages(&Assignment::unknown(context, UNLISTED_BYTES), 40_000);
@@ -133,12 +138,12 @@ fn trials_are_part_of_the_planned_fractions() {
         let mut plan = decision.plan.clone();
         // No small object is read plainly, so plain reading is tried.
         plan.fractions = vec![vec![0.0, 0.5], vec![0.5 * plain, 0.5 * (1.0 - plain)]];
-        let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &plan);
+        let assignment = Assignment::unknown(context(PIPELINE), UNLISTED_BYTES).with_plan(&decision, &plan);
         let stages = stages(&assignment, 4_000_000);
         let found = stages.iter().filter(|stage| **stage == 0).count();
         let found = float(found as u64) / 1000.0;
         // One object per stride is a trial under any plan, in turn at each worthwhile stage.
-        let fraction = |stage: u8| {
+        let fraction = |stage: Stage| {
             let tried = if assignment.trial_stages.contains(&stage) {
                 1.0
             } else {
@@ -146,7 +151,7 @@ fn trials_are_part_of_the_planned_fractions() {
             };
             tried / float(assignment.stride * assignment.trial_stages.len().max(1) as u64)
         };
-        let expected = plain.clamp(fraction(0), 1.0 - fraction(2));
+        let expected = plain.clamp(fraction(Stage::Object), 1.0 - fraction(Stage::After(2)));
         assert!(
             (found - expected).abs() < 0.006,
             "{found}, planned {plain}, {assignment:?}"
@@ -168,20 +173,21 @@ fn a_trial_does_not_download_weights() {
     let context = || {
         let context = context(PIPELINE);
         Arc::new(PlanContext {
-            trial_stages: vec![2, 1],
+            trial_stages: vec![Stage::After(2), Stage::After(1)],
             values: context.values.clone(),
             bounds: context.bounds.clone(),
             ..*context
         })
     };
     let trials = |decision: &Decision| {
-        let assignment = Assignment::planned(context(), UNLISTED_BYTES, decision, &decision.plan);
-        assignment.trial_stages
+        let assignment = Assignment::unknown(context(), UNLISTED_BYTES).with_plan(decision, &decision.plan);
+        let stages = assignment.trial_stages.iter().map(|stage| stage.steps());
+        stages.collect::<Vec<_>>()
     };
     assert_eq!(trials(&decision), [0, 2, 1]);
     for class in &mut decision.classes {
         let before = Candidate {
-            stage: 1,
+            stage: Stage::After(1),
             weights_bytes: 1e7,
             ..class.candidates[0]
         };
@@ -201,7 +207,7 @@ fn stages_that_the_plan_uses_are_not_tried() {
     );
     assert_eq!(
         assignment.trial_stages,
-        [2],
+        [Stage::After(2)],
         "small objects are only read plainly"
     );
     let both = Decision {
@@ -211,7 +217,7 @@ fn stages_that_the_plan_uses_are_not_tried() {
         },
         ..decision
     };
-    let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &both, &both.plan);
+    let assignment = Assignment::unknown(context(PIPELINE), UNLISTED_BYTES).with_plan(&both, &both.plan);
     assert!(assignment.trial_stages.is_empty());
     let plain = stages(&assignment, 4_000_000)
         .iter()
@@ -229,13 +235,13 @@ fn values_of_unknown_sizes_are_bounded() {
     };
     assert!(context("select").is_none());
     let context = context("decode | resize(100, 100) | encode(jpeg)").unwrap();
-    assert_eq!(context.trial_stages, [3]);
+    assert_eq!(context.trial_stages, [Stage::After(3)]);
     for (stage, max_bytes) in [(0, None), (2, None), (3, Some(5_000)), (9, None)] {
         assert_eq!(context.max_value_bytes(stage, 10_001), max_bytes, "stage {stage}");
     }
     let fitting = |stored: u64| {
         (0..=3)
-            .filter(|stage| context.fits(*stage, stored))
+            .filter(|stage| context.fits(Stage::after(*stage), stored))
             .collect::<Vec<_>>()
     };
     assert_eq!(fitting(10_000), [0, 1, 3]);
@@ -251,8 +257,8 @@ fn slow_trials_are_rare() {
     let mut plan = decision.plan.clone();
     plan.fractions = vec![vec![0.0, 0.5]; 2];
     let stride = |plan: &Plan| {
-        let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, plan);
-        assert!(assignment.trial_stages.contains(&0));
+        let assignment = Assignment::unknown(context(PIPELINE), UNLISTED_BYTES).with_plan(&decision, plan);
+        assert!(assignment.trial_stages.contains(&Stage::Object));
         assignment.stride
     };
     plan = Plan::from_fractions(
@@ -332,7 +338,7 @@ fn objects_are_assigned_by_their_side() {
         sides: vec![0.25, 1.0],
         ..decision
     };
-    let assignment = Assignment::planned(context(PIPELINE), UNLISTED_BYTES, &decision, &plan);
+    let assignment = Assignment::unknown(context(PIPELINE), UNLISTED_BYTES).with_plan(&decision, &plan);
     let pushed = |stored: u64, hash_fraction: f64| {
         let sample = |index: usize| SampleRef {
             position: index as u64,
@@ -340,7 +346,9 @@ fn objects_are_assigned_by_their_side() {
             is_padding: false,
         };
         (0..1000)
-            .filter(|index| assignment.stage(sample(*index), Some(stored), || hash_fraction) == 2)
+            .filter(|index| {
+                assignment.stage(sample(*index), Some(stored), || hash_fraction) == Stage::After(2)
+            })
             .count()
     };
     for hash_fraction in [0.0, 0.2499] {

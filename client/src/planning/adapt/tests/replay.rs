@@ -22,12 +22,12 @@ async fn run(adapter: &Adapter, objects: &Objects) {
             };
             assignment.stage(sample, objects.bytes(index), || objects.hash_fraction(index))
         };
-        let splits = (0..BATCH).map(|slot| (objects.bytes(first + slot), Split::At(stage(slot))));
-        let in_flight = adapter.track_batch(splits);
+        let stages = (0..BATCH).map(|slot| (objects.bytes(first + slot), stage(slot)));
+        let in_flight = adapter.track_batch(stages);
         let request = adapter.begin_batch();
         state_cores(adapter, Some(2.0));
         for slot in 0..BATCH {
-            match stage(slot) {
+            match stage(slot).steps() {
                 0 => {
                     let stored = if slot % 4 == 0 { 400_000 } else { 4_000_000 };
                     let microseconds = stored / if number < 3 { 20 } else { 2 };

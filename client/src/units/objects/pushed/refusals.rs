@@ -8,6 +8,7 @@ use super::Attempted;
 use crate::{
     engine::{Disagreement, check_steps, parse_engine},
     error::{Error, ErrorKind, Result},
+    planning::Adapter,
     transport::Refusal,
     units::objects::{BatchJob, Session},
 };
@@ -87,7 +88,9 @@ pub(super) fn is_limited_by_engine(session: &Session, job: &BatchJob, slots: &[u
             return true;
         }
     };
-    let steps = &session.pipeline.steps()[..job.routes.last_stage(slots, session.pipeline.len())];
+    let crop_steps = session.adapter.as_ref().and_then(Adapter::crop_steps);
+    let last_stage = job.routes.last_stage(slots, session.pipeline.len(), crop_steps);
+    let steps = &session.pipeline.steps()[..last_stage];
     let Err(Disagreement { stage, reason }) = check_steps(steps, host, &gateway) else {
         if host.has_other_rounding(&gateway) && !session.rounding_warning_logged.swap(true, Relaxed) {
             tracing::info!(%gateway, %host, "models round differently at the gateway: values agree to within 1e-5 of the largest");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pushdown::wire::{
-    BatchRequest, BatchSample, CacheHints, Features, MAX_REQUEST_BYTES, Order, is_etag_hint,
+    BatchRequest, BatchSample, CacheHints, Features, MAX_REQUEST_BYTES, ObjectForm, Order, is_etag_hint,
 };
 
 use crate::{
@@ -18,7 +18,7 @@ const MAX_SAMPLES: usize = 4096;
 /// The most bytes of a request apart from its samples: the pipeline's text and the signing parameters.
 const REQUEST_HEAD_BYTES: usize = 2 * pushdown::limits::MAX_PIPELINE_BYTES + 16 * 1024;
 /// The most bytes of a sample in JSON apart from its path, its ETag and its members.
-const SAMPLE_FRAME_BYTES: usize = 160;
+const SAMPLE_FRAME_BYTES: usize = 192;
 /// The most bytes of a member in JSON apart from its name.
 const MEMBER_FRAME_BYTES: usize = 120;
 
@@ -98,12 +98,18 @@ fn request(
     epoch: u32,
 ) -> BatchRequest {
     let has_cache = features.has(Features::CACHE);
-    let sample = |(index, SampleRoute { split, max_bytes }): &(usize, SampleRoute)| {
+    let sample = |(index, route): &(usize, SampleRoute)| {
+        let SampleRoute {
+            split,
+            is_cropped,
+            max_bytes,
+        } = *route;
         let object = session.objects.object(*index);
         let etag = object.etag.filter(|etag| has_cache && is_etag_hint(etag));
         let sample = BatchSample {
-            split: (*split != session.split).then_some(*split),
-            max_bytes: *max_bytes,
+            split: (split != session.split).then_some(split),
+            form: is_cropped.then_some(ObjectForm::CroppedJpeg),
+            max_bytes,
             etag: etag.map(str::to_owned),
             ..signer.sample(object.key)
         };

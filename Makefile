@@ -55,7 +55,7 @@ build-tests: setup-debian ## Build everything that tests run
 
 # `cargo test` only runs what is built. Ceph and Garage have `test-stores`.
 test-rust: setup-models build-tests ## Run unit, property, golden and integration tests (FULL=1: also those that make test-full runs)
-	@if [ -n "$(FULL)" ]; then scripts/models.sh all && scripts/setup.sh stores; fi
+	@if [ -n "$(FULL)" ]; then scripts/models.sh all && scripts/photos.sh all && scripts/setup.sh stores; fi
 	@$(CARGO) test --locked --workspace --tests --no-fail-fast $(if $(FULL),-- --include-ignored --skip ceph --skip garage)
 	@$(CARGO) test --locked --workspace --doc
 
@@ -110,7 +110,7 @@ test-docker: ## Build the images, and run the benchmark, gateway and monitoring 
 	@if [ "$$(id -u)" -ne 0 ]; then echo "SKIPPED: test-docker, because an engine requires root"; else \
 	  scripts/setup.sh containers && .venv/bin/python -m pytest -v -s --durations=0 tests/containers; fi
 
-fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|auth|chunked|shard|sql, MAX_TIME=60 seconds); failures are in fuzz/artifacts
+fuzz: setup ## Fuzz with libFuzzer (TARGET=parquet|arrow|text|png|bmp|gif|tiff|webp|jpeg|crop|auth|chunked|shard|sql, MAX_TIME=60 seconds); failures are in fuzz/artifacts
 	@scripts/fuzz.sh $(or $(TARGET),parquet) $(or $(MAX_TIME),60)
 
 lint: setup fmt-check arrows lint-docker ## Check formatting, clippy, dependencies, shell scripts, docker/

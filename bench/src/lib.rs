@@ -4,6 +4,7 @@
 
 pub mod cores;
 pub mod cpu;
+pub mod crops;
 pub mod forward;
 pub mod libraries;
 pub mod load;

@@ -58,7 +58,7 @@ pub fn run(photos: &Path, peers: &Peers, rounds: u32) -> Result<Vec<Table>> {
 fn compare_with_peers(folder: &Path, peers: &Peers, rounds: u32) -> Result<Table> {
     let files = read_all(folder)?;
     let mut contenders = vec![
-        bare_decoding_contender(&files)?,
+        bare_decoding_contender(BARE, &files)?,
         pipeline_contender(OURS, SHORT_PIPELINE, &files)?,
     ];
     match &peers.peers {
@@ -139,10 +139,10 @@ fn peer_contender<'a>(python: &Path, variant: &str, folder: &Path, name: &str) -
 }
 
 /// Reuses one decompressor and one buffer for all photos: the fastest possible decoding.
-fn bare_decoding_contender(files: &[Bytes]) -> Result<Contender<'_>> {
+pub(crate) fn bare_decoding_contender<'a>(name: &str, files: &'a [Bytes]) -> Result<Contender<'a>> {
     let mut libraries = Libraries::new()?;
     let clock = CpuClock::for_this_thread();
-    Ok(Contender::new(BARE, move || {
+    Ok(Contender::new(name, move || {
         let time = clock.measure(|| files.iter().try_for_each(|file| libraries.decode(file).map(drop)))?;
         Ok(count(files) / time.as_secs_f64())
     }))

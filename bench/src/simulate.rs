@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::Result;
 use pushdown::plan::{
-    Bound, CacheHits, Candidate, Class, LoadingCost, Plan, Rules, Tiers,
+    Bound, CacheHits, Candidate, Class, LoadingCost, Plan, Rules, Stage, Tiers,
     simulate::{self, ReadAhead},
 };
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,10 @@ fn classes(plain: &SampleCost, pushed: &SampleCost) -> [Class; 1] {
     };
     [Class {
         fraction: 1.0,
-        candidates: vec![candidate(0, plain), candidate(1, pushed)],
+        candidates: vec![
+            candidate(Stage::Object, plain),
+            candidate(Stage::After(1), pushed),
+        ],
     }]
 }
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use pushdown_bench::operators::{self, Peers};
 use pushdown_bench::photos::{LARGE, PROGRESSIVE, read_all};
-use pushdown_bench::{forward, memory, models, overhead, report, simulate};
+use pushdown_bench::{crops, forward, memory, models, overhead, report, simulate};
 
 /// Measure pushdown against its peers
 #[derive(Debug, Parser)]
@@ -48,6 +48,8 @@ struct Cli {
 enum Scenario {
     /// Images per CPU second, compared with libjpeg-turbo, torchvision, Pillow and OpenCV
     Operators,
+    /// Images per CPU second of cropped JPEGs, compared with libjpeg-turbo, and their bytes
+    Crops,
     /// CPU time per forwarded request, compared with nginx
     Forward,
     /// CPU time of a pushdown request, compared with the library calls
@@ -66,6 +68,7 @@ fn main() -> Result<()> {
     for scenario in &cli.scenarios {
         match scenario {
             Scenario::Operators => tables.extend(operators::run(&cli.photos, &cli.peers, cli.rounds)?),
+            Scenario::Crops => tables.extend(crops::run(&cli.photos, cli.rounds)?),
             Scenario::Forward => tables.extend(forward::run(&cli.gateway, cli.rounds)?),
             Scenario::Overhead => tables.push(overhead::run(&cli.gateway, &cli.photos, cli.rounds)?),
             Scenario::Models => tables.extend(models::run(

@@ -4,7 +4,7 @@
 
 Run it once per release, with the gateway of that release and a new folder. Files of earlier releases never change. Each batch is a
 `NAME.json`, the body of the request, with the `NAME.arrow` of its answer; `get.npy` and `get.headers` are the answer to a GET. With `--stores` the requests
-state their store, in the path and in the host; `STYLE.store` is the header of a GET.
+state their store, in the path and in the host; `STYLE.store` is the header of a GET. With `--crops` they ask for cropped JPEGs.
 """
 
 import http.server
@@ -46,6 +46,12 @@ STATED = {
     "table": {"pipeline": "select(limit=3)", "table": {"key": True, "schema": "union"}},
 }
 """Batches for a store that they state."""
+
+CROPPED = {
+    "fixed": {"pipeline": "decode | crop(8, 8, 16, 16) | to_float"},
+    "random": {"pipeline": "decode | random_resized_crop(8, scale=[0.05, 0.3]) | flip_h", "seed": 7, "epoch": 2},
+}
+"""Batches whose first two samples may be cropped JPEGs."""
 
 
 class Store(http.server.BaseHTTPRequestHandler):
@@ -91,11 +97,13 @@ def presigned(client, endpoint, keys):
             return queries.pop(), samples
 
 
-def post(client, endpoint, name, fields, output, store_endpoint=None):
+def post(client, endpoint, name, fields, output, store_endpoint=None, cropped=0):
     kind = name.rpartition("-")[2]
     keys = ["orders.csv"] * 2 if kind == "table" else ["a.jpg", "b.png"] if kind == "quantized" else ["a.jpg", "b.png", "missing.jpg"]
     query, samples = presigned(client, store_endpoint or endpoint, keys)
-    samples[0] |= VERSIONED.get(name, {})
+    samples[0] |= VERSIONED.get(name, {}) if not cropped else {}
+    for sample in samples[:cropped]:
+        sample |= {"split": 0, "form": "cropped-jpeg"}
     body = json.dumps({**fields, "presign": query, "samples": samples}, indent=1)
     request = urllib.request.Request(f"{endpoint}/_pushdown/v1/batch", body.encode())
     with urllib.request.urlopen(request) as answer:
@@ -103,10 +111,10 @@ def post(client, endpoint, name, fields, output, store_endpoint=None):
     (output / f"{name}.json").write_text(body + "\n")
 
 
-def get(link, name, output, headers=None):
+def get(link, name, output, headers=None, suffix="npy"):
     headers = {"x-pushdown-pipeline": "decode | resize(8, 6) | to_float", "x-pushdown-split": "2", **(headers or {})}
     with urllib.request.urlopen(urllib.request.Request(link, headers=headers)) as answer:
-        (output / f"{name}.npy").write_bytes(answer.read())
+        (output / f"{name}.{suffix}").write_bytes(answer.read())
         (output / f"{name}.headers").write_text("".join(f"{name.lower()}: {value}\n" for name, value in answer.getheaders()))
 
 
@@ -157,6 +165,12 @@ def main(binary, output, *options):
             client.create_bucket(Bucket="photos")
             for key, path in OBJECTS.items():
                 client.put_object(Bucket="photos", Key=key, Body=path.read_bytes())
+            if options == ("--crops",):
+                for name, fields in CROPPED.items():
+                    post(client, endpoint, name, fields, output, cropped=2)
+                asked = {"x-pushdown-split": "0", "x-pushdown-form": "cropped-jpeg"}
+                asked["x-pushdown-pipeline"] = CROPPED["fixed"]["pipeline"]
+                return get(link_of(client), "get", output, asked, suffix="jpg")
             for name, fields in BATCHES.items():
                 post(client, endpoint, name, fields, output)
             get(link_of(client), "get", output)

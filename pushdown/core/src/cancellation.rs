@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// Ends long work early once nobody waits for its result.
 ///
-/// A run checks it between steps; decoding a JPEG checks it for each row of blocks in each scan.
+/// A run checks it between steps; decoding or cropping a JPEG checks it for each row of blocks in each scan.
 #[derive(Clone, Copy, Default)]
 pub struct Cancellation<'a>(Option<&'a (dyn Fn() -> bool + Sync)>);
 

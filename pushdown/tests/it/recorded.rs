@@ -11,9 +11,10 @@ use pushdown::{
 /// The batches with a row per sample.
 const BATCHES: [&str; 5] = ["fixed", "random", "quantized", "bytes", "smallest"];
 
-/// The folders of recordings: of version 0.1.0, and of requests that state their store.
+/// The folders of recordings: of version 0.1.0, of requests that state their store, and of requests for cropped JPEGs.
 const VERSION_0_1_0: &str = "v0_1_0";
 const STORES: &str = "stores";
+const CROPS: &str = "crops";
 
 fn recorded(folder: &str, name: &str) -> Vec<u8> {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -47,8 +48,16 @@ fn check_value(
 ) {
     assert!(pipeline.accepts(stage, value), "{path}: stage {stage}");
     let engine = engine.parse().expect("an engine");
+    let object = object(path).expect("an object");
+    if let Sample::CroppedJpeg(_) = value {
+        let steps = pipeline.crop_steps().expect("steps that crop");
+        if available_engine(&pipeline.steps()[..steps]).is_compatible_with(&engine) {
+            let run = |sample: Sample| pipeline.run(0..pipeline.len(), sample, context);
+            assert_eq!(run(value.clone()), run(object), "{path}: {pipeline}");
+        }
+        return;
+    }
     if available_engine(&pipeline.steps()[..stage]).is_compatible_with(&engine) {
-        let object = object(path).expect("an object");
         let expected = pipeline.run(0..stage, object, context).expect("a value");
         assert_eq!(*value, expected, "{path}: stage {stage} of {pipeline}");
     }
@@ -106,6 +115,25 @@ fn rows_of_recorded_batches_for_a_stated_store_are_read() {
             ["path", "virtual"].map(|style| check_rows(STORES, &format!("{style}-{name}"), engine));
         assert_eq!(path, host, "{name}");
         assert_eq!(path.iter().flatten().count(), 2, "{name}");
+    }
+}
+
+/// The first sample is a photo that was cropped, and the second one has no such form.
+#[test]
+fn recorded_cropped_jpegs_have_the_values_of_their_objects() {
+    for (name, engine) in [
+        ("fixed", "decode=4 resample=4 tensor=4"),
+        ("random", "decode=4 resample=4 random=4"),
+    ] {
+        let values = check_rows(CROPS, name, engine);
+        assert!(
+            matches!(values[..], [Some(Sample::CroppedJpeg(_)), Some(Sample::Bytes(_)), None]),
+            "{name}: {values:?}"
+        );
+        let request = request(CROPS, name);
+        let forms = request.samples.iter().map(|sample| sample.form);
+        let cropped = Some(wire::ObjectForm::CroppedJpeg);
+        assert!(forms.eq([cropped, cropped, None]), "{name}");
     }
 }
 
@@ -184,22 +212,24 @@ fn recorded_tables_of_several_objects_are_read() {
 
 #[test]
 fn recorded_gets_are_read() {
-    for (folder, name) in [
-        (VERSION_0_1_0, "get"),
-        (STORES, "path-get"),
-        (STORES, "virtual-get"),
+    let to_float = "decode | resize(8, 6) | to_float";
+    for (folder, name, suffix, split, text) in [
+        (VERSION_0_1_0, "get", "npy", 2, to_float),
+        (STORES, "path-get", "npy", 2, to_float),
+        (STORES, "virtual-get", "npy", 2, to_float),
+        (CROPS, "get", "jpg", 0, "decode | crop(8, 8, 16, 16) | to_float"),
     ] {
         let headers = String::from_utf8(recorded(folder, &format!("{name}.headers"))).expect("text");
         let headers: BTreeMap<&str, &str> =
             headers.lines().filter_map(|line| line.split_once(": ")).collect();
         let header = |name: &str| headers.get(name).copied();
-        let body = recorded(folder, &format!("{name}.npy")).into();
+        let body = recorded(folder, &format!("{name}.{suffix}")).into();
         let content_type = header("content-type").expect("a content type");
         let value = wire::decode(content_type, header, body, &Limits::default()).expect("a value");
         let stage = header(wire::header::STAGE).and_then(|stage| stage.parse().ok());
-        assert_eq!(stage, Some(2));
-        let pipeline = Pipeline::parse("decode | resize(8, 6) | to_float").expect("a pipeline");
+        assert_eq!(stage, Some(split));
+        let pipeline = Pipeline::parse(text).expect("a pipeline");
         let engine = header(wire::header::ENGINE).expect("an engine");
-        check_value(&pipeline, engine, 2, "/photos/a.jpg", &Context::new(b""), &value);
+        check_value(&pipeline, engine, split, "/photos/a.jpg", &Context::new(b""), &value);
     }
 }

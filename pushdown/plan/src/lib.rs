@@ -180,15 +180,21 @@ impl Plan {
         let mixture = |is_allowed: &dyn Fn(&Candidate) -> bool| {
             Self::mixture(tiers, classes, rules, weights_bytes, is_allowed)
         };
+        // More crops have to be worth it, beyond a tie.
+        let is_faster = |plan: &Self, than: &Self| {
+            let crops_more = plan.cropped_ratio(classes) > than.cropped_ratio(classes);
+            let min_speedup = if crops_more { 1.0 + TIE_RATIO } else { 1.0 };
+            plan.seconds(rules) * min_speedup < than.seconds(rules)
+        };
         let mut best = mixture(&|_| true)?;
         while let Some(faster) = mixture(&|split| tiers.latency_seconds(split) < best.tail_seconds)
-            .filter(|faster| faster.seconds(rules) < best.seconds(rules))
+            .filter(|faster| is_faster(faster, &best))
         {
             best = faster;
         }
         // Leaving out every split that loads layers may pay even if leaving out any single one does not.
         let already_loaded = mixture(&|split| !split.has_loading_cost())
-            .filter(|already_loaded| already_loaded.seconds(rules) < best.seconds(rules));
+            .filter(|already_loaded| is_faster(already_loaded, &best));
         Some(already_loaded.unwrap_or(best))
     }
 

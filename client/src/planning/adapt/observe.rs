@@ -236,6 +236,22 @@ impl Adapter {
                 let first = last.stage.steps();
                 replanner.observe_host_seconds(class, first, self.pipeline.len() - first, last.host_seconds);
             }
+            let mut of_samples = sample.candidates.iter();
+            if let Some(crop) = of_samples.find(|candidate| candidate.stage == Stage::CroppedJpeg)
+                && let [object, first, ..] = candidates[..]
+            {
+                let answer = CropAnswer {
+                    object_bytes: Some(object.bytes),
+                    bytes: crop.bytes,
+                    gateway_seconds: crop.gateway_seconds,
+                    is_object: crop.bytes >= object.bytes,
+                };
+                replanner.observe_crop_answer(class, &answer);
+                if !answer.is_object {
+                    let seconds = (crop.host_seconds - first.host_seconds).max(0.0);
+                    replanner.observe_cropped_host_seconds(class, first.stage.steps(), seconds);
+                }
+            }
             for candidate in candidates.iter().skip(1) {
                 let steps = candidate.stage.steps();
                 replanner.observe_gateway_seconds(class, steps, candidate.gateway_seconds);

@@ -1,3 +1,4 @@
+mod cropped;
 mod replay;
 mod two_paths;
 

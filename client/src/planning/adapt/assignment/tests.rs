@@ -109,6 +109,7 @@ fn pixels_are_tried_where_floats_do_not_fit() {
         let stages: Vec<_> = context(pipeline)
             .trial_stages
             .iter()
+            .filter(|stage| **stage != Stage::CroppedJpeg)
             .map(|stage| stage.steps())
             .collect();
         assert_eq!(stages, trials, "{pipeline}");

@@ -8,7 +8,7 @@ use pushdown::{Engine, Limits, wire};
 
 use super::{
     BucketEndpoint, Failure, GatewayHealth, Store, has_ended,
-    value::{Value, ValueRequest, ValueStream, member_headers, store_header},
+    value::{Value, ValueRequest, ValueStream, form_header, member_headers, store_header},
 };
 use crate::{
     engine::check_engine,
@@ -66,7 +66,7 @@ impl Store {
             etag: None,
             member: None,
         };
-        self.value(bucket, object, request, limits, arrived, dispensable)
+        self.value(bucket, object, request.headers()?, limits, arrived, dispensable)
             .await
     }
 
@@ -81,20 +81,37 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
-        self.value(bucket, object, request, limits, &|_| (), None).await
+        self.value(bucket, object, request.headers()?, limits, &|_| (), None)
+            .await
+    }
+
+    /// Requests an object as a cropped JPEG for the pipeline of `request`: the object itself if it has no such form. For a gateway with
+    /// the feature [`CROPPED_JPEG`](wire::Features::CROPPED_JPEG).
+    ///
+    /// # Errors
+    /// As [`get_sample_value`](Self::get_sample_value).
+    pub(super) async fn get_cropped(
+        &self,
+        bucket: &str,
+        object: Object<'_>,
+        request: &ValueRequest<'_>,
+        limits: &Limits,
+    ) -> Result<Value> {
+        let mut headers = request.headers()?;
+        headers.extend([form_header(wire::ObjectForm::CroppedJpeg)?]);
+        self.value(bucket, object, headers, limits, &|_| (), None).await
     }
 
     async fn value(
         &self,
         bucket: &str,
         object: Object<'_>,
-        request: &ValueRequest<'_>,
+        mut headers: HeaderMap,
         limits: &Limits,
         arrived: &(dyn Fn(u64) + Sync),
         dispensable: Option<&Arc<GatewayHealth>>,
     ) -> Result<Value> {
         let name = SampleName::from(object);
-        let mut headers = request.headers()?;
         headers.extend(member_headers(object)?);
         let max_bytes = limits.max_value_bytes.max(limits.max_object_bytes);
         let about = format!("s3://{bucket}/{name}");

@@ -1,6 +1,7 @@
 //! The costs of a pipeline at the gateway and on this host, measured on a few samples: the planner's input.
 
 mod classes;
+mod cropped;
 mod link_sampler;
 mod step_costs;
 
@@ -72,7 +73,7 @@ pub(crate) struct ProfileRequest<'a> {
 pub struct SampleProfile {
     /// Name of the sample: the key of its object, or `key member NAME` for a member of a shard.
     pub key: String,
-    /// One candidate split for each stage that can be planned, stage 0 first.
+    /// One candidate split for each stage that can be planned: the object first, and after it the cropped JPEG if there are any.
     pub candidates: Vec<Candidate>,
 }
 
@@ -214,6 +215,13 @@ impl Store {
         if let Some(last) = bytes.last_mut() {
             last.get_or_insert(pushed.body.len() as u64);
         }
+        let mut candidates = candidates(pipeline, &bytes, &host_groups, &gateway_groups, missing)?;
+        if let Some(crop_steps) = self.crop_steps(pipeline).filter(|steps| *steps <= until) {
+            let cropped = self
+                .measure_cropped(objects, index, request, &candidates, crop_steps)
+                .await?;
+            candidates.splice(1..1, cropped);
+        }
         let cores = number(pushed.headers.get(header::CORES));
         // By now the layers have run on this host, or cannot.
         let engine = available_engine(pipeline.steps());
@@ -222,7 +230,7 @@ impl Store {
         Ok(MeasuredSample {
             sample: SampleProfile {
                 key: SampleName::from(object).to_string(),
-                candidates: candidates(pipeline, &bytes, &host_groups, &gateway_groups, missing)?,
+                candidates,
             },
             gateway_cores: cores,
             gateway_cpus: text(header::CPUS).map(str::to_owned),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::ACCEPT};
 use pushdown::{
     Limits, Pipeline, Sample,
-    wire::{self, StoreEndpoint},
+    wire::{self, ObjectForm, StoreEndpoint},
 };
 use pushdown_s3::escapes::encode_for_header;
 
@@ -89,6 +89,11 @@ fn header(name: HeaderName, value: String) -> Result<(HeaderName, HeaderValue)> 
 /// The header that states the store that a GET is signed for.
 pub(super) fn store_header(store: &StoreEndpoint) -> Result<(HeaderName, HeaderValue)> {
     header(HeaderName::from_static(wire::header::STORE), store.to_string())
+}
+
+/// The header that asks for a form of the object.
+pub(super) fn form_header(form: ObjectForm) -> Result<(HeaderName, HeaderValue)> {
+    header(HeaderName::from_static(wire::header::FORM), form.to_string())
 }
 
 /// The headers that name the member of a shard; none for a whole object.

@@ -21,7 +21,7 @@ use crate::{
 pub(super) struct StepGroup {
     first: usize,
     steps: usize,
-    seconds: f64,
+    pub(super) seconds: f64,
 }
 
 /// Runs the first `until` steps and returns the CPU seconds of each group of them, over all threads.

@@ -146,11 +146,10 @@ fn check(pipeline: &Pipeline, files: &[Bytes]) -> Result<()> {
     Ok(())
 }
 
-/// Reads the coefficients of each photo, and writes them again with tables of their own.
+/// Reads the coefficients of each photo, and writes them again.
 fn coding_contender(files: &[Bytes]) -> Result<Contender<'_>> {
     let mut transformer = Transformer::new()?;
     let mut transform = Transform::default();
-    transform.optimize = true;
     transform.copy_none = true;
     let clock = CpuClock::for_this_thread();
     Ok(Contender::new(CODING, move || {

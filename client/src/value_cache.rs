@@ -106,6 +106,11 @@ impl ValueCache {
         })
     }
 
+    /// Whether the value of an object may be cached at a stage before `steps`, if it is not too large.
+    pub(crate) fn may_have_stage_before(&self, steps: usize) -> bool {
+        self.stages.iter().any(|cached| cached.stage < steps)
+    }
+
     /// Adopts the stages of `pipeline`: the same pipeline, with its models cut.
     pub(crate) fn set_pipeline(&mut self, pipeline: &Pipeline) {
         for stage in &mut self.stages {

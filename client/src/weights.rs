@@ -1,10 +1,12 @@
 //! The models that steps name, and their weights.
 
 use std::{
+    cell::Cell,
     sync::{
         Arc,
         mpsc::{self, RecvTimeoutError},
     },
+    thread::JoinHandle,
     time::Duration,
 };
 
@@ -12,6 +14,8 @@ use pushdown::{Step, pipeline::NamedModel};
 
 /// Waiting time of a download in the background over its time on the link: it takes at most 2 %.
 const PAUSE_RATIO: u32 = 49;
+/// How often it is checked whether the thread of a download has ended.
+const END_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The models of `steps`, each once.
 pub(crate) fn models_of(steps: &[Step]) -> Vec<Arc<dyn NamedModel>> {
@@ -47,7 +51,8 @@ pub(crate) fn preload(steps: &[Step]) {
 /// A download of weights in the background. It ends with this value.
 #[derive(Debug)]
 pub(crate) struct WeightDownload {
-    _is_wanted: mpsc::Sender<()>,
+    is_wanted: mpsc::Sender<()>,
+    thread: JoinHandle<()>,
 }
 
 impl WeightDownload {
@@ -61,25 +66,37 @@ impl WeightDownload {
         }
         let (is_wanted, wanted) = mpsc::channel();
         let download = move || {
+            let has_ended = Cell::new(false);
             for model in &missing {
                 let pause = |time: Duration| {
                     let ended = wanted.recv_timeout(time * PAUSE_RATIO);
-                    ended == Err(RecvTimeoutError::Timeout) && !model.is_local()
+                    has_ended.set(ended != Err(RecvTimeoutError::Timeout));
+                    // A plan may have fetched them in the meantime.
+                    !has_ended.get() && !model.is_local()
                 };
-                match model.download(&pause) {
-                    Ok(()) => {
-                        tracing::info!(name = model.name(), "the weights of the model are on this host");
+                let downloaded = model.download(&pause);
+                if has_ended.get() {
+                    return;
+                }
+                match downloaded {
+                    Err(error) if !model.is_local() => {
+                        tracing::warn!(%error, "a run with this model depends on its gateway");
                     }
-                    Err(_) if model.is_local() => {}
-                    Err(error) => tracing::info!(%error, "without the gateway nothing can be read"),
+                    _ => tracing::info!(name = model.name(), "the weights of the model are on this host"),
                 }
             }
         };
         let thread = std::thread::Builder::new().name("pushdown-weights".to_owned());
-        thread.spawn(download).ok()?;
-        Some(Self {
-            _is_wanted: is_wanted,
-        })
+        let thread = thread.spawn(download).ok()?;
+        Some(Self { is_wanted, thread })
+    }
+
+    /// Ends the download, and waits until its thread has ended.
+    pub(crate) async fn end(self) {
+        drop(self.is_wanted);
+        while !self.thread.is_finished() {
+            tokio::time::sleep(END_INTERVAL).await;
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use crate::{
-    BytesKind, Context, CroppedJpeg, ImageHeader, MediaType, Pipeline, Result, Subsampling,
+    BytesKind, Context, CroppedJpeg, ImageHeader, Kind, Limits, MediaType, Pipeline, Result, Subsampling,
     fuse::{RegionDecode, region_decode},
     step::Scope,
 };
@@ -42,6 +42,11 @@ impl Pipeline {
         };
         let scope = self.scope(steps - 1, context)?;
         context.cancellation.check()?;
+        let kind = Kind::of_object(Some(object.len() as u64), object);
+        if self.check(0..steps, &kind, &context.limits).is_err() {
+            // Whoever runs the steps on the whole reports that.
+            return Ok(None);
+        }
         let header = ImageHeader::read(object).filter(|header| header.media == MediaType::Jpeg);
         match header.and_then(|header| fused.region(&header, &scope)) {
             Some(region) => fused.decode.crop(object, &scope, region),
@@ -49,14 +54,15 @@ impl Pipeline {
         }
     }
 
-    /// Upper bound of the memory of [`crop_jpeg`](Self::crop_jpeg) in bytes, without the object; 0 if it returns `None` at once.
-    /// `None` if `object` does not determine it.
-    pub fn crop_memory(&self, object: &BytesKind) -> Option<u64> {
-        let header = object.header?;
-        let is_cropped = header.media == MediaType::Jpeg && self.crop_steps().is_some();
-        if !is_cropped {
-            return Some(0);
+    /// Upper bound of the memory of [`crop_jpeg`](Self::crop_jpeg) in bytes, without the object. `None` if it returns `None` for an object
+    /// of which this is known.
+    pub fn crop_memory(&self, object: &BytesKind, limits: &Limits) -> Option<u64> {
+        let header = object.header.filter(|header| header.media == MediaType::Jpeg)?;
+        if header.pixels() > limits.max_pixels {
+            return None;
         }
+        let steps = self.crop_steps()?;
+        self.check(0..steps, &Kind::Bytes(*object), limits).ok()?;
         let side = |side: u32| u64::from(side).next_multiple_of(MAX_BLOCK);
         let coefficients = side(header.width) * side(header.height) * COEFFICIENT_BYTES;
         Some(coefficients.saturating_add(object.length?))

@@ -64,11 +64,6 @@ pub struct BatchRequest {
 }
 
 impl BatchRequest {
-    /// Whether a sample may arrive in another form of its object, so that rows say where it lies.
-    pub fn has_forms(&self) -> bool {
-        self.samples.iter().any(|sample| sample.form.is_some())
-    }
-
     /// A request of presigned samples with the defaults: the whole pipeline, errors as rows, rows in order.
     pub fn new(pipeline: Pipeline, presign: impl Into<String>, samples: Vec<BatchSample>) -> Self {
         Self {

@@ -257,7 +257,7 @@ pub(crate) fn value_object(py: Python<'_>, value: Sample) -> PyResult<Bound<'_, 
     match value {
         Sample::Bytes(bytes) => Ok(PyBytes::new(py, &bytes).into_any()),
         // A reader decodes it before it hands out a value.
-        Sample::CroppedJpeg(crop) => Ok(PyBytes::new(py, crop.bytes()).into_any()),
+        Sample::CroppedJpeg(_) => Err(internal("a cropped JPEG is no value")),
         Sample::Image(image) => {
             let shape = vec![image.height() as usize, image.width() as usize, 3];
             let memory = MutableBuffer::from(image.into_pixels());

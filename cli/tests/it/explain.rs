@@ -2,6 +2,7 @@
 
 use std::thread::available_parallelism;
 
+use pushdown::{Context, Pipeline, Sample};
 use pushdown_testkit::{World, photos};
 
 use super::cli::pushdown;
@@ -53,6 +54,58 @@ fn cpus_shared_by_both_tiers_are_counted_once() {
         found["tiers"]["host_cores"].as_f64().unwrap()
     );
     assert!(text.contains(&cores), "{text}");
+}
+
+/// Photos whose pixels have more bytes than they have, and of which the pipeline reads a part.
+#[test]
+fn cropped_jpegs_are_measured_and_planned() {
+    let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=95)").unwrap();
+    let world = World::with_photos(0).unwrap();
+    for (number, photo) in photos()
+        .unwrap()
+        .into_values()
+        .filter(|photo| photo.len() > 5_000)
+        .take(3)
+        .enumerate()
+    {
+        let photo = Sample::Bytes(photo.into());
+        let large = enlarge.run(0..enlarge.len(), photo, &Context::new(b"")).unwrap();
+        let Sample::Bytes(large) = large else {
+            panic!("encode gives bytes");
+        };
+        world.put(&format!("{number}.jpg"), &large).unwrap();
+    }
+    let pipeline = "decode | random_resized_crop(224) | to_float";
+    let explain = |extra_arguments: &[&str]| {
+        let arguments = ["explain", "s3://photos/", "-p", pipeline, "--seed", "7"];
+        let tiers = ["--gateway-cores", "8", "--host-cores", "8"];
+        let output = pushdown(&[&arguments[..], &tiers, extra_arguments].concat())
+            .env("PUSHDOWN_ENDPOINT", world.endpoint())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let thin: serde_json::Value = serde_json::from_str(&explain(&["--bandwidth", "1", "--json"])).unwrap();
+    let stages = thin["stages"].as_array().unwrap();
+    let forms: Vec<_> = stages.iter().map(|stage| &stage["form"]).collect();
+    assert_eq!(forms[1], "cropped-jpeg");
+    assert!(forms.iter().filter(|form| form.is_null()).count() == forms.len() - 1);
+    assert_eq!(
+        (&stages[1]["stage"], &stages[1]["after"]),
+        (&0.into(), &"(cropped JPEG)".into())
+    );
+    let number = |stage: usize, name: &str| stages[stage][name].as_f64().unwrap();
+    assert!(number(1, "bytes") < 0.9 * number(0, "bytes"), "{stages:?}");
+    assert!(number(1, "gateway_seconds") > 0.0 && number(1, "host_seconds") > 0.0);
+    assert!(thin["plan"]["shares"][1].as_f64().unwrap() > 0.5, "{thin}");
+    // With a trainer that takes longer than anything else, nothing is cropped.
+    let idle: serde_json::Value =
+        serde_json::from_str(&explain(&["--bandwidth", "1000", "--trainer", "100", "--json"])).unwrap();
+    assert!(idle["plan"]["shares"][0].as_f64().unwrap() > 0.95, "{idle}");
+    let text = explain(&["--bandwidth", "1"]);
+    assert!(text.contains("(cropped JPEG)"), "{text}");
 }
 
 #[test]

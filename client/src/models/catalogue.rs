@@ -1,6 +1,7 @@
 //! The models of a gateway, whose weights are downloaded when layers run on this host, and those of a folder.
 
 mod download;
+mod saved_list;
 
 use std::{
     collections::BTreeMap,
@@ -77,25 +78,25 @@ impl Store {
             );
             return Err(Error::new(ErrorKind::NotAGateway, text));
         }
-        let target = self.own_target(MODELS_PATH).await;
-        let answer = self
-            .send_to_gateway(Method::GET, &target, HeaderMap::new(), Bytes::new())
-            .await?;
-        let status = answer.status;
-        let body = answer
-            .collect(LIST_BYTES)
-            .await?
-            .filter(|_| status == StatusCode::OK);
-        let list: List = body
-            .and_then(|body| serde_json::from_slice(&body).ok())
-            .ok_or_else(|| {
-                let text = format!(
-                    "{} serves no models ({status}): use a pushdown gateway as the endpoint, or set a folder of models",
-                    self.gateway_name()
-                );
-                Error::new(ErrorKind::NotAGateway, text)
-            })?;
-        let models = list.models.into_iter().map(|description| {
+        let requested = match self.gateway_health() {
+            Some(health) => health.wait_for(self.request_models()).await,
+            None => self.request_models().await,
+        };
+        let list = match requested {
+            Ok(list) => list,
+            Err(error) if error.is_retryable() && self.gateway_health().is_some() => {
+                let saved = self.saved_models();
+                let saved = saved.and_then(|list| serde_json::from_slice(&list).ok());
+                saved.ok_or_else(|| {
+                    let text =
+                        format!("{error}; the pipeline names a model, which only the gateway describes");
+                    Error::new(error.kind(), text).with_source(error)
+                })?
+            }
+            Err(error) => return Err(error),
+        };
+        let List { models } = list;
+        let models = models.into_iter().map(|description| {
             let weights = Download::new(self.clone(), description.clone(), Handle::current());
             let name = description.name.clone();
             Ok((name, Arc::new(Model::from_description(description, weights)?)))
@@ -103,6 +104,33 @@ impl Store {
         Ok(GatewayModels {
             models: models.collect::<Result<_>>()?,
             endpoint: self.gateway_name(),
+        })
+    }
+}
+
+impl Store {
+    /// Asks the gateway for its models, and saves the list.
+    async fn request_models(&self) -> Result<List> {
+        let target = self.own_target(MODELS_PATH).await;
+        let answer = self
+            .send_to_gateway(Method::GET, &target, HeaderMap::new(), Bytes::new())
+            .await?;
+        let status = answer.status;
+        if status.is_server_error() && self.gateway_health().is_some() {
+            return Err(answer.refusal().await.into_error("the list of models"));
+        }
+        let body = answer.collect(LIST_BYTES).await?;
+        let list = body.filter(|_| status == StatusCode::OK).and_then(|body| {
+            let list = serde_json::from_slice(&body).ok()?;
+            self.save_models(&body);
+            Some(list)
+        });
+        list.ok_or_else(|| {
+            let text = format!(
+                "{} serves no models ({status}): use a pushdown gateway as the endpoint, or set a folder of models",
+                self.gateway_name()
+            );
+            Error::new(ErrorKind::NotAGateway, text)
         })
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct Gateway {
     /// and nothing can be read without it.
     health: Option<Arc<GatewayHealth>>,
     /// The features that it listed last; none before its first answer.
-    features: RwLock<Features>,
+    features: Arc<RwLock<Features>>,
     /// Set once it has been asked for them.
     asked: OnceCell<()>,
 }
@@ -42,21 +42,25 @@ pub(super) struct Gateway {
 impl Gateway {
     /// The endpoint of the store, which may be a gateway.
     pub(super) fn in_place_of_store(endpoint: Endpoint) -> Self {
-        Self::new(endpoint, None)
+        Self::new(endpoint, None, Arc::default())
     }
 
     /// A gateway that fetches from the store what is signed for the store. It is probed by connections of this transport.
     pub(super) fn beside_store(endpoint: Endpoint, transport: &Transport) -> Self {
         let traffic = Arc::clone(transport.gateway_traffic());
-        let health = GatewayHealth::new(transport.prober(endpoint.clone()), traffic);
-        Self::new(endpoint, Some(health))
+        let features = Arc::<RwLock<Features>>::default();
+        // A gateway that is back may be another version.
+        let of_probes = Arc::clone(&features);
+        let note = move |headers: &HeaderMap| note_features(&of_probes, headers);
+        let health = GatewayHealth::new(transport.prober(endpoint.clone()), traffic, note);
+        Self::new(endpoint, Some(health), features)
     }
 
-    fn new(endpoint: Endpoint, health: Option<Arc<GatewayHealth>>) -> Self {
+    fn new(endpoint: Endpoint, health: Option<Arc<GatewayHealth>>, features: Arc<RwLock<Features>>) -> Self {
         Self {
             endpoint,
             health,
-            features: RwLock::default(),
+            features,
             asked: OnceCell::new(),
         }
     }
@@ -76,11 +80,16 @@ impl Gateway {
 
     /// Notes the features that an answer lists.
     pub(super) fn note_features(&self, headers: &HeaderMap) {
-        if let Some(listed) = listed_features(headers)
-            && *self.features.read() != listed
-        {
-            *self.features.write() = listed;
-        }
+        note_features(&self.features, headers);
+    }
+}
+
+/// Notes the features that an answer lists.
+fn note_features(features: &RwLock<Features>, headers: &HeaderMap) {
+    if let Some(listed) = listed_features(headers)
+        && *features.read() != listed
+    {
+        *features.write() = listed;
     }
 }
 

@@ -42,7 +42,6 @@ use crate::{
     stats::Counters,
     store::Store,
     value_cache::ValueCache,
-    weights::WeightDownload,
 };
 use cached::Lookups;
 pub(crate) use get_permits::GetPermits;
@@ -75,8 +74,6 @@ pub(crate) struct Session {
     pub(crate) mode: Mode,
     /// Set in [`Mode::Auto`].
     pub(crate) adapter: Option<Adapter>,
-    /// Set in [`Mode::Auto`], while weights are missing that this host needs without the gateway.
-    pub(crate) _weight_download: Option<WeightDownload>,
     pub(crate) value_cache: Option<ValueCache>,
     pub(crate) error_policy: ErrorPolicy,
     pub(crate) seed: Option<u64>,

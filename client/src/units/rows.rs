@@ -36,6 +36,7 @@ use crate::{
     objects::Objects,
     planning::{Mode, Observations, PlanReport},
     stats::{Stats, add},
+    weights::WeightDownload,
 };
 pub(crate) use build::TableSettings;
 pub use footers::Footers;
@@ -74,6 +75,8 @@ pub struct TableReader {
     left: RowsLeft,
     runtime: Handle,
     stream: EpochStream<BoxStream<'static, Result<TableBatch>>>,
+    /// Set in [`Mode::Auto`], if weights were missing that this host needs without the gateway.
+    _weight_download: Option<WeightDownload>,
 }
 
 /// Rows that are consecutive in the stretch of a rank.

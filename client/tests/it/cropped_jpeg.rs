@@ -90,18 +90,20 @@ fn members_of_shards_are_cropped() {
 
 /// The value that would be cached is the whole image, which a part does not give.
 #[test]
-fn a_value_cache_keeps_no_parts() {
+fn a_value_cache_gets_whole_objects() {
     let world = World::with_objects(large_photos(SAMPLES));
     let folder = tempfile::tempdir().unwrap();
-    let pipeline = "decode | resize(64, 64) | random_resized_crop(48)";
+    let pipeline = "decode | random_resized_crop(224)";
     let expected = read_rows(world.reader(pipeline).mode(Mode::Plain).seed(7).batch_size(16));
-    for hits in [0, SAMPLES as u64] {
-        let (rows, stats) = read_over_link(&world, |endpoint| {
-            reader(endpoint, pipeline).value_cache(folder.path())
-        });
-        assert_same_values(&rows, &expected);
-        assert_eq!((stats.cropped_samples, stats.cache_hits), (0, hits), "{stats:?}");
-    }
+    let (rows, stats) = read_over_link(&world, |endpoint| {
+        reader(endpoint, pipeline).value_cache(folder.path())
+    });
+    assert_same_values(&rows, &expected);
+    assert_eq!(stats.cropped_samples, 0, "{stats:?}");
+    assert_eq!(
+        stats.not_cached.random, SAMPLES as u64,
+        "the image is decoded whole"
+    );
 }
 
 /// Another version of the draws could read another region.
@@ -152,5 +154,35 @@ fn answers_that_are_cut_short_lose_no_sample() {
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
         assert_same_values(&into_rows(batches), &expected);
         assert!(reader.stats().cropped_samples > 0, "{:?}", reader.stats());
+    });
+}
+
+/// It was replaced by an older one, which is none the less of use.
+#[test]
+fn a_gateway_that_no_longer_crops_gets_no_such_requests() {
+    let world = World::with_objects(large_photos(SAMPLES));
+    let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain).seed(7).batch_size(16));
+    let (link, address) = Throttle::start(world.gateway.listen()).unwrap();
+    link.set_rate(LINK);
+    let relay = faulty_relay(address, |request| {
+        if request < 2 {
+            RelayAction::Forward
+        } else {
+            RelayAction::OtherFeatures("families, members")
+        }
+    });
+    let relay = relay.unwrap();
+    let endpoint = format!("http://{}", relay.address());
+    run(async {
+        let reader = reader(&endpoint, PIPELINE)
+            .seed(7)
+            .mode(Mode::Auto)
+            .batch_size(16);
+        let mut reader = reader.requests(1).build().await.unwrap();
+        let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+        assert_same_values(&into_rows(batches), &expected);
+        let cropped = reader.stats().cropped_samples;
+        assert!(cropped > 0 && cropped < SAMPLES as u64 / 2, "{cropped}");
+        assert_eq!(reader.mode(), Mode::Auto);
     });
 }

@@ -716,8 +716,14 @@ mod models {
     #[test]
     fn weights_come_in_the_background_and_replace_the_gateway() {
         let (mut lab, _models) = lab_with_model();
+        let gateway = format!("http://{}", lab.gateway().listen());
         let cache = lab.world.folder().join("weights");
-        let weights = || fs::read_dir(&cache).map_or(0, Iterator::count);
+        let weights = || {
+            let files = fs::read_dir(&cache).into_iter().flatten().filter_map(Result::ok);
+            files
+                .filter(|file| file.path().extension() == Some(OsStr::new("onnx")))
+                .count()
+        };
         let pipeline = format!("{PREPARATION} | model(squeezenet)");
         let expected = read_rows(lab.reader(&pipeline).mode(Mode::Pushdown));
         let rows = run(async {
@@ -745,5 +751,47 @@ mod models {
             let difference = distance(&floats(row), &floats(expected));
             assert!(difference <= 1e-5, "{}: {difference}", row.key);
         }
+        // Another reader finds the weights and the list of models.
+        let nowhere = "http://127.0.0.1:1";
+        let reader = lab.reader_at(nowhere, &pipeline).model_cache(&cache);
+        let error = run(async { reader.build().await.unwrap_err() });
+        let text = "the pipeline names a model, which only the gateway describes";
+        assert!(error.to_string().contains(text), "{error}");
+        let reader = lab.reader_at(&gateway, &pipeline).model_cache(&cache);
+        assert_eq!(read_rows(reader).len(), expected.len());
+    }
+
+    /// Of a reader that ends early. The next one goes on from there.
+    #[test]
+    fn parts_of_weights_stay_on_the_host() {
+        let (lab, _models) = lab_with_model();
+        let cache = lab.world.folder().join("weights");
+        let sizes = |extension: &str| {
+            let files = fs::read_dir(&cache).into_iter().flatten().filter_map(Result::ok);
+            let files = files.filter(|file| file.path().extension() == Some(OsStr::new(extension)));
+            files.map(|file| file.metadata().unwrap().len()).sum::<u64>()
+        };
+        let pipeline = format!("{PREPARATION} | model(squeezenet)");
+        let read_until = |is_enough: &dyn Fn() -> bool| {
+            run(async {
+                let reader = lab.reader(&pipeline).model_cache(&cache);
+                let reader = reader.requests(1).prefetch_bytes(0).build().await.unwrap();
+                let began = Instant::now();
+                while !is_enough() {
+                    assert!(
+                        began.elapsed() < Duration::from_mins(1),
+                        "the weights do not arrive"
+                    );
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                reader.close().await;
+            });
+        };
+        read_until(&|| sizes("part") > 0);
+        let before = sizes("part");
+        assert!(before > 0 && sizes("onnx") == 0, "{before}");
+        read_until(&|| sizes("part") > before || sizes("onnx") > 0);
+        read_until(&|| sizes("onnx") > 0);
+        assert_eq!(sizes("part"), 0);
     }
 }

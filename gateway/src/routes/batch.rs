@@ -24,6 +24,7 @@ use super::{
     account::account_of_batch,
     batch_table::BatchTableRoute,
     http::{insert_cached_ratios, insert_engine, insert_warnings, respond},
+    job::dependency_steps,
     stated_store,
 };
 use crate::{
@@ -100,8 +101,8 @@ impl BatchRoute {
         insert_warnings(&mut headers, pipeline);
         let stages = stages(&batch.request)?;
         let last_stage = stages.last().copied().unwrap_or_default();
-        let forms = batch.request.has_forms().then(|| pipeline.crop_steps()).flatten();
-        let engine_steps = forms.map_or(last_stage, |steps| steps.max(last_stage));
+        let form = batch.request.samples.iter().find_map(|sample| sample.form);
+        let engine_steps = dependency_steps(pipeline, last_stage, form);
         let engine = available_engine(&pipeline.steps()[..engine_steps]);
         let writer = BatchWriter::new(
             value_type(pipeline, &stages),
@@ -111,7 +112,7 @@ impl BatchRoute {
             OptionalColumns {
                 // A reader does not know in its first batch that there is a cache, and counts what comes from it all the same.
                 cache: batch.request.cache.is_some() || self.services.cache.is_on(),
-                crops: batch.request.has_forms(),
+                crops: form.is_some(),
                 further: &batch.request.columns,
             },
         )?;

@@ -196,13 +196,9 @@ impl PipelineJob {
         stages.into_iter().filter_map(ratio).collect()
     }
 
-    /// The number of steps on which an answer at `stage` depends: those that have run, and for a form of the stored object those that
-    /// decide what is left out of it.
-    pub(super) fn steps_behind(&self, stage: usize) -> usize {
-        let of_form = self.form.and_then(|form| match form {
-            ObjectForm::CroppedJpeg => self.pipeline.crop_steps(),
-        });
-        of_form.map_or(stage, |steps| steps.max(stage))
+    /// The number of first steps on which an answer at `stage` depends.
+    pub(super) fn dependency_steps(&self, stage: usize) -> usize {
+        dependency_steps(&self.pipeline, stage, self.form)
     }
 
     /// The stage of the answer, as far as the text of the pipeline determines it; `None` if it depends on the object.
@@ -236,6 +232,15 @@ impl PipelineJob {
         };
         self.pipeline.is_scan(&(0..stage)).then_some(stage)
     }
+}
+
+/// The number of first steps on which an answer at `stage` depends: those that have run, and for a `form` of the stored object those that
+/// decide what is left out of it.
+pub(super) fn dependency_steps(pipeline: &Pipeline, stage: usize, form: Option<ObjectForm>) -> usize {
+    let of_form = form.and_then(|form| match form {
+        ObjectForm::CroppedJpeg => pipeline.crop_steps(),
+    });
+    of_form.map_or(stage, |steps| steps.max(stage))
 }
 
 /// Refuses requests for which the store would return only a part of the object: a part cannot be decoded, and a signed

@@ -48,7 +48,7 @@ impl AnswerStage {
             return Ok(None);
         }
         let stage = job.pipeline.stage_of(job.split, &BytesKind::default())?;
-        let steps = job.steps_behind(stage);
+        let steps = job.dependency_steps(stage);
         job.pipeline.check_randomness(steps, job.seed, job.epoch)?;
         Self::negotiate(parts, job, stage, &job.pipeline.kinds()[stage]).map(Some)
     }
@@ -92,8 +92,11 @@ impl StagedJob {
     ) -> Result<Self> {
         let mut stage = job.pipeline.stage_of(job.split, object)?;
         let crop_memory = job.form.and_then(|form| match form {
-            ObjectForm::CroppedJpeg => job.pipeline.crop_memory(object),
+            ObjectForm::CroppedJpeg => job.pipeline.crop_memory(object, &services.sample_limits()),
         });
+        let max_bytes = services.memory.max_bytes(job.position.tenant());
+        let has_memory = |bytes: &u64| bytes.saturating_add(object.length.unwrap_or_default()) <= max_bytes;
+        let crop_memory = crop_memory.filter(has_memory);
         let object = Kind::Bytes(*object);
         let kinds = match job.pipeline.kinds_for(&object) {
             Ok(kinds) => Some(kinds),
@@ -109,7 +112,7 @@ impl StagedJob {
             services: Arc::clone(services),
             job: Arc::clone(job),
             stage,
-            crop_memory: crop_memory.filter(|bytes| *bytes > 0),
+            crop_memory,
             peak_memory: job.pipeline.peak_memory(0..stage, &object),
             kinds,
         })
@@ -157,7 +160,7 @@ impl StagedJob {
     pub(super) fn check(&self, object: &Kind) -> Result<()> {
         let Self { services, job, .. } = self;
         if job.split == Split::Smallest || job.form.is_some() {
-            let steps = job.steps_behind(self.stage);
+            let steps = job.dependency_steps(self.stage);
             job.pipeline.check_randomness(steps, job.seed, job.epoch)?;
         }
         job.pipeline

@@ -244,16 +244,21 @@ fn only_sequences_that_decode_a_region_have_crops() {
         let context = Context::new(b"id").with_randomness(1, 1);
         let crop = pipeline.crop_jpeg(&photo(), &context).unwrap();
         assert_eq!(crop.is_some(), steps.is_some(), "{text}");
-        let memory = pipeline.crop_memory(&BytesKind {
+        let object = BytesKind {
             length: Some(100),
             header: pushdown::ImageHeader::read(&photo()),
             ..BytesKind::default()
-        });
+        };
+        let memory = |max_pixels| {
+            let limits = Limits {
+                max_pixels,
+                ..Limits::default()
+            };
+            pipeline.crop_memory(&object, &limits)
+        };
         // 512 x 384 pixels in whole blocks.
-        assert_eq!(
-            memory,
-            Some(if steps.is_some() { 512 * 384 * 6 + 100 } else { 0 })
-        );
+        assert_eq!(memory(500 * 375), steps.map(|_| 512 * 384 * 6 + 100));
+        assert_eq!(memory(500 * 375 - 1), None, "no more pixels than are decoded");
     }
 }
 

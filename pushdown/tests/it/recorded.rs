@@ -127,7 +127,10 @@ fn recorded_cropped_jpegs_have_the_values_of_their_objects() {
     ] {
         let values = check_rows(CROPS, name, engine);
         assert!(
-            matches!(values[..], [Some(Sample::CroppedJpeg(_)), Some(Sample::Bytes(_)), None]),
+            matches!(
+                values[..],
+                [Some(Sample::CroppedJpeg(_)), Some(Sample::Bytes(_)), None]
+            ),
             "{name}: {values:?}"
         );
         let request = request(CROPS, name);
@@ -230,6 +233,13 @@ fn recorded_gets_are_read() {
         assert_eq!(stage, Some(split));
         let pipeline = Pipeline::parse(text).expect("a pipeline");
         let engine = header(wire::header::ENGINE).expect("an engine");
-        check_value(&pipeline, engine, split, "/photos/a.jpg", &Context::new(b""), &value);
+        check_value(
+            &pipeline,
+            engine,
+            split,
+            "/photos/a.jpg",
+            &Context::new(b""),
+            &value,
+        );
     }
 }

@@ -1,15 +1,20 @@
 //! Downloads the files of a gateway's models by digest, and stores them in the user's cache.
 
+mod parts;
+
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
-    time::{Duration, Instant},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
 use pushdown::{
     step::model::{MAX_MODEL_BYTES, ModelDescription, ModelFiles, Runtime, WeightSource, read_file},
     wire::header::MODELS_PATH,
@@ -28,13 +33,6 @@ use crate::{
 const ONNX: &str = "onnx";
 /// Extension of weight files in the cache.
 const DATA: &str = "data";
-/// Bytes that a download in parts asks for at once: on a thin link they delay a batch by little.
-const PART_BYTES: u64 = 512 << 10;
-/// What a failed part counts as: it is tried again 50 times later.
-const RETRY_TIME: Duration = Duration::from_millis(600);
-/// How long a look at the download of another process counts.
-const LOOK_TIME: Duration = Duration::from_millis(100);
-
 /// The files of a model at a gateway, cached on this host after the first download.
 #[derive(Debug)]
 pub(super) struct Download {
@@ -43,6 +41,8 @@ pub(super) struct Download {
     runtime: Handle,
     /// The files, if the cache cannot store them: `fetch` is called more than once.
     uncached: OnceLock<ModelFiles>,
+    /// Whether the cache was found to have all files.
+    is_cached: AtomicBool,
 }
 
 impl WeightSource for Download {
@@ -55,31 +55,26 @@ impl WeightSource for Download {
         {
             return Ok(files);
         }
-        self.files(&|digest, max_bytes| self.runtime.block_on(self.file(digest, max_bytes)))
+        self.fetch_missing()
     }
 
     fn download(&self, pause: &dyn Fn(Duration) -> bool) -> pushdown::Result<()> {
-        // One process of a host downloads, and the others wait for its files.
-        let folder = self.store.model_cache().and_then(open_folder);
-        while !self.is_local() {
-            let is_alone = folder.as_ref().is_none_or(|folder| folder.try_lock().is_ok());
-            if is_alone {
-                return self
-                    .files(&|digest, max_bytes| self.file_in_parts(digest, max_bytes, pause))
-                    .map(drop);
-            }
-            if !pause(LOOK_TIME) {
-                break;
-            }
-        }
-        Ok(())
+        let unavailable =
+            |error: Error| pushdown::Error::new(pushdown::ErrorKind::InvalidModel, error.to_string());
+        self.download_in_parts(pause).map_err(unavailable)
     }
 
     fn is_local(&self) -> bool {
+        // Asked for each chunk of an answer.
+        if self.is_cached.load(Relaxed) || self.uncached.get().is_some() {
+            return true;
+        }
         let mut paths = self
             .names()
             .map(|(digest, extension)| self.cache_path(digest, extension));
-        self.uncached.get().is_some() || paths.all(|path| path.is_some_and(|file| file.is_file()))
+        let is_cached = paths.all(|path| path.is_some_and(|file| file.is_file()));
+        self.is_cached.store(is_cached, Relaxed);
+        is_cached
     }
 
     fn runtime(&self) -> pushdown::Result<Runtime> {
@@ -95,6 +90,7 @@ impl Download {
             description,
             runtime,
             uncached: OnceLock::new(),
+            is_cached: AtomicBool::new(false),
         }
     }
 
@@ -112,23 +108,32 @@ impl Download {
 
     /// The files, if the cache has all of them.
     fn cached(&self) -> Option<ModelFiles> {
-        let read = |digest: &str, extension| read_file(&self.cache_path(digest, extension)?).ok();
-        let mut files = ModelFiles::default();
-        for file in &self.description.files {
-            files.data.insert(file.name.clone(), read(&file.digest, DATA)?);
-        }
-        files.model = read(&self.description.digest, ONNX)?;
+        let mut files = self.cached_data()?;
+        files.model = self.read_cached(&self.description.digest, ONNX)?;
         Some(files)
     }
 
-    /// All files, from the cache, or from the gateway by `download`, which gets the digest of a file and the most bytes that it may have.
-    fn files(&self, download: &dyn Fn(&str, u64) -> Result<Bytes>) -> pushdown::Result<ModelFiles> {
+    /// The data files, if the cache has all of them.
+    fn cached_data(&self) -> Option<ModelFiles> {
+        let mut files = ModelFiles::default();
+        for file in &self.description.files {
+            let bytes = self.read_cached(&file.digest, DATA)?;
+            files.data.insert(file.name.clone(), bytes);
+        }
+        Some(files)
+    }
+
+    fn read_cached(&self, digest: &str, extension: &str) -> Option<Arc<[u8]>> {
+        read_file(&self.cache_path(digest, extension)?).ok()
+    }
+
+    /// All files, from the cache or from the gateway.
+    fn fetch_missing(&self) -> pushdown::Result<ModelFiles> {
         let mut all_cached = true;
         let mut files = ModelFiles::default();
         for file in &self.description.files {
             let check = |bytes: &Arc<[u8]>| file.check(bytes);
-            let of_file = || download(&file.digest, file.bytes);
-            let (bytes, cached) = self.cached_or((&file.digest, DATA), of_file, check)?;
+            let (bytes, cached) = self.file((&file.digest, DATA), file.bytes, check)?;
             files.data.insert(file.name.clone(), bytes);
             all_cached &= cached;
         }
@@ -137,8 +142,7 @@ impl Download {
             files.model = Arc::clone(bytes);
             self.description.check(&files)
         };
-        let of_model = || download(digest, MAX_MODEL_BYTES as u64);
-        let (_, cached) = self.cached_or((digest, ONNX), of_model, check)?;
+        let (_, cached) = self.file((digest, ONNX), MAX_MODEL_BYTES as u64, check)?;
         if !(all_cached && cached) {
             // If another thread was first, its files are the same.
             drop(self.uncached.set(files.clone()));
@@ -146,11 +150,11 @@ impl Download {
         Ok(files)
     }
 
-    /// A file of the model that passes `check`, from the cache or by `download`, and whether it is in the cache.
-    fn cached_or(
+    /// A file of the model that passes `check`, from the cache or the gateway, and whether it is in the cache.
+    fn file(
         &self,
         (digest, extension): (&str, &str),
-        download: impl FnOnce() -> Result<Bytes>,
+        max_bytes: u64,
         mut check: impl FnMut(&Arc<[u8]>) -> pushdown::Result<()>,
     ) -> pushdown::Result<(Arc<[u8]>, bool)> {
         let path = self.cache_path(digest, extension);
@@ -161,11 +165,16 @@ impl Download {
         }
         let unavailable =
             |error: Error| pushdown::Error::new(pushdown::ErrorKind::InvalidModel, error.to_string());
-        let bytes = download().map_err(unavailable)?;
+        let whole = self.runtime.block_on(self.whole_file(digest, max_bytes));
+        let bytes = whole.map_err(unavailable)?;
         let bytes: Arc<[u8]> = Arc::from(&*bytes);
         check(&bytes)?;
         let cached = path.is_some_and(|file| match write_file(&file, &bytes) {
-            Ok(()) => true,
+            Ok(()) => {
+                // What arrived of it in parts is of no use any more.
+                drop(fs::remove_file(parts::draft_of(&file)));
+                true
+            }
             Err(error) => {
                 tracing::info!(%error, file = %file.display(), "cannot cache the weights");
                 false
@@ -175,87 +184,38 @@ impl Download {
     }
 
     /// A file at the gateway.
-    async fn file(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
+    async fn whole_file(&self, digest: &str, max_bytes: u64) -> Result<Bytes> {
         let ModelDescription { name, bytes, .. } = &self.description;
         tracing::info!(name, digest, bytes, "downloading the weights of a model");
         let answer = self.request(digest, HeaderMap::new()).await?;
         let body = answer.collect(max_bytes).await?;
-        body.ok_or_else(|| self.too_long(max_bytes))
-    }
-
-    /// The same, with pauses. A part that fails is requested again later.
-    fn file_in_parts(&self, digest: &str, max_bytes: u64, pause: &dyn Fn(Duration) -> bool) -> Result<Bytes> {
-        let mut file = BytesMut::new();
-        loop {
-            let began = Instant::now();
-            let part = self.runtime.block_on(self.part(digest, file.len() as u64));
-            let time = match part {
-                Ok((part, length)) => {
-                    file.extend_from_slice(&part);
-                    if length > max_bytes {
-                        return Err(self.too_long(max_bytes));
-                    }
-                    if file.len() as u64 >= length {
-                        return Ok(file.freeze());
-                    }
-                    began.elapsed()
-                }
-                Err(error) if error.is_retryable() => RETRY_TIME,
-                Err(error) => return Err(error),
-            };
-            if !pause(time) {
-                return Err(Error::config("the reader that needs the weights has ended"));
-            }
-        }
-    }
-
-    /// The part of a file that begins at `start`, and the length of the file.
-    async fn part(&self, digest: &str, start: u64) -> Result<(Bytes, u64)> {
-        let range = format!("bytes={start}-{}", start + PART_BYTES - 1);
-        let range = HeaderValue::try_from(range).map_err(|error| Error::protocol(error.to_string()))?;
-        let answer = self
-            .request(digest, HeaderMap::from_iter([(header::RANGE, range)]))
-            .await?;
-        let content_range = answer.headers.get(header::CONTENT_RANGE);
-        let length = content_range
-            .and_then(|range| range.to_str().ok()?.rsplit_once('/')?.1.parse().ok())
-            .ok_or_else(|| {
-                Error::protocol("the gateway sends weights as a whole only: expected a range of them")
-            })?;
-        let part = answer.collect(PART_BYTES).await?.filter(|part| !part.is_empty());
-        let part =
-            part.ok_or_else(|| Error::protocol("a range of weights has another length than requested"))?;
-        Ok((part, length))
+        body.ok_or_else(|| {
+            Error::protocol(format!(
+                "a file of the model `{name}` has more than {max_bytes} bytes"
+            ))
+        })
     }
 
     async fn request(&self, digest: &str, headers: HeaderMap) -> Result<Answer> {
-        let target = self.store.own_target(&format!("{MODELS_PATH}/{digest}")).await;
-        let answer = self
-            .store
-            .send_to_gateway(Method::GET, &target, headers, Bytes::new())
-            .await?;
-        if matches!(answer.status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
-            return Ok(answer);
-        }
-        let what = format!("the weights of the model `{}`", self.description.name);
-        Err(answer.refusal().await.into_error(&what))
-    }
-
-    fn too_long(&self, max_bytes: u64) -> Error {
-        let name = &self.description.name;
-        Error::protocol(format!(
-            "a file of the model `{name}` has more than {max_bytes} bytes"
-        ))
+        request(&self.store, &self.description.name, digest, headers).await
     }
 }
 
-/// The folder of weights, if it exists or can be created.
-fn open_folder(folder: &Path) -> Option<File> {
-    fs::create_dir_all(folder).ok()?;
-    File::open(folder).ok()
+/// The answer with a file of the model `name`, or with a part of it.
+async fn request(store: &Store, name: &str, digest: &str, headers: HeaderMap) -> Result<Answer> {
+    let target = store.own_target(&format!("{MODELS_PATH}/{digest}")).await;
+    let answer = store
+        .send_to_gateway(Method::GET, &target, headers, Bytes::new())
+        .await?;
+    if matches!(answer.status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
+        return Ok(answer);
+    }
+    let what = format!("the weights of the model `{name}`");
+    Err(answer.refusal().await.into_error(&what))
 }
 
-fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file that is complete as soon as it exists, in a folder that is created if need be.
+pub(super) fn write_file(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
     write_atomically(file, |mut draft| {

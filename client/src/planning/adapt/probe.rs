@@ -24,6 +24,8 @@ pub(crate) struct ProbeRequest<'a> {
     pub(crate) epoch: u32,
     /// Epochs that follow.
     pub(crate) later_epochs: u32,
+    /// Whether no value is cached that needs more of an object than a cropped JPEG has.
+    pub(crate) may_crop: bool,
 }
 
 impl Adapter {
@@ -38,13 +40,21 @@ impl Adapter {
             seed,
             epoch,
             later_epochs,
+            may_crop,
         } = request;
         if objects.is_empty() {
             return Ok(());
         }
         if self.crop_steps().is_some() {
             // Otherwise a data set of which nothing else fits would never be requested from the gateway.
-            self.allow_crops(store.ask_for_features().await.has(Features::CROPPED_JPEG));
+            let features = store.ask_for_features().await;
+            self.allow_crops(features.has(Features::CROPPED_JPEG) && may_crop);
+            // A gateway that is down is probed until it is back, though nothing is requested from it.
+            if features == Features::default()
+                && let Some(health) = store.gateway_health()
+            {
+                health.after_failure().await;
+            }
         }
         let is_missing = |step: &Step| step.models().iter().any(|model| !model.is_local());
         let Some(host_steps) = self.pipeline.steps().iter().position(is_missing) else {

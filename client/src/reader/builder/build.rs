@@ -85,7 +85,12 @@ impl PushdownReaderBuilder {
                 adapter = adapter.map(|adapter| adapter.with_observations(*known));
             }
             if let Some(adapter) = &adapter {
+                let needs_whole = |cache: &ValueCache| {
+                    let steps = adapter.crop_steps();
+                    steps.is_some_and(|steps| cache.may_have_stage_before(steps))
+                };
                 let request = ProbeRequest {
+                    may_crop: !value_cache.as_ref().is_some_and(needs_whole),
                     objects: planned,
                     seed: self.spec.seed,
                     epoch: self.spec.epoch,
@@ -144,7 +149,6 @@ impl PushdownReaderBuilder {
             compression: self.spec.compression,
             mode,
             adapter,
-            _weight_download: weight_download,
             value_cache,
             error_policy: ErrorPolicy::new(self.spec.on_error, None, Some(samples))?,
             seed: self.spec.seed,
@@ -156,7 +160,7 @@ impl PushdownReaderBuilder {
             counters: Counters::default(),
             max_stage: AtomicUsize::new(usize::MAX),
         };
-        Ok(PushdownReader::new(session, plan))
+        Ok(PushdownReader::new(session, plan, weight_download))
     }
 }
 

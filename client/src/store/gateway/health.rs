@@ -16,6 +16,7 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Either, Shared, WeakShared, select},
 };
+use http::HeaderMap;
 use pushdown::wire::header::{DRAINING, STATE, VERSION_PATH};
 use pushdown_exec::sync::Mutex;
 use pushdown_s3::{FailingRequest as _, RetryPolicy};
@@ -94,13 +95,23 @@ impl fmt::Debug for Probe {
 }
 
 impl GatewayHealth {
-    /// The health of the gateway that `prober` asks. `traffic` counts what requests exchange with it, without probes.
-    pub(crate) fn new(prober: Prober, traffic: Arc<Traffic>) -> Arc<Self> {
+    /// The health of the gateway that `prober` asks. `traffic` counts what requests exchange with it, without probes. `note` gets the headers
+    /// of each answer to a probe.
+    pub(crate) fn new(
+        prober: Prober,
+        traffic: Arc<Traffic>,
+        note: impl Fn(&HeaderMap) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         let url = prober.endpoint().to_string();
-        let prober = Arc::new(prober);
+        let (prober, note) = (Arc::new(prober), Arc::new(note));
         let ask = move || {
-            let prober = Arc::clone(&prober);
-            async move { state_in(prober.head(VERSION_PATH, PROBE_TIMEOUT).await?).await }.boxed()
+            let (prober, note) = (Arc::clone(&prober), Arc::clone(&note));
+            let asked = async move {
+                let answer = prober.head(VERSION_PATH, PROBE_TIMEOUT).await?;
+                note(&answer.headers);
+                state_in(answer).await
+            };
+            asked.boxed()
         };
         Self::with_probe(url, Probe(Box::new(ask)), traffic)
     }
@@ -302,7 +313,7 @@ async fn probe_until_serving(health: Weak<GatewayHealth>) {
 /// # Errors
 /// If another server answered in place of the gateway, which it does not reach.
 async fn state_in(answer: Answer) -> Result<GatewayState> {
-    if answer.status.is_server_error() && listed_features(&answer.headers).is_none() {
+    if !answer.status.is_success() && listed_features(&answer.headers).is_none() {
         return Err(answer.refusal().await.into_error("the gateway is not reached"));
     }
     Ok(match answer.header(STATE) {

@@ -52,7 +52,14 @@ impl Store {
             accept: None,
         };
         let (bucket, sample) = (objects.bucket(), objects.object(index));
-        let answer = self.get_cropped(bucket, sample, &value, &limits).await?;
+        let answer = match self.get_cropped(bucket, sample, &value, &limits).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                // All other candidates of the sample are known.
+                tracing::info!(%error, "no cropped JPEG was measured");
+                return Ok(None);
+            }
+        };
         let timing = ServerTiming::from_headers(&answer.headers);
         let mut phases = timing.phases();
         let gateway_seconds = phases

@@ -273,7 +273,10 @@ impl Session {
         let Some((cache, stage)) = self.cached_stage(index) else {
             return self.run_steps(index, steps, sample, context);
         };
-        let arrived = (steps.start == 0).then(|| sample.bytes());
+        let arrived = match &sample {
+            Sample::Bytes(object) if steps.start == 0 => Some(object.len() as u64),
+            _ => None,
+        };
         let stored = self.objects.bytes(index).or(arrived);
         if let (Sample::Bytes(bytes), 0) = (&sample, steps.start) {
             // The object's head determines the sizes of its values: if the value is too large, run all steps at once.
@@ -293,12 +296,6 @@ impl Session {
         }
         drop(claim);
         self.run_steps(index, stage.stage..steps.end, value, context)
-    }
-
-    /// Whether a cropped JPEG for the first `crop_steps` steps is enough of an object: its value is cached after them, or not at all.
-    pub(super) fn is_crop_enough(&self, index: usize, crop_steps: usize) -> bool {
-        let cached = self.cached_stage(index);
-        cached.is_none_or(|(_, cached)| cached.stage >= crop_steps)
     }
 
     /// Limits the split to the cached stage, if its value is known to be no larger than the object: a later value could not

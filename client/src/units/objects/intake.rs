@@ -133,7 +133,10 @@ impl<'a> Intake<'a> {
         add(&self.session.counters.value_bytes, bytes);
         add(
             &self.session.counters.stored_bytes,
-            stored.unwrap_or(if stage == 0 { bytes } else { 0 }),
+            stored.unwrap_or(match sample {
+                Sample::Bytes(_) if stage == 0 => bytes,
+                _ => 0,
+            }),
         );
         self.begin(slot, sample, Arrival { stage, columns }, false)
     }

@@ -29,7 +29,7 @@ use crate::{
     store::{BatchAnswer, GatewayState},
     transport::{Answer, listed_features},
 };
-use features::{KnownFeatures, features, lacking};
+use features::{KnownFeatures, features, lacking, lacks_crops};
 use refusals::{
     batch_refused, check_columns, fail_or_fall_back, is_forbidden, is_limited_by_engine, is_overload,
     not_a_gateway,
@@ -264,6 +264,9 @@ async fn attempt(
         KnownFeatures::Usable(features) => features,
         KnownFeatures::Ended(attempted) => return Ok(attempted),
     };
+    if lacks_crops(job, slots, &features) {
+        return Ok(Attempted::Limited);
+    }
     let write = |signer, features| batch_post(session, job, slots, signer, features);
     let bucket = session.objects.bucket();
     let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
@@ -277,8 +280,12 @@ async fn attempt(
         {
             return Ok(ended);
         }
+        if listed.is_some_and(|listed| lacks_crops(job, slots, &listed)) {
+            return Ok(Attempted::Limited);
+        }
+        let has_features = answer.headers.contains_key(wire::header::FEATURES);
         let refusal = session.wait_for(async { Ok(answer.refusal().await) }).await?;
-        let refused = batch_refused(session, refusal, listed.is_some());
+        let refused = batch_refused(session, refusal, has_features);
         return fail_or_fall_back(session, refused);
     }
     job.progress.mark_answered();

@@ -22,6 +22,7 @@ use crate::{
     objects::Objects,
     planning::{Event, PlanReport},
     stats::Stats,
+    weights::WeightDownload,
 };
 
 /// Reads the samples of a data set in the order of an epoch, each exactly once, and runs the end of the pipeline on this
@@ -38,16 +39,19 @@ pub struct PushdownReader {
     stream: EpochStream<Deliveries<Batch>>,
     /// When the last batch was handed over, and its number of samples.
     handed_over: Option<(Instant, usize)>,
+    /// Set in [`Mode::Auto`], if weights were missing that this host needs without the gateway.
+    weight_download: Option<WeightDownload>,
 }
 
 impl PushdownReader {
-    pub(crate) fn new(session: Session, plan: ReadPlan) -> Self {
+    pub(crate) fn new(session: Session, plan: ReadPlan, weight_download: Option<WeightDownload>) -> Self {
         Self {
             session: Arc::new(session),
             plan,
             runtime: Handle::current(),
             stream: EpochStream::new(),
             handed_over: None,
+            weight_download,
         }
     }
 
@@ -118,6 +122,9 @@ impl PushdownReader {
     /// Dropping the reader does not wait.
     pub async fn close(self) {
         drop(self.stream);
+        if let Some(download) = self.weight_download {
+            download.end().await;
+        }
         self.session.cpu.close().await;
     }
 
@@ -172,6 +179,7 @@ impl Stream for PushdownReader {
             runtime,
             stream,
             handed_over,
+            weight_download: _,
         } = &mut *self;
         if let (Some((since, samples)), Some(adapter)) = (handed_over.take(), &session.adapter) {
             adapter.observe(Event::BatchConsumed {

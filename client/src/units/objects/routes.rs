@@ -112,11 +112,12 @@ impl Session {
     ) -> BatchRoutes {
         // No batch tries both routes while there is one.
         let adapter = self.adapter.as_ref().filter(|_| !self.is_gateway_lost());
+        let may_crop = self.crop_steps().is_some();
         if let Some(adapter) = adapter {
-            adapter.allow_crops(self.crop_steps().is_some());
+            adapter.allow_crops(may_crop);
         }
         let assignment = adapter.map(Adapter::assignment);
-        let route = |sample: &SampleRef| match self.route_of(*sample, assignment.as_deref()) {
+        let route = |sample: &SampleRef| match self.route_of(*sample, assignment.as_deref(), may_crop) {
             route if route == SampleRoute::PLAIN || !has_arrived(sample) => route,
             _ => SampleRoute::PLAIN,
         };
@@ -132,9 +133,10 @@ impl Session {
         let Some(assignment) = routes.assignment.as_deref().and_then(Assignment::with_all_pushed) else {
             return;
         };
+        let may_crop = self.crop_steps().is_some();
         let mut by_slot = routes.by_slot.lock();
         for slot in slots {
-            by_slot[*slot] = self.route_of(samples[*slot], Some(&assignment));
+            by_slot[*slot] = self.route_of(samples[*slot], Some(&assignment), may_crop);
         }
     }
 
@@ -192,10 +194,13 @@ impl Session {
     }
 
     /// The number of first steps that fix the region of cropped JPEGs. `None` if no object may be requested as one: the gateway has to
-    /// make them, and of the same region as this host.
+    /// make them, of the same region as this host, and no value may be cached that needs more of an object.
     fn crop_steps(&self) -> Option<usize> {
         let steps = self.adapter.as_ref()?.crop_steps()?;
-        let is_possible = self.max_stage() >= steps && self.store.features().has(Features::CROPPED_JPEG);
+        let cache = self.value_cache.as_ref();
+        let is_possible = self.max_stage() >= steps
+            && cache.is_none_or(|cache| !cache.may_have_stage_before(steps))
+            && self.store.features().has(Features::CROPPED_JPEG);
         is_possible.then_some(steps)
     }
 
@@ -204,11 +209,14 @@ impl Session {
         match self.mode() {
             Mode::Plain => true,
             Mode::Pushdown if !self.is_limited() => false,
-            Mode::Pushdown | Mode::Auto => self.route_of(sample, assignment).is_plain(),
+            Mode::Pushdown | Mode::Auto => {
+                let may_crop = self.crop_steps().is_some();
+                self.route_of(sample, assignment, may_crop).is_plain()
+            }
         }
     }
 
-    fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>) -> SampleRoute {
+    fn route_of(&self, sample: SampleRef, assignment: Option<&Assignment>, may_crop: bool) -> SampleRoute {
         // Without a plan the gateway was lost when the batch began.
         if self.adapter.is_some() && assignment.is_none() || self.is_gateway_lost() {
             return SampleRoute::PLAIN;
@@ -217,14 +225,8 @@ impl Session {
         let hash_fraction = || self.objects.hash_fraction(sample.index);
         let split = match assignment.map(|plan| plan.stage(sample, stored, hash_fraction)) {
             None => self.split,
-            Some(Stage::CroppedJpeg) => {
-                let is_enough = |steps| self.is_crop_enough(sample.index, steps);
-                return if self.crop_steps().is_some_and(is_enough) {
-                    SampleRoute::CROPPED
-                } else {
-                    SampleRoute::PLAIN
-                };
-            }
+            Some(Stage::CroppedJpeg) if may_crop => return SampleRoute::CROPPED,
+            Some(Stage::CroppedJpeg) => return SampleRoute::PLAIN,
             Some(stage) => Split::At(u8::try_from(stage.steps()).unwrap_or(u8::MAX)),
         };
         let split = self.clamp_to_cached_stage(sample.index, split);

@@ -92,9 +92,8 @@ impl TableReader {
                 None => planner,
             })
         };
-        let can_replace = falls_back.then(|| source.store.download_weights(pipeline.steps()));
+        let weight_download = falls_back.then(|| source.store.download_weights(pipeline.steps()));
         let rows = RowReader {
-            _weight_download: can_replace.flatten(),
             expansion_guard: is_chosen.then(|| ExpansionGuard::new(bytes.read_row_bytes)),
             planner: falls_back.then(planner).flatten(),
             fallback: falls_back.then(Fallback::default),
@@ -114,6 +113,7 @@ impl TableReader {
             plan: settings.plan,
             runtime: Handle::current(),
             stream: EpochStream::new(),
+            _weight_download: weight_download.flatten(),
         })
     }
 }

@@ -21,7 +21,6 @@ use crate::{
     planning::{ExpansionGuard, Mode, Observations, PlanReport, RowPlanner, SplitBytes},
     stats::Counters,
     store::{GatewayHealth, Store},
-    weights::WeightDownload,
 };
 
 /// Reads the rows of a data set through a pipeline.
@@ -40,8 +39,6 @@ pub(super) struct RowReader {
     pub(super) planner: Option<RowPlanner>,
     /// Set if rows that the gateway does not compute are computed on this host.
     pub(super) fallback: Option<Fallback>,
-    /// Set while weights are missing that this host needs without the gateway.
-    pub(super) _weight_download: Option<WeightDownload>,
     pub(super) samples: SampleRows,
     /// Rows of the objects before each object.
     pub(super) first_rows: Vec<u64>,

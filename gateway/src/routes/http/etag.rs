@@ -6,6 +6,9 @@ use pushdown::{Engine, engine_of, pipeline::Digest};
 use super::AnswerForm;
 use crate::routes::job::PipelineJob;
 
+/// The version of the bytes in a form of the stored object: a new one if the same object and steps give other bytes.
+const FORM_VERSION: u32 = 1;
+
 /// The ETag of the value at stage `stage` in `form`, derived from the source's answer. `None` if the source has no ETag, or
 /// if no runtime can run the models.
 ///
@@ -18,7 +21,7 @@ pub(in crate::routes) fn derived(
     stage: usize,
     form: AnswerForm,
 ) -> Option<HeaderValue> {
-    let engine = engine_of(&job.pipeline.steps()[..job.steps_behind(stage)]).ok()?;
+    let engine = engine_of(&job.pipeline.steps()[..job.dependency_steps(stage)]).ok()?;
     etag_for_engine(source, job, stage, form, &engine)
 }
 
@@ -30,7 +33,7 @@ fn etag_for_engine(
     engine: &Engine,
 ) -> Option<HeaderValue> {
     let source = source.get(header::ETAG)?;
-    let steps = job.steps_behind(stage);
+    let steps = job.dependency_steps(stage);
     let prefix = job.pipeline.canonical(steps);
     let mut parts = vec![
         source.as_bytes().to_vec(),
@@ -39,7 +42,7 @@ fn etag_for_engine(
         engine.to_string().into_bytes(),
         format!("{form:?}").into_bytes(),
     ];
-    parts.extend(job.form.map(|form| form.name().as_bytes().to_vec()));
+    parts.extend(job.form.map(|form| format!("{form} {FORM_VERSION}").into_bytes()));
     if job.pipeline.is_random(steps) {
         parts.push(job.seed.unwrap_or_default().to_le_bytes().to_vec());
         parts.push(job.epoch.unwrap_or_default().to_le_bytes().to_vec());

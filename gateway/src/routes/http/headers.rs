@@ -87,7 +87,7 @@ fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<AnswerSt
     }
     // A value of unknown stage may be the result of all steps.
     let steps = job.pipeline.steps();
-    let steps = value.map_or(steps, |value| &steps[..job.steps_behind(value.stage)]);
+    let steps = value.map_or(steps, |value| &steps[..job.dependency_steps(value.stage)]);
     insert_engine(&mut headers, &available_engine(steps));
     insert(&mut headers, header::VARY.as_str(), &VARY.join(", "));
     headers.insert(

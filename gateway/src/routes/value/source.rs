@@ -176,7 +176,9 @@ impl ObjectStream {
             && let Some(data) = next_bytes(&mut body).await?
         {
             head.push(data);
-            header = ImageHeader::read(head.bytes());
+            // No more than these bytes decide, however many have arrived.
+            let first = head.bytes();
+            header = ImageHeader::read(&first[..first.len().min(HEADER_BYTES)]);
         }
         let kind = BytesKind {
             length: Some(length),

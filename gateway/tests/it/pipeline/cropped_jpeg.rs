@@ -110,6 +110,7 @@ fn other_objects_are_sent_as_they_are() -> Result<()> {
         ("text.txt", b"no image".to_vec(), RANDOM),
         ("cut.jpg", jpeg[..jpeg.len() / 2].to_vec(), FIXED),
         ("whole.jpg", jpeg, "decode | to_float"),
+        ("huge.jpg", huge(), RANDOM),
     ];
     for (key, object, pipeline) in objects {
         lab.put(key, object.clone())?;
@@ -122,6 +123,18 @@ fn other_objects_are_sent_as_they_are() -> Result<()> {
         assert_eq!(answer.body, object, "{key}");
     }
     Ok(())
+}
+
+/// The head of a JPEG of more pixels than the gateway decodes: no memory is to be reserved for them.
+fn huge() -> Vec<u8> {
+    let frame = [
+        &[0xff, 0xd8, 0xff, 0xc0, 0, 17, 8][..],
+        &37_000_u16.to_be_bytes(),
+        &37_000_u16.to_be_bytes(),
+        &[3, 1, 0x22, 0, 2, 0x11, 0, 3, 0x11, 0],
+        &[0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0],
+    ];
+    frame.concat()
 }
 
 #[test]

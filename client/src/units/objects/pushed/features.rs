@@ -57,3 +57,8 @@ pub(super) fn lacking(session: &Session, features: &Features) -> Result<Option<A
     let is_too_old = session.objects.has_members() && !features.has(Features::MEMBERS);
     Ok(is_too_old.then(|| fall_back(session, NO_MEMBERS)))
 }
+
+/// Whether some of these slots are to be cropped, and a gateway with these features does not do that: one that was replaced since.
+pub(super) fn lacks_crops(job: &BatchJob, slots: &[usize], features: &Features) -> bool {
+    !features.has(Features::CROPPED_JPEG) && slots.iter().any(|slot| job.routes.get(*slot).is_cropped)
+}

@@ -57,6 +57,14 @@ pub(super) fn batch_refused(session: &Session, refusal: Refusal, is_gateway: boo
         "EntityTooLarge",
     ];
     if !is_gateway && !codes.contains(&refusal.code.as_str()) {
+        // It was one before: something in front of it answers while it starts again.
+        let was_gateway = session.store.features() != wire::Features::default();
+        if was_gateway && session.dispensable_gateway().is_some() {
+            let error = refusal.into_error(&format!("{} is not reached", session.store.gateway_name()));
+            let text = error.to_string();
+            let error = Error::new(ErrorKind::Unreachable, text).with_source(error);
+            return Ok(Attempted::Partial(error, retry_after));
+        }
         return Err(not_a_gateway(session, &format!("it answered {refusal}")));
     }
     let error = refusal.into_error(&format!("{} refused the batch", session.store.gateway_name()));

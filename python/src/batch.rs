@@ -12,7 +12,7 @@ use pyo3::{IntoPyObjectExt as _, prelude::*, types::PyBytes};
 pub(crate) use self::parts::ErrorParts;
 use self::parts::RowParts;
 use crate::{
-    error::{FailedSample, config, failed_sample, native},
+    error::{FailedSample, config, failed_sample, internal, native},
     pickle::Pickled,
     shard_reader::ShardsRead,
     table::Table,

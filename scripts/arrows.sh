@@ -57,7 +57,7 @@ done
 # Inside the client: folder -> folder, where a file at the top is a folder as well, and each kind of units is one. All may use `error`. What a
 # chapter re-exports (`pub use`) is its table of contents, no dependency.
 client_allowed='
-  batch>sample_name cpu>epoch error_policy>batch models>atomic_write models>store objects>atomic_write retry>outage_log retry>stats
+  batch>sample_name cpu>epoch error_policy>batch models>atomic_write models>store models>transport objects>atomic_write retry>outage_log retry>stats
   sample_name>objects stats>value_cache transport>stats value_cache>objects measure>stats
   shards>atomic_write shards>objects
   store>engine store>measure store>objects store>outage_log store>retry store>sample_name store>shards store>sign store>stats store>transport store>weights
@@ -66,7 +66,7 @@ client_allowed='
   monitor>planning monitor>stats monitor>store
   units/objects>batch units/objects>cpu units/objects>engine units/objects>epoch units/objects>error_policy units/objects>measure
   units/objects>monitor units/objects>objects units/objects>planning units/objects>sample_name units/objects>sign units/objects>stats units/objects>store
-  units/objects>transport units/objects>value_cache
+  units/objects>transport units/objects>value_cache units/objects>weights
   units/rows>batch units/rows>cpu units/rows>engine units/rows>epoch units/rows>monitor units/rows>objects
   units/rows>planning units/rows>stats units/rows>store units/rows>weights
   units/shards>batch units/shards>cpu units/shards>epoch units/shards>error_policy units/shards>monitor units/shards>objects

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
-use pushdown::{Context, Pipeline, Sample};
+use pushdown::{Context, CroppedJpeg, Pipeline, Sample};
 use turbojpeg::{OutputBuf, Transform, Transformer};
 
 use crate::cpu::CpuClock;
@@ -114,7 +114,7 @@ fn crops(pipeline: &Pipeline, files: &[Bytes]) -> Result<Vec<Bytes>> {
         let id = number.to_le_bytes();
         let context = Context::new(&id).with_randomness(7, 0);
         let crop = pipeline.crop_jpeg(file, &context)?;
-        Ok(crop.map_or_else(|| file.clone(), |crop| crop.into_bytes()))
+        Ok(crop.map_or_else(|| file.clone(), CroppedJpeg::into_bytes))
     };
     files.iter().enumerate().map(crop).collect()
 }

@@ -22,16 +22,23 @@ pub(crate) fn check(input: &[u8]) -> bool {
             "{decode} | crop({}, {}, {}, {})",
             x / divisor,
             y / divisor,
-            1 + width,
-            1 + height
+            1 + u16::from(width),
+            1 + u16::from(height)
         ),
-        1 => format!("{decode} | center_crop({}, {})", 1 + width / 4, 1 + height / 4),
+        1 => format!(
+            "{decode} | center_crop({}, {})",
+            1 + u16::from(width) / 4,
+            1 + u16::from(height) / 4
+        ),
         2 => format!(
             "{decode} | resize(short={}) | center_crop({})",
-            1 + side,
-            1 + side / 2
+            1 + u16::from(side),
+            1 + u16::from(side) / 2
         ),
-        _ => format!("{decode} | random_resized_crop({}, scale=[0.05, 0.7])", 1 + side),
+        _ => format!(
+            "{decode} | random_resized_crop({}, scale=[0.05, 0.7])",
+            1 + u16::from(side)
+        ),
     };
     let pipeline: Pipeline = match text.parse() {
         Ok(pipeline) => pipeline,

@@ -519,11 +519,15 @@ fn retries_of_rows_are_not_repeated_in_each_batch() {
     let refuses = move |exchange: &Exchange| {
         let number = exchange.head.strip_prefix(&format!("GET /{BUCKET}/"));
         let number = number.and_then(|rest| rest.split('.').next()?.parse::<usize>().ok());
-        let in_flight = r#"pushdown_requests_in_flight{kind="batch"} 1"#;
+        // On a busy machine the request before may be counted, too.
+        let in_flight = |line: &str| {
+            let count = line.strip_prefix(r#"pushdown_requests_in_flight{kind="batch"} "#);
+            count.is_some_and(|count| count != "0")
+        };
         number.is_some_and(|number| number % 2 == 1)
             && found.get().is_some_and(|admin| {
                 let page = Request::new("GET", "/metrics").send(*admin).unwrap();
-                page.text().contains(in_flight)
+                page.text().lines().any(in_flight)
             })
     };
     let store = lab.world.gateway.store().unwrap();

@@ -454,11 +454,8 @@ fn the_share_of_blocks_is_about_half() {
     assert!((0.5..=0.64).contains(&evaluation), "{evaluation}");
     let large = share("decode | random_resized_crop(224)", (4_000, 3_000));
     assert!(large < training, "blocks are small: {large}");
-    assert_eq!(
-        share("decode | center_crop(500, 375)", (500, 375)),
-        1.0,
-        "the whole"
-    );
+    let whole = share("decode | center_crop(500, 375)", (500, 375));
+    assert!(whole > 0.999, "the whole: {whole}");
     assert_eq!(
         pipeline("decode").expected_crop_share((500, 375), Subsampling::YUV_420, 9),
         None

@@ -213,4 +213,5 @@ def test_an_address_that_is_no_gateway_is_refused(source: str, world: Any, both:
         samples(reader)
     with pushdown.Reader(source, PIPELINE, **{**nowhere, "mode": "auto"}) as reader:
         assert samples(reader)
-        assert reader.mode == "plain"
+        # A proxy may answer like this before its gateway has started.
+        assert reader.mode == "auto"

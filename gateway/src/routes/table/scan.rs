@@ -30,6 +30,7 @@ const OPENING_BYTES: u64 = 256 * 1024;
 
 /// The store's answer to the request for a table.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per table, moved once")]
 pub(in crate::routes) enum FetchedTable {
     Table(OpenedTable),
     /// Any status except 200 and 206: the store's answer to the caller.

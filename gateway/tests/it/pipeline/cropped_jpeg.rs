@@ -35,7 +35,7 @@ fn get(lab: &Lab, key: &str, pipeline: &str, headers: &[(&str, &str)]) -> Result
 }
 
 /// The cropped JPEG of an answer.
-fn crop(answer: Response) -> Result<CroppedJpeg> {
+fn crop(answer: &Response) -> Result<CroppedJpeg> {
     ensure!(answer.status == 200, "{}", answer.text());
     let content_type = answer
         .header("content-type")
@@ -67,7 +67,7 @@ fn a_get_returns_the_blocks_that_the_pipeline_reads() -> Result<()> {
             "{engine}"
         );
         assert_eq!(engine.contains("random="), pipeline == RANDOM, "{engine}");
-        let crop = crop(answer)?;
+        let crop = crop(&answer)?;
         assert!(
             crop.bytes().len() < object.len(),
             "{} of {}",
@@ -233,7 +233,7 @@ fn the_result_cache_has_no_cropped_jpegs() -> Result<()> {
     for _ in 0..3 {
         let answer = get(&lab, "cat.jpg", FIXED, &[])?;
         assert_eq!(answer.header("x-pushdown-cache"), Some("computed"));
-        assert!(crop(answer)?.bytes().len() < object.len());
+        assert!(crop(&answer)?.bytes().len() < object.len());
         let stored = lab.get("cat.jpg", FIXED, &[OBJECT])?;
         assert_eq!(stored.body, object);
         let value = lab.get("cat.jpg", FIXED, &[("accept", "application/octet-stream")])?;

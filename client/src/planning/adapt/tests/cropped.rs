@@ -187,7 +187,9 @@ async fn a_recorded_trace_with_crops_leads_a_new_planner_to_the_same_plan() {
     }
     let trace = recorded.state.lock().trace.clone();
     let replayed = adapter();
-    trace.into_iter().for_each(|event| replayed.observe(event));
+    for event in trace {
+        replayed.observe(event);
+    }
     assert!(replayed.plan_report().is_some());
     assert_eq!(replayed.plan_report(), recorded.plan_report());
     let routes = |adapter: &Adapter| format!("{:?}", adapter.assignment());

@@ -37,7 +37,7 @@ const CASES: [Case; 2] = [
     },
 ];
 
-/// The most bytes of a crop over its share: it has headers and tables of its own.
+/// The most bytes of a crop over its share: a crop also has headers and tables.
 const MAX_BYTES_PER_SHARE: f64 = 1.2;
 
 /// Returns two tables: photos per CPU second, and KB per photo.

@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use indicatif::HumanBytes;
-use pushdown::{BytesKind, Engine, ImageHeader, Kind, MediaType, Pipeline, Step};
+use pushdown::{BytesKind, Engine, ImageHeader, Kind, Pipeline, Step};
 use serde_json::json;
 
 use crate::{Exit, connection::Connection, errors::PipelineError, print::Format, terminal::write_line};
@@ -75,14 +75,7 @@ impl Check {
 
 /// A JPEG of this width and height and of this many bytes, as far as they are known.
 pub fn jpeg(size: Option<(u32, u32)>, bytes: Option<u64>) -> BytesKind {
-    let header = size.map(|(width, height)| ImageHeader {
-        media: MediaType::Jpeg,
-        width,
-        height,
-        orientation: Some(1),
-        scratch_bytes_per_pixel: 0,
-        is_scalable: true,
-    });
+    let header = size.map(|(width, height)| ImageHeader::upright_jpeg(width, height));
     BytesKind {
         length: bytes,
         media: header.map(|header| header.media),

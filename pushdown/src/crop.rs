@@ -108,14 +108,7 @@ fn share(
     subsampling: Subsampling,
     scope: &Scope<'_>,
 ) -> f64 {
-    let header = ImageHeader {
-        media: MediaType::Jpeg,
-        width,
-        height,
-        orientation: Some(1),
-        scratch_bytes_per_pixel: 0,
-        is_scalable: true,
-    };
+    let header = ImageHeader::upright_jpeg(width, height);
     fused.region(&header, scope).map_or(1.0, |region| {
         fused.decode.crop_share(&header, subsampling, region)
     })

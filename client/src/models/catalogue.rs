@@ -106,9 +106,7 @@ impl Store {
             endpoint: self.gateway_name(),
         })
     }
-}
 
-impl Store {
     /// Asks the gateway for its models, and saves the list.
     async fn request_models(&self) -> Result<List> {
         let target = self.own_target(MODELS_PATH).await;

@@ -1,13 +1,14 @@
 //! Photos that a thin link delays, and of which the pipeline reads a part: they arrive as cropped JPEGs.
 
+use std::net::SocketAddr;
+
 use futures::{StreamExt as _, TryStreamExt as _};
-use pushdown::{Context, Pipeline, Sample};
 use pushdown_client::reader::{Batch, Mode, PushdownReaderBuilder, Row, Stats};
 use pushdown_testkit::{RelayAction, Throttle, faulty_relay};
 
 use super::{
     shards::ShardWorld,
-    world::{Objects, World, into_rows, photos, read_rows, reader, run},
+    world::{World, assert_same_values, into_rows, large_photos, read_rows, reader, run},
 };
 
 /// Pixels of more bytes than a photo has.
@@ -16,25 +17,18 @@ const PIPELINE: &str = "decode | random_resized_crop(224) | flip_h | to_float";
 const LINK: u64 = 2_500_000;
 const SAMPLES: usize = 160;
 
-/// Real photos, enlarged to the size of those in ImageNet.
-fn large_photos(count: usize) -> Objects {
-    let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=95)").unwrap();
-    let mut large = Vec::new();
-    for photo in photos().into_values().filter(|photo| photo.len() > 5_000) {
-        let sample = Sample::Bytes(photo.into());
-        let Sample::Bytes(photo) = enlarge.run(0..enlarge.len(), sample, &Context::new(b"")).unwrap() else {
-            panic!("encode gives bytes");
-        };
-        large.push(photo.to_vec());
-    }
-    let numbered = (0..count).map(|number| (format!("{number:03}.jpg"), large[number % large.len()].clone()));
-    numbered.collect()
-}
-
-/// Reads an epoch over a thin link.
-fn read_over_link(world: &World, builder: impl FnOnce(&str) -> PushdownReaderBuilder) -> (Vec<Row>, Stats) {
+/// A thin link to the gateway, and the address of its near end.
+fn thin_link(world: &World) -> (Throttle, SocketAddr) {
     let (link, address) = Throttle::start(world.gateway.listen()).unwrap();
     link.set_rate(LINK);
+    (link, address)
+}
+
+/// Reads an epoch with the gateway at `address`.
+fn read_auto(
+    address: SocketAddr,
+    builder: impl FnOnce(&str) -> PushdownReaderBuilder,
+) -> (Vec<Row>, Stats, Mode) {
     let builder = builder(&format!("http://{address}"));
     run(async {
         let mut reader = builder
@@ -45,23 +39,35 @@ fn read_over_link(world: &World, builder: impl FnOnce(&str) -> PushdownReaderBui
             .await
             .unwrap();
         let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        (into_rows(batches), reader.stats())
+        (into_rows(batches), reader.stats(), reader.mode())
     })
 }
 
-fn assert_same_values(rows: &[Row], expected: &[Row]) {
-    assert_eq!(rows.len(), expected.len());
-    for (row, expected) in rows.iter().zip(expected) {
-        assert_eq!((&row.key, row.position), (&expected.key, expected.position));
-        assert!(row.value == expected.value, "the values of {} differ", row.name());
-    }
+/// Reads an epoch over a thin link.
+fn read_over_link(
+    world: &World,
+    builder: impl FnOnce(&str) -> PushdownReaderBuilder,
+) -> (Vec<Row>, Stats, Mode) {
+    let (_link, address) = thin_link(world);
+    read_auto(address, builder)
+}
+
+/// Reads an epoch over a thin link, with what `action` gives for each request.
+fn read_over_faulty_link(
+    world: &World,
+    action: impl Fn(usize) -> RelayAction + Send + Sync + 'static,
+    builder: impl FnOnce(&str) -> PushdownReaderBuilder,
+) -> (Vec<Row>, Stats, Mode) {
+    let (_link, address) = thin_link(world);
+    let relay = faulty_relay(address, action).unwrap();
+    read_auto(relay.address(), builder)
 }
 
 #[test]
 fn auto_reads_parts_of_photos_over_a_thin_link() {
     let world = World::with_objects(large_photos(SAMPLES));
     let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain).seed(7).batch_size(16));
-    let (rows, stats) = read_over_link(&world, |endpoint| reader(endpoint, PIPELINE));
+    let (rows, stats, _) = read_over_link(&world, |endpoint| reader(endpoint, PIPELINE));
     assert_same_values(&rows, &expected);
     assert!(
         rows.iter().all(|row| row.stage == 0),
@@ -78,7 +84,7 @@ fn members_of_shards_are_cropped() {
     let samples = shards.samples(&["cls"]);
     let expected = shards.reader(PIPELINE).objects(samples.clone()).mode(Mode::Plain);
     let expected = read_rows(expected.seed(7).batch_size(16));
-    let (rows, stats) = read_over_link(&shards.world, |endpoint| {
+    let (rows, stats, _) = read_over_link(&shards.world, |endpoint| {
         reader(endpoint, PIPELINE).objects(samples.clone())
     });
     assert_same_values(&rows, &expected);
@@ -95,7 +101,7 @@ fn a_value_cache_gets_whole_objects() {
     let folder = tempfile::tempdir().unwrap();
     let pipeline = "decode | random_resized_crop(224)";
     let expected = read_rows(world.reader(pipeline).mode(Mode::Plain).seed(7).batch_size(16));
-    let (rows, stats) = read_over_link(&world, |endpoint| {
+    let (rows, stats, _) = read_over_link(&world, |endpoint| {
         reader(endpoint, pipeline).value_cache(folder.path())
     });
     assert_same_values(&rows, &expected);
@@ -112,20 +118,10 @@ fn parts_are_asked_for_only_if_the_families_of_the_region_agree() {
     let world = World::with_objects(large_photos(SAMPLES));
     let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain).seed(7).batch_size(16));
     for family in ["random", "resample", "decode"] {
-        let (link, address) = Throttle::start(world.gateway.listen()).unwrap();
-        link.set_rate(LINK);
-        let relay = faulty_relay(address, move |_| RelayAction::OlderFamily(family)).unwrap();
-        let endpoint = format!("http://{}", relay.address());
-        run(async {
-            let reader = reader(&endpoint, PIPELINE)
-                .seed(7)
-                .mode(Mode::Auto)
-                .batch_size(16);
-            let mut reader = reader.build().await.unwrap();
-            let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-            assert_same_values(&into_rows(batches), &expected);
-            assert_eq!(reader.stats().cropped_samples, 0, "{family}");
-        });
+        let action = move |_| RelayAction::OlderFamily(family);
+        let (rows, stats, _) = read_over_faulty_link(&world, action, |endpoint| reader(endpoint, PIPELINE));
+        assert_same_values(&rows, &expected);
+        assert_eq!(stats.cropped_samples, 0, "{family}");
     }
 }
 
@@ -134,55 +130,34 @@ fn parts_are_asked_for_only_if_the_families_of_the_region_agree() {
 fn answers_that_are_cut_short_lose_no_sample() {
     let world = World::with_objects(large_photos(SAMPLES));
     let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain).seed(7).batch_size(16));
-    let (link, address) = Throttle::start(world.gateway.listen()).unwrap();
-    link.set_rate(LINK);
-    let relay = faulty_relay(address, |request| {
+    let action = |request| {
         if request % 3 == 2 {
             RelayAction::Truncate(60)
         } else {
             RelayAction::Forward
         }
-    });
-    let relay = relay.unwrap();
-    let endpoint = format!("http://{}", relay.address());
-    run(async {
-        let reader = reader(&endpoint, PIPELINE)
-            .seed(7)
-            .mode(Mode::Auto)
-            .batch_size(16);
-        let mut reader = reader.build().await.unwrap();
-        let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        assert_same_values(&into_rows(batches), &expected);
-        assert!(reader.stats().cropped_samples > 0, "{:?}", reader.stats());
-    });
+    };
+    let (rows, stats, _) = read_over_faulty_link(&world, action, |endpoint| reader(endpoint, PIPELINE));
+    assert_same_values(&rows, &expected);
+    assert!(stats.cropped_samples > 0, "{stats:?}");
 }
 
-/// It was replaced by an older one, which is none the less of use.
+/// An older gateway replaces it. That one computes values, and the reader goes on using it.
 #[test]
 fn a_gateway_that_no_longer_crops_gets_no_such_requests() {
     let world = World::with_objects(large_photos(SAMPLES));
     let expected = read_rows(world.reader(PIPELINE).mode(Mode::Plain).seed(7).batch_size(16));
-    let (link, address) = Throttle::start(world.gateway.listen()).unwrap();
-    link.set_rate(LINK);
-    let relay = faulty_relay(address, |request| {
+    let action = |request| {
         if request < 2 {
             RelayAction::Forward
         } else {
             RelayAction::OtherFeatures("families, members")
         }
-    });
-    let relay = relay.unwrap();
-    let endpoint = format!("http://{}", relay.address());
-    run(async {
-        let reader = reader(&endpoint, PIPELINE)
-            .seed(7)
-            .mode(Mode::Auto)
-            .batch_size(16);
-        let mut reader = reader.requests(1).build().await.unwrap();
-        let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
-        assert_same_values(&into_rows(batches), &expected);
-        let cropped = reader.stats().cropped_samples;
-        assert!(cropped > 0 && cropped < SAMPLES as u64 / 2, "{cropped}");
-        assert_eq!(reader.mode(), Mode::Auto);
-    });
+    };
+    let (rows, stats, mode) =
+        read_over_faulty_link(&world, action, |endpoint| reader(endpoint, PIPELINE).requests(1));
+    assert_same_values(&rows, &expected);
+    let cropped = stats.cropped_samples;
+    assert!(cropped > 0 && cropped < SAMPLES as u64 / 2, "{cropped}");
+    assert_eq!(mode, Mode::Auto);
 }

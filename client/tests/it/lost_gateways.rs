@@ -30,7 +30,10 @@ use pushdown_exec::sync::Mutex;
 
 use super::{
     shards::ShardWorld,
-    world::{ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, into_rows, photos, read_rows, run},
+    world::{
+        ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, assert_same_values, into_rows, large_photos, photos,
+        read_rows, run,
+    },
 };
 
 const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
@@ -151,14 +154,6 @@ fn many_photos(count: usize) -> Objects {
 }
 
 /// The same values in the same order, whatever the stage at which they arrived.
-fn assert_same_values(rows: &[Row], expected: &[Row]) {
-    assert_eq!(rows.len(), expected.len());
-    for (row, expected) in rows.iter().zip(expected) {
-        assert_eq!((&row.key, row.position), (&expected.key, expected.position));
-        assert!(row.value == expected.value, "the values of {} differ", row.name());
-    }
-}
-
 fn pushed(rows: &[Row]) -> usize {
     rows.iter().filter(|row| row.stage > 0).count()
 }

@@ -19,7 +19,8 @@ use super::{
     aws::{front_of, store_of},
     shards::ShardWorld,
     world::{
-        ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, assert_same_rows, into_rows, photos, read_rows, run,
+        ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, assert_same_rows, assert_same_values, into_rows,
+        photos, read_rows, run,
     },
 };
 
@@ -113,14 +114,6 @@ fn read(builder: PushdownReaderBuilder) -> Result<(Vec<Row>, Stats, Mode)> {
 }
 
 /// Rows whose values are the same, whatever the stage at which they arrived.
-fn assert_same_values(rows: &[Row], expected: &[Row]) {
-    assert_eq!(rows.len(), expected.len());
-    for (row, expected) in rows.iter().zip(expected) {
-        assert_eq!((&row.key, row.position), (&expected.key, expected.position));
-        assert!(row.value == expected.value, "the values of {} differ", row.name());
-    }
-}
-
 /// Photos under keys with and without slashes. The first part of a key may have the name of the bucket.
 fn nested_photos() -> Objects {
     let folders = ["", "train/", "photos/train/", "a b+/"];

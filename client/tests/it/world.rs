@@ -20,6 +20,21 @@ pub(super) fn photos() -> Objects {
     pushdown_testkit::photos().unwrap()
 }
 
+/// Real photos, enlarged to the size of those in ImageNet.
+pub(super) fn large_photos(count: usize) -> Objects {
+    let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=95)").unwrap();
+    let mut large = Vec::new();
+    for photo in photos().into_values().filter(|photo| photo.len() > 5_000) {
+        let sample = Sample::Bytes(photo.into());
+        let Sample::Bytes(photo) = enlarge.run(0..enlarge.len(), sample, &Context::new(b"")).unwrap() else {
+            panic!("encode gives bytes");
+        };
+        large.push(photo.to_vec());
+    }
+    let numbered = (0..count).map(|number| (format!("{number:03}.jpg"), large[number % large.len()].clone()));
+    numbered.collect()
+}
+
 impl Deref for World {
     type Target = pushdown_testkit::World;
 
@@ -133,6 +148,15 @@ pub(super) fn assert_same_rows(rows: &[Row], expected: &[Row]) {
             row.key
         );
         assert!(row.value == expected.value, "the values of {} differ", row.key);
+    }
+}
+
+/// The same samples in the same order with the same values, wherever these were computed.
+pub(super) fn assert_same_values(rows: &[Row], expected: &[Row]) {
+    assert_eq!(rows.len(), expected.len());
+    for (row, expected) in rows.iter().zip(expected) {
+        assert_eq!((&row.key, row.position), (&expected.key, expected.position));
+        assert!(row.value == expected.value, "the values of {} differ", row.name());
     }
 }
 

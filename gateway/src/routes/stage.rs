@@ -30,7 +30,8 @@ pub(super) struct StagedJob {
     pub(super) job: Arc<PipelineJob>,
     /// The number of steps to run.
     pub(super) stage: usize,
-    /// Memory to make a cropped JPEG of the stored object, in bytes; `None` if nobody asks for one, or there is none.
+    /// Memory to make a cropped JPEG of the stored object, in bytes; `None` if the request accepts none or the object
+    /// cannot be cropped.
     pub(super) crop_memory: Option<u64>,
     /// Memory of the steps; `None` if it follows only from the whole object.
     pub(super) peak_memory: Option<PeakMemory>,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Error, ImageHeader, MediaType, Result};
+use crate::{Error, ImageHeader, Result};
 
 /// A JPEG without the blocks that no later step reads, with its position in the whole. Its pixels are those of the whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,14 +71,7 @@ impl CroppedJpeg {
 
     /// The header of the whole, as far as its pixels depend on it: a whole that EXIF turns is never cropped.
     pub const fn header(&self) -> ImageHeader {
-        ImageHeader {
-            media: MediaType::Jpeg,
-            width: self.position.image_width,
-            height: self.position.image_height,
-            orientation: Some(1),
-            scratch_bytes_per_pixel: 0,
-            is_scalable: true,
-        }
+        ImageHeader::upright_jpeg(self.position.image_width, self.position.image_height)
     }
 }
 

@@ -102,6 +102,18 @@ impl fmt::Display for MediaType {
 }
 
 impl ImageHeader {
+    /// The header of a JPEG of this width and height in pixels, which EXIF does not turn.
+    pub const fn upright_jpeg(width: u32, height: u32) -> Self {
+        Self {
+            media: MediaType::Jpeg,
+            width,
+            height,
+            orientation: Some(1),
+            scratch_bytes_per_pixel: 0,
+            is_scalable: true,
+        }
+    }
+
     /// Reads the header from the start of an object; `None` if `head` is not an image, is too short, or states a side of 0.
     pub fn read(head: &[u8]) -> Option<Self> {
         let header = match MediaType::sniff(head)? {

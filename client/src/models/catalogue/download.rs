@@ -33,6 +33,7 @@ use crate::{
 const ONNX: &str = "onnx";
 /// Extension of weight files in the cache.
 const DATA: &str = "data";
+
 /// The files of a model at a gateway, cached on this host after the first download.
 #[derive(Debug)]
 pub(super) struct Download {
@@ -70,8 +71,8 @@ impl WeightSource for Download {
             return true;
         }
         let mut paths = self
-            .names()
-            .map(|(digest, extension)| self.cache_path(digest, extension));
+            .files()
+            .map(|(digest, extension, _)| self.cache_path(digest, extension));
         let is_cached = paths.all(|path| path.is_some_and(|file| file.is_file()));
         self.is_cached.store(is_cached, Relaxed);
         is_cached
@@ -94,11 +95,12 @@ impl Download {
         }
     }
 
-    /// Digests and kinds of the model's files.
-    fn names(&self) -> impl Iterator<Item = (&str, &'static str)> {
+    /// Digest, extension in the cache and maximum bytes of each of the model's files, the ONNX file last.
+    fn files(&self) -> impl Iterator<Item = (&str, &'static str, u64)> {
         let data = self.description.files.iter();
-        data.map(|file| (file.digest.as_str(), DATA))
-            .chain([(self.description.digest.as_str(), ONNX)])
+        let model = (self.description.digest.as_str(), ONNX, MAX_MODEL_BYTES as u64);
+        data.map(|file| (file.digest.as_str(), DATA, file.bytes))
+            .chain([model])
     }
 
     /// The path of a file in the user's cache.

@@ -1,6 +1,5 @@
 //! A gateway that is lost at random moments of a long epoch: how long its reader stands still, and how long the rest takes.
 
-use pushdown::{Context, Pipeline, Sample};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::*;
@@ -11,23 +10,6 @@ const SAMPLES: usize = 480;
 const MOMENTS: usize = 10;
 /// Values of 12 KB, of photos of about 100 KB.
 const PIPELINE: &str = "decode | resize(64, 64)";
-
-/// Real photos, enlarged to the size of those in ImageNet.
-fn large_photos() -> Objects {
-    let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=95)").unwrap();
-    let context = Context::new(b"");
-    let mut photos = Vec::new();
-    for photo in many_photos(40).into_values() {
-        let sample = Sample::Bytes(photo.into());
-        let Sample::Bytes(photo) = enlarge.run(0..enlarge.len(), sample, &context).unwrap() else {
-            panic!("encode gives bytes");
-        };
-        photos.push(photo.to_vec());
-    }
-    let numbered =
-        (0..SAMPLES).map(|number| (format!("{number:03}.jpg"), photos[number % photos.len()].clone()));
-    numbered.collect()
-}
 
 /// A link of 100 Mbit/s of the reader, to the store and to a gateway near it.
 struct ThinLink {
@@ -106,7 +88,7 @@ impl ThinLink {
 #[test]
 #[ignore = "five minutes: make test-full"]
 fn a_reader_stands_still_for_seconds_and_goes_on_as_a_plain_one() {
-    let photos = large_photos();
+    let photos = large_photos(SAMPLES);
     let mut random = StdRng::seed_from_u64(7);
     let plain = ThinLink::new(World::with_objects(photos.clone()));
     let began = Instant::now();

@@ -41,7 +41,7 @@ fn small_photos_are_cropped_on_a_thin_link_and_read_plainly_on_a_fast_one() {
     };
     let plan = best(&idle);
     assert!(cropped_fraction(&plan) < 0.05, "{plan:?}");
-    // Crops would only have the first batch arrive and the last one end a little sooner.
+    // With crops the first batch would only arrive, and the last one end, a little sooner.
     for samples in [256, 1_024, 100_000] {
         let plan = Plan::best(&idle, &one_class(small_photo(0.0)), &short(samples));
         assert!(cropped_fraction(&plan) < 0.05, "{samples} samples: {plan:?}");

@@ -10,10 +10,13 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
-use pushdown::step::model::{MAX_MODEL_BYTES, read_file};
+use pushdown::step::model::read_file;
 
-use super::{DATA, Download, ONNX, request};
-use crate::error::{Error, Result};
+use super::{Download, request};
+use crate::{
+    error::{Error, Result},
+    transport::Answer,
+};
 
 /// Bytes that are requested at once: on a thin link they delay a batch by little.
 const PART_BYTES: u64 = 512 << 10;
@@ -56,10 +59,7 @@ impl Download {
     }
 
     fn download_missing(&self, folder: &Path, pause: &dyn Fn(Duration) -> bool) -> Result<(), PartError> {
-        let data = self.description.files.iter();
-        let data = data.map(|file| (file.digest.as_str(), DATA, file.bytes));
-        let model = (self.description.digest.as_str(), ONNX, MAX_MODEL_BYTES as u64);
-        for (digest, extension, max_bytes) in data.chain([model]) {
+        for (digest, extension, max_bytes) in self.files() {
             let target = folder.join(format!("{digest}.{extension}"));
             let draft = draft_of(&target);
             if target.is_file() {
@@ -99,8 +99,11 @@ impl Download {
                 fault => {
                     // What is there may be of another file.
                     drop(fs::remove_file(draft));
-                    let too_long =
-                        || Error::protocol(format!("a file of weights has more than {max_bytes} bytes"));
+                    let too_long = || {
+                        Error::protocol(format!(
+                            "cannot store a file of weights: expected at most {max_bytes} bytes, found more"
+                        ))
+                    };
                     return Err(fault.err().unwrap_or_else(too_long).into());
                 }
             };
@@ -170,7 +173,7 @@ pub(super) fn draft_of(target: &Path) -> PathBuf {
 }
 
 /// The part in an answer to a request for a range from `start` on.
-async fn part_of(answer: Result<crate::transport::Answer>, start: u64) -> Result<Part> {
+async fn part_of(answer: Result<Answer>, start: u64) -> Result<Part> {
     let answer = answer?;
     let range = answer.headers.get(header::CONTENT_RANGE);
     let range = range.and_then(|range| range.to_str().ok()?.strip_prefix(&format!("bytes {start}-")));
@@ -184,8 +187,11 @@ async fn part_of(answer: Result<crate::transport::Answer>, start: u64) -> Result
         .collect(PART_BYTES)
         .await?
         .filter(|bytes| !bytes.is_empty());
-    let bytes =
-        bytes.ok_or_else(|| Error::protocol("a part of weights is empty, or longer than requested"))?;
+    let bytes = bytes.ok_or_else(|| {
+        Error::protocol(format!(
+            "cannot read a part of weights: expected 1 to {PART_BYTES} bytes, found none or more"
+        ))
+    })?;
     Ok(Part { bytes, length })
 }
 

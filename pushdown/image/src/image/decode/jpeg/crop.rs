@@ -15,7 +15,7 @@ use pushdown_core::{
 const POSITION_BYTES: usize = 64;
 
 /// A file of the blocks of `bytes` that the region `wanted` depends on, in pixels of the image at `1 / divisor` of each side.
-/// `None` if the whole file has to be sent: for a coding whose parts have no file of their own, a faulty file, and a part that
+/// `None` if the whole file has to be sent: for a coding that cannot be cropped, a faulty file, and a part that
 /// is hardly smaller than the whole.
 ///
 /// The file is read as far as [`decode`](super::decode) reads it for the same region.
@@ -111,7 +111,7 @@ pub(in super::super) fn decode_crop(
     Ok(decoded.window.moved(found.x / divisor, found.y / divisor))
 }
 
-/// The blocks of a file; `None` if a part of them has no file of its own.
+/// The blocks of a file; `None` if the file cannot be cropped.
 fn grid(bytes: &[u8], (width, height): (u32, u32), divisor: u32) -> Option<BlockGrid> {
     let header = JpegHeader::read(bytes).filter(|header| matches!(header.components(), 1 | 3))?;
     Some(BlockGrid {

@@ -14,7 +14,7 @@ pub(in super::super) struct BlockGrid {
     pub(in super::super) divisor: u32,
 }
 
-/// Maximum share of the blocks of an image that is worth a file of its own.
+/// Maximum share of the blocks of an image for which a crop is made.
 const MAX_SHARE: f64 = 0.9;
 
 /// Maximum width in samples of a component that libjpeg upsamples by repetition instead of interpolation (`jdsample.c`).
@@ -59,7 +59,7 @@ impl BlockGrid {
         blocks(crop.width, crop.height) / blocks(self.width, self.height)
     }
 
-    /// Whether `crop` leaves out enough to be worth a file of its own.
+    /// Whether `crop` leaves out enough blocks to be worth making.
     pub(in super::super) fn is_worthwhile(&self, crop: Region) -> bool {
         self.share(crop) <= MAX_SHARE
     }

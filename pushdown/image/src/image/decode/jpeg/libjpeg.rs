@@ -62,7 +62,7 @@ pub(super) struct Outcome<T> {
     pub(super) warned: bool,
 }
 
-/// Which blocks of a file to copy into a file of their own.
+/// Which blocks of a file to copy into a new file.
 #[derive(Debug)]
 pub(super) struct CropJob<'a> {
     pub(super) bytes: &'a [u8],

@@ -326,7 +326,7 @@ fn a_cropped_jpeg_has_one_scan_and_nothing_else() {
     let file = square(&[encode::restart(3)]);
     let comment = b"\xff\xfe\0\x09comment";
     let file = [&file[..2], comment, &file[2..], b"trailing", &file].concat();
-    let crop = cropped(&file, 1, MIDDLE).expect("the first image is a file of its own");
+    let crop = cropped(&file, 1, MIDDLE).expect("the first image can be cropped");
     let markers: Vec<u8> = segments(crop.bytes()).iter().map(|part| part[1]).collect();
     // SOI, JFIF, two quantization tables, the frame, four Huffman tables, the scan, EOI.
     assert_eq!(

@@ -23,7 +23,7 @@ const fn colour(space: raw::TJCS) -> Parameter {
     (raw::TJPARAM_TJPARAM_COLORSPACE, space.cast_signed())
 }
 
-/// A restart marker after every so many blocks.
+/// Number of blocks between restart markers.
 pub(super) const fn restart(blocks: c_int) -> Parameter {
     (raw::TJPARAM_TJPARAM_RESTARTBLOCKS, blocks)
 }

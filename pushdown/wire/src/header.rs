@@ -54,6 +54,8 @@ pub const SCALE: &str = "x-pushdown-scale";
 pub const ENGINE: &str = "x-pushdown-engine";
 /// Answer: the [`Features`](super::Features) of the gateway.
 pub const FEATURES: &str = "x-pushdown-features";
+/// Answer: the id of the gateway among its replicas. Readers place samples by it, so it stays the same as long as the gateway's cache does.
+pub const REPLICA: &str = "x-pushdown-replica";
 /// Answer to a request for the version: `serving`, which a missing header means as well, or [`DRAINING`].
 pub const STATE: &str = "x-pushdown-state";
 /// The [`STATE`] of a gateway that takes requests.

@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build build-tests demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites test-stores fuzz lint lint-docker test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build build-tests demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites test-stores fuzz lint lint-docker lint-deploy test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # Every debug build selects the whole workspace, and with it one set of features: with another, DataFusion and all above it would
@@ -118,6 +118,9 @@ lint: setup fmt-check arrows lint-docker ## Check formatting, clippy, dependenci
 
 lint-docker: ## Check shell scripts, Dockerfile, compose files and dashboard, without a Docker engine
 	@scripts/lint-docker.sh
+
+lint-deploy: ## Render deploy/kubernetes and check it against the schemas of Kubernetes, and check the unit of systemd (not in CI)
+	@scripts/lint-deploy.sh
 
 check-cuda: setup ## Compile the gateway with CUDA, and test its behaviour without a GPU (not in CI)
 	@scripts/models.sh test

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|debian|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint]
+# Usage: setup.sh [test|debian|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint|deploy]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -21,6 +21,7 @@ case "$selection" in
     ;;
   writers-text-arrow) packages+=(pigz tabix zstd) ;;
   ceph) packages+=(ceph-mon ceph-osd radosgw) ;;
+  deploy) command -v systemd-analyze >/dev/null || packages+=(systemd) ;;
 esac
 # Debian packages venv separately from Python.
 if [ "$(command -v python3)" = /usr/bin/python3 ]; then packages+=(python3-venv); fi
@@ -70,13 +71,13 @@ venv() { # folder, requirements
   cp "$2" "$stamp"
 }
 
-# Compose and buildx are too old in Debian 12, or missing: their programs from Debian's next release, without its other packages.
-docker_plugins() { # folder
-  [ -x "$1/docker-buildx" ] && [ -x "$1/docker-compose" ] && return
-  say "unpacking docker-buildx and docker-compose into $1"
-  local apt package
+# Programs that Debian 12 lacks or has too old: from Debian's next release, without its other packages.
+unpack_unstable() { # folder, path in the packages, package..
+  local apt files=$2 to=$1
+  shift 2
+  say "unpacking $* into $to"
   apt=$(mktemp -d)
-  mkdir -p "$1" "$apt/lists/partial" "$apt/cache/archives/partial"
+  mkdir -p "$to" "$apt/lists/partial" "$apt/cache/archives/partial"
   echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian unstable main" >"$apt/sources.list"
   printf '%s\n' "Dir::State::lists \"$apt/lists\";" "Dir::Cache \"$apt/cache\";" "Dir::Etc::sourcelist \"$apt/sources.list\";" \
     'Dir::Etc::sourceparts "-";' 'APT::Sandbox::User "root";' >"$apt/apt.conf"
@@ -84,13 +85,16 @@ docker_plugins() { # folder
     cd "$apt"
     export APT_CONFIG=$apt/apt.conf
     apt-get update -qq
-    for package in docker-buildx docker-compose; do
-      apt-get download -qq "$package"
-      dpkg -x "$package"_*.deb root
-    done
+    apt-get download -qq "$@"
+    for package in *.deb; do dpkg -x "$package" root; done
   )
-  cp "$apt"/root/usr/libexec/docker/cli-plugins/* "$1/"
+  cp "$apt/root/$files"/* "$to/"
   rm -rf "$apt"
+}
+
+docker_plugins() { # folder
+  [ -x "$1/docker-buildx" ] && [ -x "$1/docker-compose" ] && return
+  unpack_unstable "$1" usr/libexec/docker/cli-plugins docker-buildx docker-compose
 }
 
 case "$selection" in
@@ -108,6 +112,10 @@ case "$selection" in
     venv .venv-bench-python scripts/requirements/bench-python.txt
     ;;
   lint) venv .venv-lint scripts/requirements/lint.txt ;;
+  deploy)
+    venv .venv-deploy scripts/requirements/deploy.txt
+    [ -x .cache/deploy/kustomize ] || unpack_unstable .cache/deploy usr/bin kustomize
+    ;;
   golden-images) venv .venv-golden-images scripts/requirements/golden-images.txt ;;
   golden-tables) venv .venv-golden-tables scripts/requirements/golden-tables.txt ;;
   golden-tiffs) venv .venv-golden-tiffs scripts/requirements/golden-tiffs.txt ;;
@@ -129,5 +137,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, debian, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, debian, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint, deploy"; exit 2 ;;
 esac

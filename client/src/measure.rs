@@ -5,6 +5,7 @@ mod host_cpus;
 mod link_meter;
 mod path_meters;
 mod read_rate;
+mod replica_answers;
 mod server_timing;
 
 use http::HeaderValue;
@@ -14,6 +15,7 @@ pub(crate) use host_cpus::host_cpus;
 pub(crate) use link_meter::LONG_OBJECT_BYTES;
 pub(crate) use path_meters::{PathMeters, ReceivedBytes};
 pub(crate) use read_rate::{PendingRange, RateSamples, ReadRate};
+pub(crate) use replica_answers::ReplicaAnswers;
 pub(crate) use server_timing::ServerTiming;
 
 /// After a pause, connection and kernel have bytes that arrived during it: they do not measure a link.

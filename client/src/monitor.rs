@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use crate::{
     planning::{Mode, Observations, PlanReport},
     stats::{Counters, Stats},
-    store::Store,
+    store::{ReplicaReport, Store},
 };
 
 /// Observes a reader while it reads, and after it is closed.
@@ -53,6 +53,11 @@ impl ReaderMonitor {
     /// URL of a [gateway beside the store](crate::store#two-addresses). `None` if the endpoint itself may be a gateway.
     pub fn gateway_url(&self) -> Option<String> {
         self.0.store().gateway_url()
+    }
+
+    /// The replicas of the gateway, for all readers of the store; nothing before the address of the gateway is looked up.
+    pub fn replicas(&self) -> Vec<ReplicaReport> {
+        self.0.store().replica_reports()
     }
 
     /// The mode in force: plain as well after the gateway turned out to have another engine, and if all steps run on this host.

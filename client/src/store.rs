@@ -9,6 +9,11 @@
 //! [`Mode::Auto`](crate::reader::Mode::Auto) and tables read from the store plainly; single values, and readers in
 //! [`Mode::Pushdown`](crate::reader::Mode::Pushdown), need it.
 //!
+//! # Replicas
+//! A gateway may consist of several replicas: all addresses of its name, looked up every 10 s and after a failed connect, and of further URLs.
+//! A reader places samples on them by rendezvous hashing of bucket and key, so that each result cache has its part of the objects. A replica
+//! that is lost, drains or computes other values is replaced by the others.
+//!
 //! ```no_run
 //! use pushdown_client::store::{Store, ValueRequest};
 //!
@@ -57,8 +62,9 @@ mod value;
 mod versioned_object;
 
 #[cfg(feature = "models")]
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{
+    path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -78,7 +84,9 @@ pub use bucket_endpoints::AddressingStyle;
 pub(crate) use bucket_endpoints::BucketEndpoint;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure, object_too_large};
-pub(crate) use gateway::{GatewayHealth, GatewayState};
+pub use gateway::ReplicaReport;
+pub(crate) use gateway::{GatewayHealth, GatewayState, InFlightSamples, Replica, ReplicaList};
+pub(crate) use get::GatewayRoute;
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
 use placement::Placement;
@@ -102,7 +110,7 @@ use crate::{
     retry::{ClientEnvironment, Retries},
     sign::{Presigner, Validity},
     stats::{Counters, Traffic},
-    transport::{Addresses, Endpoint, Transport},
+    transport::{DnsResolver, Endpoint, Transport},
 };
 
 /// How much earlier the clock of a store may see the end of a signature.
@@ -164,10 +172,18 @@ impl StoreBuilder {
         self
     }
 
-    /// URL of the gateway that runs steps for samples that are signed for the store: [two addresses](crate::store#two-addresses). Default:
-    /// `PUSHDOWN_GATEWAY_URL`; without one the endpoint, which may be a gateway. An empty URL is none, also if the environment has one.
+    /// URL of the gateway that runs steps for samples that are signed for the store: [two addresses](crate::store#two-addresses). Several URLs,
+    /// separated by commas, are [replicas](crate::store#replicas), and so are all addresses of a name. Default: `PUSHDOWN_GATEWAY_URL`; without
+    /// one the endpoint, which may be a gateway. An empty URL is none, also if the environment has one.
     pub fn gateway(mut self, url: impl Into<String>) -> Self {
         self.spec.gateway = Some(url.into());
+        self
+    }
+
+    /// A file like `/etc/hosts`, with addresses of gateways and stores that no name server has. It is read at each look-up; names that it lacks
+    /// are looked up by the system. Default: `PUSHDOWN_HOSTS_FILE`, or none.
+    pub fn hosts_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.spec.hosts_file = Some(path.into());
         self
     }
 
@@ -223,7 +239,8 @@ impl StoreBuilder {
     /// [`ErrorKind::Config`] if a setting is invalid; [`ErrorKind::Credentials`] if there is no source of credentials.
     pub async fn build(self) -> Result<Store> {
         let stated_gateway = stated_gateway(self.spec.gateway.clone())?;
-        let sources = aws::Sources::load(&self, stated_gateway.as_ref()).await?;
+        let resolver = DnsResolver::with_hosts_file(hosts_file(self.spec.hosts_file.clone()));
+        let sources = aws::Sources::load(&self, &stated_gateway).await?;
         let provider = sources.provider.ok_or_else(|| {
             Error::new(
                 ErrorKind::Credentials,
@@ -232,7 +249,7 @@ impl StoreBuilder {
         })?;
         let credentials = Arc::new(RenewedCredentials::new(provider));
         let provider: Arc<dyn ProvideCredentials> = Arc::<RenewedCredentials>::clone(&credentials);
-        let clients = aws::SdkClients::new(provider.into(), self.spec.timeouts);
+        let clients = aws::SdkClients::new(provider.into(), self.spec.timeouts, resolver.clone());
         let endpoints = BucketEndpoints::new(
             sources.endpoint,
             sources.style,
@@ -241,23 +258,20 @@ impl StoreBuilder {
             clients,
         )?;
         let address = gateway_address(stated_gateway, &endpoints);
-        let beside = match &address {
-            Some(GatewayAddress::BesideStore(gateway)) => Some(gateway.clone()),
-            Some(GatewayAddress::InPlaceOfStore(_)) | None => None,
-        };
         let url = endpoints.url();
-        let outages = match &beside {
-            Some(gateway) => Outages::new(format!("{url}, or the gateway {gateway},")),
-            None => Outages::new(url.to_owned()),
+        let (outages, has_tls) = match &address {
+            Some(GatewayAddress::BesideStore(gateway)) => {
+                let urls: Vec<String> = gateway.iter().map(Endpoint::to_string).collect();
+                let outages = Outages::new(format!("{url}, or the gateway {},", urls.join(",")));
+                (outages, gateway.iter().any(Endpoint::is_tls))
+            }
+            Some(GatewayAddress::InPlaceOfStore(_)) | None => (Outages::new(url.to_owned()), false),
         };
-        let addresses = Addresses {
-            has_tls: endpoints.has_tls() || beside.as_ref().is_some_and(Endpoint::is_tls),
-            gateway: beside,
-        };
-        let transport = Transport::new(addresses, self.spec.timeouts)?;
+        let has_tls = has_tls || endpoints.has_tls();
+        let transport = Transport::new(has_tls, self.spec.timeouts, resolver)?;
         let gateway = address.map(|address| match address {
-            GatewayAddress::InPlaceOfStore(endpoint) => Gateway::in_place_of_store(endpoint),
-            GatewayAddress::BesideStore(endpoint) => Gateway::beside_store(endpoint, &transport),
+            GatewayAddress::InPlaceOfStore(endpoint) => Gateway::in_place_of_store(endpoint, &transport),
+            GatewayAddress::BesideStore(endpoints) => Gateway::beside_store(endpoints, &transport),
         });
         Ok(Store {
             shared: Arc::new(Shared {
@@ -332,16 +346,16 @@ impl Store {
         self.gateway_retries(Some(counters), None)
     }
 
-    /// The same of a request to the gateway. Its pauses end once the gateway does, if that is `dispensable`.
+    /// The same of a request to a replica of the gateway. Its pauses end once the replica does, if it is `replaceable`.
     pub(crate) fn gateway_retries<'a>(
         &self,
         counters: Option<&'a Counters>,
-        dispensable: Option<&Arc<GatewayHealth>>,
+        replaceable: Option<&GatewayHealth>,
     ) -> Retries<'a> {
         let environment = ClientEnvironment {
             outages: Arc::clone(&self.shared.outages),
             counters,
-            serves: dispensable.map(|health| health.serving()),
+            serves: replaceable.map(GatewayHealth::serving),
         };
         Retries::new(self.shared.retry, environment)
     }
@@ -442,27 +456,47 @@ fn has_ended(validity: &Validity) -> bool {
 /// The variable with the URL of the gateway.
 const GATEWAY_VARIABLE: &str = "PUSHDOWN_GATEWAY_URL";
 
+/// The variable with the path of the hosts file.
+const HOSTS_FILE_VARIABLE: &str = "PUSHDOWN_HOSTS_FILE";
+
 /// Where a gateway is.
 enum GatewayAddress {
     /// At the endpoint of the store, which may be one.
     InPlaceOfStore(Endpoint),
-    BesideStore(Endpoint),
+    /// Never without an endpoint.
+    BesideStore(Vec<Endpoint>),
 }
 
-/// The gateway at this URL, or else at that of the environment. An empty URL is none, also if the environment has one.
-fn stated_gateway(url: Option<String>) -> Result<Option<Endpoint>> {
+/// The gateways at these URLs, or else at those of the environment. An empty text is none, also if the environment has one.
+fn stated_gateway(urls: Option<String>) -> Result<Vec<Endpoint>> {
     let of_environment = || std::env::var(GATEWAY_VARIABLE).ok();
-    let url = url.or_else(of_environment).filter(|url| !url.is_empty());
-    url.map(|url| Endpoint::parse("gateway", &url)).transpose()
+    let urls = urls.or_else(of_environment).unwrap_or_default();
+    let urls = urls.split(',').map(str::trim).filter(|url| !url.is_empty());
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    for url in urls {
+        let endpoint = Endpoint::parse("gateway", url)?;
+        if !endpoints.iter().any(|known| known.is_same_address(&endpoint)) {
+            endpoints.push(endpoint);
+        }
+    }
+    Ok(endpoints)
 }
 
-/// Where the stated gateway is, or else the configured endpoint, which may be one.
-fn gateway_address(stated: Option<Endpoint>, endpoints: &BucketEndpoints) -> Option<GatewayAddress> {
+/// The file with addresses of names, or else that of the environment.
+fn hosts_file(path: Option<PathBuf>) -> Option<PathBuf> {
+    let of_environment = || std::env::var_os(HOSTS_FILE_VARIABLE).map(PathBuf::from);
+    path.or_else(of_environment)
+        .filter(|path| !path.as_os_str().is_empty())
+}
+
+/// Where the stated gateways are, or else the configured endpoint, which may be one.
+fn gateway_address(stated: Vec<Endpoint>, endpoints: &BucketEndpoints) -> Option<GatewayAddress> {
     let in_place = endpoints.configured().filter(|_| endpoints.is_path_style());
     let is_store = |gateway: &Endpoint| in_place.is_some_and(|store| store.is_same_address(gateway));
-    match stated.filter(|gateway| !is_store(gateway)) {
-        Some(gateway) => Some(GatewayAddress::BesideStore(gateway)),
-        None => in_place.cloned().map(GatewayAddress::InPlaceOfStore),
+    match stated.as_slice() {
+        [] => in_place.cloned().map(GatewayAddress::InPlaceOfStore),
+        [gateway] if is_store(gateway) => in_place.cloned().map(GatewayAddress::InPlaceOfStore),
+        _ => Some(GatewayAddress::BesideStore(stated)),
     }
 }
 

@@ -3,9 +3,10 @@
 mod answer;
 mod endpoint;
 mod metered;
+mod replica;
 mod resolver;
 
-use std::{error::Error as StdError, io, sync::Arc, time::Duration};
+use std::{error::Error as StdError, io, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Version, header};
@@ -26,7 +27,8 @@ use tokio::time::timeout;
 
 pub(crate) use answer::{Answer, BUCKET_REGION, Refusal};
 pub(crate) use endpoint::Endpoint;
-use metered::MeteredConnector;
+use metered::{MeteredConnector, Meters};
+pub(crate) use replica::{GatewayConnector, Prober, ReplicaTransport};
 pub(crate) use resolver::DnsResolver;
 
 use crate::{
@@ -63,27 +65,26 @@ impl Default for Timeouts {
     }
 }
 
-/// Pools of connections to the hosts of a store and to its gateway.
+/// A pool of connections to the hosts of a store.
 #[derive(Debug)]
 pub(crate) struct Transport {
     client: HttpClient,
-    /// Counts no traffic as that with the gateway.
-    probe_connector: Connector,
+    connectors: Connectors,
+}
+
+type Connector = HttpsConnector<MeteredConnector>;
+type HttpClient = Client<Connector, Full<Bytes>>;
+
+/// What connections are made with, and where their bytes are counted.
+#[derive(Debug, Clone)]
+struct Connectors {
+    tls: ClientConfig,
+    resolver: DnsResolver,
     timeouts: Timeouts,
     traffic: Arc<Traffic>,
     /// The part of it that is with a gateway beside the store.
     gateway_traffic: Arc<Traffic>,
 }
-
-/// Sends requests to one endpoint, each on a new connection, so that none waits for what is in flight.
-#[derive(Debug)]
-pub(crate) struct Prober {
-    client: HttpClient,
-    endpoint: Endpoint,
-}
-
-type Connector = HttpsConnector<MeteredConnector>;
-type HttpClient = Client<Connector, Full<Bytes>>;
 
 /// A request, and how long to wait for its answer.
 struct Outgoing<'a> {
@@ -96,67 +97,29 @@ struct Outgoing<'a> {
     idle: Duration,
 }
 
-/// What connections go to.
-#[derive(Debug, Default)]
-pub(crate) struct Addresses {
-    /// Whether one of them has TLS. Otherwise certificates are not loaded.
-    pub(crate) has_tls: bool,
-    /// The gateway, if its traffic is also counted alone.
-    pub(crate) gateway: Option<Endpoint>,
-}
-
 impl Transport {
-    pub(crate) fn new(addresses: Addresses, timeouts: Timeouts) -> Result<Self> {
-        let (traffic, gateway_traffic) = (Arc::<Traffic>::default(), Arc::<Traffic>::default());
-        let Addresses { has_tls, gateway } = addresses;
-        let gateway = gateway.map(|gateway| (gateway.authority().clone(), Arc::clone(&gateway_traffic)));
-        let mut tcp = HttpConnector::new_with_resolver(DnsResolver::new());
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(timeouts.connect));
-        let tls = tls(has_tls)?;
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls.clone())
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(MeteredConnector::new(tcp.clone(), Arc::clone(&traffic), gateway));
-        let probe_connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(MeteredConnector::new(tcp, Arc::clone(&traffic), None));
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE)
-            .http1_max_headers(MAX_COUNT)
-            .build(connector);
-        Ok(Self {
-            client,
-            probe_connector,
+    /// `has_tls`: whether an address has TLS. Otherwise certificates are not loaded.
+    pub(crate) fn new(has_tls: bool, timeouts: Timeouts, resolver: DnsResolver) -> Result<Self> {
+        let connectors = Connectors {
+            tls: tls(has_tls)?,
+            resolver,
             timeouts,
-            traffic,
-            gateway_traffic,
-        })
+            traffic: Arc::default(),
+            gateway_traffic: Arc::default(),
+        };
+        let traffic = Arc::clone(&connectors.traffic);
+        let client = connectors.pool(None, [traffic]);
+        Ok(Self { client, connectors })
     }
 
     /// All traffic.
-    pub(crate) fn traffic(&self) -> &Arc<Traffic> {
-        &self.traffic
+    pub(crate) const fn traffic(&self) -> &Arc<Traffic> {
+        &self.connectors.traffic
     }
 
     /// The part of it that is with a gateway beside the store.
     pub(crate) const fn gateway_traffic(&self) -> &Arc<Traffic> {
-        &self.gateway_traffic
-    }
-
-    /// A prober of an endpoint. What it sends and receives is part of all traffic, and not of that with the gateway: the handshake of a
-    /// probe is no sign that an answer arrives.
-    pub(crate) fn prober(&self, endpoint: Endpoint) -> Prober {
-        let client = Client::builder(TokioExecutor::new())
-            .pool_max_idle_per_host(0)
-            .http1_max_headers(MAX_COUNT)
-            .build(self.probe_connector.clone());
-        Prober { client, endpoint }
+        &self.connectors.gateway_traffic
     }
 
     /// Sends a request to an endpoint, and waits for the head of its answer, with any status.
@@ -168,36 +131,46 @@ impl Transport {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer> {
+        let Timeouts { first_byte, idle, .. } = self.connectors.timeouts;
         let outgoing = Outgoing {
             endpoint,
             method,
             target,
             headers,
             body,
-            first_byte: self.timeouts.first_byte,
-            idle: self.timeouts.idle,
+            first_byte,
+            idle,
         };
         outgoing.send(&self.client).await
     }
 }
 
-impl Prober {
-    /// Sends a HEAD request, and waits for its answer within `limit`, including connecting.
-    pub(crate) async fn head(&self, target: &str, limit: Duration) -> Result<Answer> {
-        let outgoing = Outgoing {
-            endpoint: &self.endpoint,
-            method: Method::HEAD,
-            target,
-            headers: HeaderMap::new(),
-            body: Bytes::new(),
-            first_byte: limit,
-            idle: limit,
-        };
-        outgoing.send(&self.client).await
+impl Connectors {
+    /// A connector to one address of each host, or to all of them, whose bytes are counted here.
+    fn connector(
+        &self,
+        address: Option<IpAddr>,
+        traffic: impl IntoIterator<Item = Arc<Traffic>>,
+    ) -> Connector {
+        let resolver = address.map_or_else(|| self.resolver.clone(), |address| self.resolver.pinned(address));
+        let mut tcp = HttpConnector::new_with_resolver(resolver);
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(self.timeouts.connect));
+        HttpsConnectorBuilder::new()
+            .with_tls_config(self.tls.clone())
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(MeteredConnector::new(tcp, Meters::new(traffic)))
     }
 
-    pub(crate) const fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    /// The same as a pool of connections.
+    fn pool(&self, address: Option<IpAddr>, traffic: impl IntoIterator<Item = Arc<Traffic>>) -> HttpClient {
+        Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(POOL_IDLE)
+            .http1_max_headers(MAX_COUNT)
+            .build(self.connector(address, traffic))
     }
 }
 
@@ -266,39 +239,4 @@ fn tls(has_tls: bool) -> Result<ClientConfig> {
         config.with_root_certificates(rustls::RootCertStore::empty())
     };
     Ok(config.with_no_client_auth())
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::{
-        io::{AsyncReadExt as _, AsyncWriteExt as _},
-        net::TcpListener,
-    };
-
-    use super::*;
-
-    /// The bytes of a probe, a handshake of TLS among them, must not look like those of an answer.
-    #[tokio::test]
-    async fn a_probe_is_no_traffic_with_the_gateway() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let gateway = Endpoint::parse("gateway", &format!("http://{address}")).unwrap();
-        let addresses = Addresses {
-            has_tls: false,
-            gateway: Some(gateway.clone()),
-        };
-        let transport = Transport::new(addresses, Timeouts::default()).unwrap();
-        let answer = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let read = stream.read(&mut [0; 1024]).await.unwrap();
-            assert!(read > 0);
-            let head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-            stream.write_all(head).await.unwrap();
-        };
-        let prober = transport.prober(gateway);
-        let (answer, ()) = tokio::join!(prober.head("/", Duration::from_mins(1)), answer);
-        assert!(answer.unwrap().status.is_success());
-        assert_eq!(transport.gateway_traffic().received_bytes(), 0);
-        assert!(transport.traffic().received_bytes() > 0);
-    }
 }

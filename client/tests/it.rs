@@ -73,6 +73,7 @@ mod it {
     mod order;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod quantized_features;
+    mod replicas;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod row_columns;
     #[cfg(all(feature = "models", feature = "tables"))]

@@ -1,5 +1,7 @@
 //! Which batches of an epoch a reader reads.
 
+use pushdown::plan::{MIN_SAMPLES_PER_REPLICA, simulate::ReadAhead};
+
 use super::{
     Worker,
     order::{CheckedRank, ReaderShare, SampleOrder, Share, Tail},
@@ -27,6 +29,21 @@ pub(crate) struct ReadPlan {
 }
 
 impl ReadPlan {
+    /// The same plan for a gateway with this many replicas: unless a number of requests is set, as many as keep all of them busy.
+    pub(crate) fn with_requests_for(self, replicas: usize) -> Self {
+        let default = ReadAhead::DEFAULT_BATCHES_IN_FLIGHT.get();
+        if replicas <= 1 || self.requests != default {
+            return self;
+        }
+        let samples = replicas.saturating_mul(usize::try_from(MIN_SAMPLES_PER_REPLICA).unwrap_or(usize::MAX));
+        // One batch may have begun before, of which a part is missing.
+        let batches = samples.div_ceil(self.batch_size.max(1)) + 1;
+        Self {
+            requests: default.max(batches),
+            ..self
+        }
+    }
+
     /// What this reader's rank reads of an epoch of `total` samples.
     pub(crate) const fn share(&self, total: usize) -> Share {
         Share {

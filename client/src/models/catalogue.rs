@@ -27,11 +27,13 @@ use tokio::runtime::Handle;
 use self::download::Download;
 use crate::{
     error::{Error, ErrorKind, Result},
-    store::Store,
+    store::{Replica, Store},
 };
 
 /// The most bytes of a list of models.
 const LIST_BYTES: u64 = 64 << 20;
+/// Decides which replica is asked about models: the same one for all of them, so that a list and its weights agree.
+const MODELS_HASH: u64 = 0;
 /// The most model names in an error.
 const NEAREST: usize = 8;
 
@@ -78,13 +80,13 @@ impl Store {
             );
             return Err(Error::new(ErrorKind::NotAGateway, text));
         }
-        let requested = match self.gateway_health() {
-            Some(health) => health.wait_for(self.request_models()).await,
-            None => self.request_models().await,
-        };
+        let request = |replica: Arc<Replica>| async move { self.request_models(&replica).await };
+        let requested = self
+            .at_replica(MODELS_HASH, self.has_gateway_beside(), request)
+            .await;
         let list = match requested {
             Ok(list) => list,
-            Err(error) if error.is_retryable() && self.gateway_health().is_some() => {
+            Err(error) if error.is_retryable() && self.has_gateway_beside() => {
                 let saved = self.saved_models();
                 let saved = saved.and_then(|list| serde_json::from_slice(&list).ok());
                 saved.ok_or_else(|| {
@@ -108,13 +110,13 @@ impl Store {
     }
 
     /// Asks the gateway for its models, and saves the list.
-    async fn request_models(&self) -> Result<List> {
+    async fn request_models(&self, replica: &Replica) -> Result<List> {
         let target = self.own_target(MODELS_PATH).await;
         let answer = self
-            .send_to_gateway(Method::GET, &target, HeaderMap::new(), Bytes::new())
+            .send_to_replica(replica, Method::GET, &target, HeaderMap::new(), Bytes::new())
             .await?;
         let status = answer.status;
-        if status.is_server_error() && self.gateway_health().is_some() {
+        if status.is_server_error() && self.has_gateway_beside() {
             return Err(answer.refusal().await.into_error("the list of models"));
         }
         let body = answer.collect(LIST_BYTES).await?;

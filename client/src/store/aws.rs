@@ -43,9 +43,13 @@ pub(super) struct SdkClients {
 }
 
 impl SdkClients {
-    pub(super) fn new(provider: SharedCredentialsProvider, timeouts: Timeouts) -> Self {
+    pub(super) fn new(
+        provider: SharedCredentialsProvider,
+        timeouts: Timeouts,
+        resolver: DnsResolver,
+    ) -> Self {
         Self {
-            http: http(),
+            http: http(resolver),
             provider,
             timeouts,
         }
@@ -83,10 +87,10 @@ impl SdkClients {
     }
 }
 
-fn http() -> SharedHttpClient {
+fn http(resolver: DnsResolver) -> SharedHttpClient {
     aws_smithy_http_client::Builder::new()
         .tls_provider(Provider::Rustls(CryptoMode::Ring))
-        .build_with_resolver(DnsResolver::new())
+        .build_with_resolver(resolver)
 }
 
 impl Store {

@@ -3,7 +3,7 @@
 use http::{HeaderMap, Method, StatusCode};
 use pushdown::wire::{Features, header::BATCH_PATH};
 
-use super::Store;
+use super::{Store, gateway::Replica};
 use crate::{
     error::Result,
     sign::{BatchAuthority, BatchPost, BatchSigner, RequestSigner, Validity},
@@ -19,7 +19,7 @@ pub(crate) struct BatchAnswer {
 }
 
 impl Store {
-    /// Sends a batch request for objects of a bucket, with additional headers, to a gateway with these features, and waits for the head of its
+    /// Sends a batch request for objects of a bucket, with additional headers, to a replica with these features, and waits for the head of its
     /// answer, with any status. `write` makes the request, with what signs it. If the gateway was replaced by one that cannot verify the request,
     /// it is made and sent once more.
     ///
@@ -27,19 +27,20 @@ impl Store {
     /// Without credentials; those of `write`; if no answer arrives.
     pub(crate) async fn send_batch<W: Future<Output = Result<BatchPost>>>(
         &self,
+        replica: &Replica,
         bucket: &str,
         headers: HeaderMap,
         mut features: Features,
         write: impl Fn(BatchSigner, Features) -> W,
     ) -> Result<BatchAnswer> {
-        self.check_reads_stores().await?;
+        self.check_reads_stores(replica).await?;
         loop {
             let signer = self.batch_signer(bucket, &features).await?;
             let post = write(signer, features).await?;
             let (is_signed, validity) = (!post.signature.is_empty(), post.validity);
             let mut headers = headers.clone();
             headers.extend(post.signature);
-            let sent = self.send_to_gateway(Method::POST, BATCH_PATH, headers, post.body);
+            let sent = self.send_to_replica(replica, Method::POST, BATCH_PATH, headers, post.body);
             let answer = sent.await?;
             let listed = listed_features(&answer.headers).unwrap_or_default();
             if !is_signed || answer.status != StatusCode::BAD_REQUEST || listed.has(Features::SIGNED_BATCHES)

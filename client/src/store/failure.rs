@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use pushdown::wire;
 use pushdown_s3::{AttemptError, ReadError};
 
+use super::gateway::ReplicaError;
 use crate::{
     error::{Error, ErrorKind, Result},
     transport::{Answer, Refusal},
@@ -56,6 +57,12 @@ impl From<Error> for FailedAttempt {
             error,
             retry_after: None,
         }
+    }
+}
+
+impl ReplicaError for Failure {
+    fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost(error) if error.is_retryable())
     }
 }
 

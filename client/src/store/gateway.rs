@@ -1,11 +1,15 @@
-//! The gateway of a store: its address, what it has announced, and whether it serves.
+//! The gateway of a store: its replicas, what they have announced, and whether they serve.
 
+mod failover;
 mod health;
 mod replacement;
+mod replica;
+mod replicas;
 
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::future::join_all;
 use http::{HeaderMap, Method};
 use pushdown::wire::{
     Features,
@@ -21,75 +25,92 @@ use crate::{
     stats::Traffic,
     transport::{Answer, Endpoint, Transport, listed_features},
 };
+pub(super) use failover::ReplicaError;
 pub(crate) use health::{GatewayHealth, GatewayState};
+pub use replica::ReplicaReport;
+pub(crate) use replica::{InFlightSamples, Replica};
+pub(crate) use replicas::ReplicaList;
+use replicas::Replicas;
 
 /// Longest wait for the features of a gateway.
 const FEATURES_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An endpoint that may be a gateway.
+/// Endpoints that may be a gateway.
 #[derive(Debug)]
 pub(super) struct Gateway {
-    endpoint: Endpoint,
-    /// Whether it serves, if it is beside the store. `None` if it is the endpoint of the store as well: what it does not compute, it forwards,
+    replicas: Arc<Replicas>,
+    /// Whether it has addresses of its own. Otherwise its endpoint is that of the store as well: what it does not compute, it forwards,
     /// and nothing can be read without it.
-    health: Option<Arc<GatewayHealth>>,
-    /// The features that it listed last; none before its first answer.
-    features: Arc<RwLock<Features>>,
+    is_beside_store: bool,
+    /// The features that answers of the store list, before the addresses of its endpoint are looked up.
+    features_of_store: RwLock<Features>,
     /// Set once it has been asked for them.
     asked: OnceCell<()>,
 }
 
 impl Gateway {
     /// The endpoint of the store, which may be a gateway.
-    pub(super) fn in_place_of_store(endpoint: Endpoint) -> Self {
-        Self::new(endpoint, None, Arc::default())
+    pub(super) fn in_place_of_store(endpoint: Endpoint, transport: &Transport) -> Self {
+        Self::new(vec![endpoint], transport, false)
     }
 
-    /// A gateway that fetches from the store what is signed for the store. It is probed by connections of this transport.
-    pub(super) fn beside_store(endpoint: Endpoint, transport: &Transport) -> Self {
-        let traffic = Arc::clone(transport.gateway_traffic());
-        let features = Arc::<RwLock<Features>>::default();
-        // A gateway that is back may be another version.
-        let of_probes = Arc::clone(&features);
-        let note = move |headers: &HeaderMap| note_features(&of_probes, headers);
-        let health = GatewayHealth::new(transport.prober(endpoint.clone()), traffic, note);
-        Self::new(endpoint, Some(health), features)
+    /// A gateway that fetches from the store what is signed for the store, at all addresses of these endpoints.
+    pub(super) fn beside_store(endpoints: Vec<Endpoint>, transport: &Transport) -> Self {
+        Self::new(endpoints, transport, true)
     }
 
-    fn new(endpoint: Endpoint, health: Option<Arc<GatewayHealth>>, features: Arc<RwLock<Features>>) -> Self {
+    fn new(endpoints: Vec<Endpoint>, transport: &Transport, is_beside_store: bool) -> Self {
+        let connector = transport.gateway_connector(is_beside_store);
         Self {
-            endpoint,
-            health,
-            features,
+            replicas: Replicas::new(endpoints, connector, is_beside_store),
+            is_beside_store,
+            features_of_store: RwLock::default(),
             asked: OnceCell::new(),
         }
     }
 
-    pub(super) const fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    /// The first endpoint; the only one in place of the store.
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.replicas.endpoints()[0]
     }
 
     /// Whether it is the endpoint of the store as well.
     pub(super) const fn is_store(&self) -> bool {
-        self.health.is_none()
+        !self.is_beside_store
     }
 
+    /// Its URLs.
+    fn urls(&self) -> String {
+        let urls: Vec<String> = self
+            .replicas
+            .endpoints()
+            .iter()
+            .map(Endpoint::to_string)
+            .collect();
+        urls.join(",")
+    }
+
+    /// What all its replicas can do that serve and have answered.
     fn features(&self) -> Features {
-        self.features.read().clone()
+        let list = self.replicas.known_list();
+        let of_replicas = list.and_then(|list| list.features());
+        of_replicas.unwrap_or_else(|| self.features_of_store.read().clone())
     }
 
-    /// Notes the features that an answer lists.
+    /// Notes the features that an answer of its endpoint lists.
     pub(super) fn note_features(&self, headers: &HeaderMap) {
-        note_features(&self.features, headers);
-    }
-}
-
-/// Notes the features that an answer lists.
-fn note_features(features: &RwLock<Features>, headers: &HeaderMap) {
-    if let Some(listed) = listed_features(headers)
-        && *features.read() != listed
-    {
-        *features.write() = listed;
+        match self.replicas.known_list() {
+            // Which of several replicas has answered is not known.
+            Some(list) if list.len() > 1 => {}
+            Some(list) => list.get(0).note_features(headers),
+            None => {
+                if let Some(listed) = listed_features(headers)
+                    && *self.features_of_store.read() != listed
+                {
+                    *self.features_of_store.write() = listed;
+                }
+            }
+        }
     }
 }
 
@@ -103,19 +124,62 @@ impl Store {
     pub fn gateway_url(&self) -> Option<String> {
         let gateway = self.shared.gateway.as_ref();
         let gateway = gateway.filter(|gateway| !gateway.is_store());
-        gateway.map(|gateway| gateway.endpoint.to_string())
+        gateway.map(Gateway::urls)
     }
 
-    /// Whether a gateway beside the store serves. `None` if there is none: then nothing replaces the gateway.
-    pub(crate) fn gateway_health(&self) -> Option<&Arc<GatewayHealth>> {
-        self.shared.gateway.as_ref()?.health.as_ref()
+    /// Whether there is a gateway beside the store. Otherwise nothing replaces the gateway.
+    pub(crate) fn has_gateway_beside(&self) -> bool {
+        let gateway = self.shared.gateway.as_ref();
+        gateway.is_some_and(|gateway| !gateway.is_store())
+    }
+
+    /// Whether a replica of the gateway serves, as far as is known.
+    pub(crate) fn gateway_serves(&self) -> bool {
+        self.known_replicas().is_none_or(|list| list.serves())
+    }
+
+    /// Probes a gateway beside the store that has not answered. Returns whether a replica serves.
+    pub(crate) async fn probe_gateway(&self) -> bool {
+        if !self.has_gateway_beside() {
+            return true;
+        }
+        let Ok(list) = self.replicas().await else {
+            return true;
+        };
+        let probed = list.iter().map(|replica| replica.health().after_failure());
+        join_all(probed).await.contains(&GatewayState::Serving)
+    }
+
+    /// The replicas of the gateway.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotAGateway`] if there is certainly no gateway.
+    pub(crate) async fn replicas(&self) -> Result<Arc<ReplicaList>> {
+        Ok(self.gateway()?.replicas.list().await)
+    }
+
+    /// The replicas as far as they are known; `None` before the first look-up of the gateway's address.
+    pub(crate) fn known_replicas(&self) -> Option<Arc<ReplicaList>> {
+        self.shared.gateway.as_ref()?.replicas.known_list()
+    }
+
+    /// Whether the gateway has several replicas, as far as is known.
+    pub(crate) fn has_several_replicas(&self) -> bool {
+        self.known_replicas().is_some_and(|list| list.len() > 1)
+    }
+
+    /// What is known of the replicas of the gateway; nothing before the first look-up of its address.
+    pub(crate) fn replica_reports(&self) -> Vec<ReplicaReport> {
+        let list = self.known_replicas();
+        list.iter()
+            .flat_map(|list| list.iter().map(|replica| replica.report()))
+            .collect()
     }
 
     /// The traffic with a gateway beside the store. `None` if there is none.
     pub(crate) fn gateway_traffic(&self) -> Option<&Arc<Traffic>> {
-        let gateway = self.shared.gateway.as_ref();
-        let beside = gateway.filter(|gateway| !gateway.is_store());
-        beside.map(|_| self.transport().gateway_traffic())
+        self.has_gateway_beside()
+            .then(|| self.transport().gateway_traffic())
     }
 
     /// Why a gateway with these features cannot fetch what is signed for the store. `None` if it can.
@@ -127,20 +191,20 @@ impl Store {
         let text = format!(
             "{} does not fetch from the stores of its callers: its answers do not list the feature `stores`; it is no pushdown gateway, an older \
              one, or has a keys file; use plain mode",
-            gateway.endpoint
+            gateway.urls()
         );
         Some(Error::new(ErrorKind::NotAGateway, text))
     }
 
-    /// Checks that the gateway fetches what is signed for the store. Nothing that is signed goes to another one.
+    /// Checks that a replica fetches what is signed for the store. Nothing that is signed goes to another one.
     ///
     /// # Errors
     /// [`ErrorKind::NotAGateway`] if it does not; if it does not answer.
-    pub(crate) async fn check_reads_stores(&self) -> Result<()> {
+    pub(crate) async fn check_reads_stores(&self, replica: &Replica) -> Result<()> {
         if self.gateway()?.is_store() {
             return Ok(());
         }
-        let features = self.known_features().await?.unwrap_or_default();
+        let features = self.known_features(replica).await?.unwrap_or_default();
         self.lacks_stores(&features).map_or(Ok(()), Err)
     }
 
@@ -168,8 +232,7 @@ impl Store {
 
     /// What the gateway's URL is set as, for errors.
     pub(crate) fn gateway_setting(&self) -> &'static str {
-        let gateway = self.shared.gateway.as_ref();
-        if gateway.is_some_and(|gateway| !gateway.is_store()) {
+        if self.has_gateway_beside() {
             "the gateway's URL as `gateway=`"
         } else {
             "the gateway's URL as the endpoint"
@@ -179,27 +242,29 @@ impl Store {
     /// The address to which batches go, for errors.
     pub(crate) fn gateway_name(&self) -> String {
         let gateway = self.shared.gateway.as_ref();
-        gateway.map_or_else(|| self.endpoint(), |gateway| gateway.endpoint.to_string())
+        gateway.map_or_else(|| self.endpoint(), Gateway::urls)
     }
 
-    /// Sends a request to the gateway, and waits for the head of its answer, with any status.
+    /// Sends a request to a replica of the gateway, and waits for the head of its answer, with any status.
     ///
     /// # Errors
-    /// Without a gateway; if no answer arrives.
-    pub(crate) async fn send_to_gateway(
+    /// If no answer arrives.
+    pub(crate) async fn send_to_replica(
         &self,
+        replica: &Replica,
         method: Method,
         target: &str,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer> {
-        let gateway = self.gateway()?;
-        let sent = self
-            .transport()
-            .send(&gateway.endpoint, method, target, headers, body);
-        let answer = sent.await?;
-        gateway.note_features(&answer.headers);
-        Ok(answer)
+        let sent = replica.send(method, target, headers, body).await;
+        if let Err(error) = &sent
+            && error.kind() == ErrorKind::Unreachable
+            && let Ok(gateway) = self.gateway()
+        {
+            gateway.replicas.observe_failed_connect();
+        }
+        sent
     }
 
     /// Notes the features that an answer of the store lists, if its endpoint is a gateway.
@@ -209,7 +274,7 @@ impl Store {
         }
     }
 
-    /// The features that the gateway listed last. None if it has not answered yet, or is older than these lists.
+    /// What all replicas of the gateway can do. None if they have not answered yet, or are older than these lists.
     pub(crate) fn features(&self) -> Features {
         let gateway = self.shared.gateway.as_ref();
         gateway.map(Gateway::features).unwrap_or_default()
@@ -224,28 +289,30 @@ impl Store {
         };
         let ask = async || {
             if gateway.features() == Features::default() {
+                let list = gateway.replicas.list().await;
                 // A gateway that cannot be reached fails the batch, with a better message.
-                drop(timeout(FEATURES_TIMEOUT, self.request_features()).await);
+                drop(timeout(FEATURES_TIMEOUT, self.request_features(list.choice(0))).await);
             }
         };
         gateway.asked.get_or_init(ask).await;
         gateway.features()
     }
 
-    /// The features of the gateway, which is asked for them if it has not answered yet. `None` if its answer lists none: the endpoint is
+    /// The features of a replica, which is asked for them if it has not answered yet. `None` if its answer lists none: the endpoint is
     /// no gateway.
     ///
     /// # Errors
     /// If it does not answer.
-    pub(crate) async fn known_features(&self) -> Result<Option<Features>> {
-        let known = self.features();
+    pub(crate) async fn known_features(&self, replica: &Replica) -> Result<Option<Features>> {
+        let known = match replica.features() {
+            // Of one address, answers of the store may have listed them.
+            unknown if unknown == Features::default() && !self.has_several_replicas() => self.features(),
+            known => known,
+        };
         if known != Features::default() {
             return Ok(Some(known));
         }
-        if !self.has_gateway() {
-            return Ok(None);
-        }
-        let answer = self.request_features().await?;
+        let answer = self.request_features(replica).await?;
         match listed_features(&answer.headers) {
             None if is_transient(answer.status) => {
                 let subject = format!("{} did not list its features", self.gateway_name());
@@ -255,13 +322,14 @@ impl Store {
         }
     }
 
-    async fn request_features(&self) -> Result<Answer> {
+    async fn request_features(&self, replica: &Replica) -> Result<Answer> {
         // All gateways beside a store have the first path, which waits for nothing; older ones in place of it have only the second.
-        let target = match self.gateway_health() {
-            Some(_) => VERSION_PATH,
-            None => MODELS_PATH,
+        let target = if self.has_gateway_beside() {
+            VERSION_PATH
+        } else {
+            MODELS_PATH
         };
-        self.send_to_gateway(Method::HEAD, target, HeaderMap::new(), Bytes::new())
+        self.send_to_replica(replica, Method::HEAD, target, HeaderMap::new(), Bytes::new())
             .await
     }
 }
@@ -272,11 +340,13 @@ mod tests {
     use pushdown::wire::header::FEATURES;
 
     use super::*;
+    use crate::transport::{DnsResolver, Timeouts};
 
     #[test]
     fn the_features_are_those_that_the_gateway_listed_last() {
         let endpoint = Endpoint::parse("gateway", "http://127.0.0.1:1").unwrap();
-        let gateway = Gateway::in_place_of_store(endpoint);
+        let transport = Transport::new(false, Timeouts::default(), DnsResolver::new()).unwrap();
+        let gateway = Gateway::in_place_of_store(endpoint, &transport);
         assert_eq!(gateway.features(), Features::default());
         let note = |listed: &'static str| {
             gateway.note_features(&HeaderMap::from_iter([(

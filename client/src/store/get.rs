@@ -4,10 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use pushdown::{Engine, Limits, wire};
+use pushdown::{
+    Engine, Limits,
+    wire::{self, object_hash},
+};
 
 use super::{
-    BucketEndpoint, Failure, GatewayHealth, Store, has_ended,
+    BucketEndpoint, Failure, Store,
+    gateway::Replica,
+    has_ended,
     value::{Value, ValueRequest, ValueStream, form_header, member_headers, store_header},
 };
 use crate::{
@@ -18,6 +23,43 @@ use crate::{
     sign::Validity,
     transport::{Answer, BUCKET_REGION, Refusal},
 };
+
+/// Which replica of the gateway a value is requested from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GatewayRoute {
+    /// Decides between replicas.
+    object_hash: u64,
+    /// Whether this host can do without the gateway: then nothing is requested again that does not arrive.
+    pub(crate) is_dispensable: bool,
+}
+
+impl GatewayRoute {
+    /// The route to the value of an object, or of a member of this shard.
+    pub(crate) fn to(bucket: &str, key: &str) -> Self {
+        Self {
+            object_hash: object_hash(bucket, key),
+            is_dispensable: false,
+        }
+    }
+
+    /// The route to a row group of an object that begins with this row: those of one object are spread over the replicas.
+    #[must_use]
+    pub(crate) const fn at_row(self, first_row: u64) -> Self {
+        Self {
+            object_hash: self.object_hash.wrapping_add(first_row),
+            ..self
+        }
+    }
+
+    /// The same if this host can do without the gateway.
+    #[must_use]
+    pub(crate) const fn dispensable_if(self, is_dispensable: bool) -> Self {
+        Self {
+            is_dispensable,
+            ..self
+        }
+    }
+}
 
 impl Store {
     /// Reads an object as stored.
@@ -45,12 +87,12 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
-        self.get_value_observed(bucket, key, request, limits, &|_| (), None)
+        let route = GatewayRoute::to(bucket, key);
+        self.get_value_observed(bucket, key, request, limits, &|_| (), route)
             .await
     }
 
-    /// The same. Calls `arrived` with the number of bytes of each part of its form that arrives, also if it is requested again. If the gateway is
-    /// `dispensable` and does not answer, nothing is requested again.
+    /// The same by this route. Calls `arrived` with the number of bytes of each part of its form that arrives, also if it is requested again.
     pub(crate) async fn get_value_observed(
         &self,
         bucket: &str,
@@ -58,7 +100,7 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
         arrived: &(dyn Fn(u64) + Sync),
-        dispensable: Option<&Arc<GatewayHealth>>,
+        route: GatewayRoute,
     ) -> Result<Value> {
         let object = Object {
             key,
@@ -66,7 +108,7 @@ impl Store {
             etag: None,
             member: None,
         };
-        self.value(bucket, object, request.headers()?, limits, arrived, dispensable)
+        self.value(bucket, object, request.headers()?, limits, arrived, route)
             .await
     }
 
@@ -81,7 +123,8 @@ impl Store {
         request: &ValueRequest<'_>,
         limits: &Limits,
     ) -> Result<Value> {
-        self.value(bucket, object, request.headers()?, limits, &|_| (), None)
+        let route = GatewayRoute::to(bucket, object.key);
+        self.value(bucket, object, request.headers()?, limits, &|_| (), route)
             .await
     }
 
@@ -99,7 +142,8 @@ impl Store {
     ) -> Result<Value> {
         let mut headers = request.headers()?;
         headers.extend([form_header(wire::ObjectForm::CroppedJpeg)?]);
-        self.value(bucket, object, headers, limits, &|_| (), None).await
+        let route = GatewayRoute::to(bucket, object.key);
+        self.value(bucket, object, headers, limits, &|_| (), route).await
     }
 
     async fn value(
@@ -109,17 +153,20 @@ impl Store {
         mut headers: HeaderMap,
         limits: &Limits,
         arrived: &(dyn Fn(u64) + Sync),
-        dispensable: Option<&Arc<GatewayHealth>>,
+        route: GatewayRoute,
     ) -> Result<Value> {
         let name = SampleName::from(object);
         headers.extend(member_headers(object)?);
         let max_bytes = limits.max_value_bytes.max(limits.max_object_bytes);
         let about = format!("s3://{bucket}/{name}");
         if object.member.is_some() {
-            self.check_reads_members(&about).await?;
+            self.check_reads_members(&about, route).await?;
         }
-        let attempt = || self.read_value(bucket, object.key, headers.clone(), max_bytes, arrived);
-        let (headers, body) = self.with_gateway_retries(&about, dispensable, attempt).await?;
+        let attempt = |replica| {
+            let headers = headers.clone();
+            self.read_value(replica, (bucket, object.key), headers, max_bytes, arrived)
+        };
+        let (headers, body) = self.with_gateway_retries(&about, route, attempt).await?;
         let (stage, content_type) = self.value_head(&headers)?;
         Ok(Value {
             stage,
@@ -139,30 +186,38 @@ impl Store {
         key: &str,
         request: &ValueRequest<'_>,
     ) -> Result<ValueStream> {
-        self.stream_value_from(bucket, key, request, None).await
+        let route = GatewayRoute::to(bucket, key);
+        self.stream_value_from(bucket, key, request, route).await
     }
 
-    /// The same. If the gateway is `dispensable` and does not answer, nothing is requested again.
+    /// The same by this route.
     pub(super) async fn stream_value_from(
         &self,
         bucket: &str,
         key: &str,
         request: &ValueRequest<'_>,
-        dispensable: Option<&Arc<GatewayHealth>>,
+        route: GatewayRoute,
     ) -> Result<ValueStream> {
         let about = format!("s3://{bucket}/{key}");
         let headers = request.headers()?;
-        let attempt = || self.open_value(bucket, key, headers.clone());
-        let answer = self.with_gateway_retries(&about, dispensable, attempt).await?;
-        self.value_stream(answer)
+        let attempt = |replica: Arc<Replica>| {
+            let headers = headers.clone();
+            async move {
+                let answer = self.open_value(&replica, bucket, key, headers).await?;
+                Ok((replica, answer))
+            }
+        };
+        let (replica, answer) = self.with_gateway_retries(&about, route, attempt).await?;
+        self.value_stream(replica, answer)
     }
 
-    /// The value in an answer.
-    pub(super) fn value_stream(&self, answer: Answer) -> Result<ValueStream> {
+    /// The value in an answer of a replica.
+    pub(super) fn value_stream(&self, replica: Arc<Replica>, answer: Answer) -> Result<ValueStream> {
         let (stage, content_type) = self.value_head(&answer.headers)?;
         Ok(ValueStream {
             stage,
             content_type,
+            replica,
             answer,
         })
     }
@@ -178,31 +233,34 @@ impl Store {
         done.map_err(|failed| failed.error)
     }
 
-    /// The same of a request to the gateway. If the gateway is `dispensable`, an attempt that gets no complete answer is the last one: the caller
-    /// does without, and the next requests depend on a probe.
-    pub(super) async fn with_gateway_retries<T, A: Future<Output = Result<T, Failure>> + Send>(
+    /// The same of a request to the gateway by this route. If the gateway is dispensable, an attempt that gets no complete answer is the last one:
+    /// the caller does without, and the next requests depend on a probe.
+    pub(super) async fn with_gateway_retries<T: Send, A: Future<Output = Result<T, Failure>> + Send>(
         &self,
         subject: &str,
-        dispensable: Option<&Arc<GatewayHealth>>,
-        attempt: impl Fn() -> A + Sync,
+        route: GatewayRoute,
+        attempt: impl Fn(Arc<Replica>) -> A + Sync,
     ) -> Result<T> {
-        let Some(health) = dispensable else {
-            return self.with_retries(subject, attempt).await;
-        };
+        let GatewayRoute {
+            object_hash,
+            is_dispensable,
+        } = route;
+        let first_choice = self.replica(object_hash).await?;
         let attempt = || async {
-            match health.wait_for(attempt()).await {
-                Err(Failure::Lost(error)) if error.is_retryable() => Ok(Err(error)),
+            match self.at_replica(object_hash, is_dispensable, &attempt).await {
+                Err(Failure::Lost(error)) if is_dispensable && error.is_retryable() => Ok(Err(error)),
                 attempted => attempted.map(Ok),
             }
         };
         let mut attempt = || async { attempt().await.map_err(|failure| failure.about(subject)) };
+        let replaceable = is_dispensable.then(|| &**first_choice.health());
         let done = self
-            .gateway_retries(None, Some(health))
+            .gateway_retries(None, replaceable)
             .complete(&mut attempt)
             .await;
         let found = done.map_err(|failed| failed.error).flatten();
-        if found.as_ref().is_err_and(Error::is_retryable) {
-            health.after_failure().await;
+        if is_dispensable && found.as_ref().is_err_and(Error::is_retryable) {
+            first_choice.health().after_failure().await;
         }
         found
     }
@@ -227,9 +285,10 @@ impl Store {
     }
 
     /// Checks that the endpoint is a gateway that reads members. Any other one would answer with the whole shard.
-    async fn check_reads_members(&self, about: &str) -> Result<()> {
-        let ask = || async { self.known_features().await.map_err(Failure::from) };
-        let features = self.with_retries(about, ask).await?;
+    async fn check_reads_members(&self, about: &str, route: GatewayRoute) -> Result<()> {
+        let ask =
+            |replica: Arc<Replica>| async move { self.known_features(&replica).await.map_err(Failure::from) };
+        let features = self.with_gateway_retries(about, route, ask).await?;
         if features.is_some_and(|features| features.has(wire::Features::MEMBERS)) {
             return Ok(());
         }
@@ -242,22 +301,28 @@ impl Store {
 
     async fn read_value(
         &self,
-        bucket: &str,
-        key: &str,
+        replica: Arc<Replica>,
+        (bucket, key): (&str, &str),
         headers: HeaderMap,
         limit: u64,
         arrived: &(dyn Fn(u64) + Sync),
     ) -> Result<(HeaderMap, Bytes), Failure> {
-        let mut answer = self.open_value(bucket, key, headers).await?;
+        let mut answer = self.open_value(&replica, bucket, key, headers).await?;
         let headers = std::mem::take(&mut answer.headers);
         let body = answer.collect_observed(limit, arrived).await?;
         body.map(|body| (headers, body)).ok_or(Failure::TooLarge(limit))
     }
 
-    /// Sends a signed GET to the gateway and waits for the head of a successful answer; once more if the answer names another region of the
+    /// Sends a signed GET to a replica of the gateway and waits for the head of a successful answer; once more if the answer names another region of the
     /// bucket, or says that the signature has ended, which it can while the request waits at the gateway.
-    async fn open_value(&self, bucket: &str, key: &str, headers: HeaderMap) -> Result<Answer, Failure> {
-        self.check_reads_stores().await?;
+    async fn open_value(
+        &self,
+        replica: &Replica,
+        bucket: &str,
+        key: &str,
+        headers: HeaderMap,
+    ) -> Result<Answer, Failure> {
+        self.check_reads_stores(replica).await?;
         if self.shared.endpoints.is_regional() {
             // The gateway may allow the right host alone. Elsewhere a refusal names the region soon enough.
             self.locate(bucket).await?;
@@ -271,7 +336,7 @@ impl Store {
                 headers.extend([store_header(&stated)?]);
             }
             let target = presigner.target(&endpoint.path(key));
-            let sent = self.send_to_gateway(Method::GET, &target, headers, Bytes::new());
+            let sent = self.send_to_replica(replica, Method::GET, &target, headers, Bytes::new());
             let answer = sent.await?;
             if answer.status.is_success() {
                 return Ok(answer);

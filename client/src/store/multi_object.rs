@@ -8,7 +8,8 @@ use futures::{StreamExt as _, stream};
 use pushdown::{BatchMapping, Estimate, Limits, MergeRule, Pipeline, Scan, SchemaMerger, wire::Features};
 
 use super::{
-    BatchAnswer, Failure, GatewayHealth, Placement, Store, StoredTable, ValueRequest, ValueStream, has_ended,
+    BatchAnswer, Failure, GatewayRoute, Placement, Replica, Store, StoredTable, ValueRequest, ValueStream,
+    has_ended,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -70,19 +71,25 @@ impl StoredTables {
     /// # Errors
     /// If the gateway or the store refuses an object; [`ErrorKind::NotAGateway`] if the endpoint is not a gateway.
     pub async fn stream(&self, request: &ValueRequest<'_>) -> Result<ValueStream> {
-        self.stream_from(request, None).await
+        self.stream_from(request, false).await
     }
 
-    /// The same. If the gateway is `dispensable` and does not answer, nothing is requested again.
+    /// The same. If the gateway `is_dispensable` and does not answer, nothing is requested again.
     pub(super) async fn stream_from(
         &self,
         request: &ValueRequest<'_>,
-        dispensable: Option<&Arc<GatewayHealth>>,
+        is_dispensable: bool,
     ) -> Result<ValueStream> {
         let about = format!("{} objects of s3://{}", self.keys.len(), self.bucket);
-        let attempt = || self.send(request);
-        let answer = self.store.with_gateway_retries(&about, dispensable, attempt);
-        self.store.value_stream(answer.await?)
+        let first_key = self.keys.first().map_or("", |key| &**key);
+        let route = GatewayRoute::to(&self.bucket, first_key).dispensable_if(is_dispensable);
+        let attempt = |replica: Arc<Replica>| async move {
+            let answer = self.send(&replica, request).await?;
+            Ok((replica, answer))
+        };
+        let answered = self.store.with_gateway_retries(&about, route, attempt);
+        let (replica, answer) = answered.await?;
+        self.store.value_stream(replica, answer)
     }
 
     pub(super) const fn store(&self) -> &Store {
@@ -91,17 +98,17 @@ impl StoredTables {
 
     /// Sends the request, and waits for the head of a successful answer; once more if it is refused after its signatures have ended, which they
     /// can while it waits at the gateway.
-    async fn send(&self, value: &ValueRequest<'_>) -> Result<Answer, Failure> {
+    async fn send(&self, replica: &Replica, value: &ValueRequest<'_>) -> Result<Answer, Failure> {
         let headers = value.accept_header()?;
         let write = |signer: BatchSigner, features: Features| async move {
             self.batch_post(value, &signer, &features)
         };
         let mut may_repeat = true;
         loop {
-            let features = self.store.features();
+            let features = replica.features();
             let sent = self
                 .store
-                .send_batch(&self.bucket, headers.clone(), features, write);
+                .send_batch(replica, &self.bucket, headers.clone(), features, write);
             let BatchAnswer { answer, validity } = sent.await?;
             if answer.status.is_success() {
                 return Ok(answer);

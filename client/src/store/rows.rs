@@ -12,7 +12,7 @@ use pushdown::{
     wire::{Compression, Split, TableDecoder, TableForm},
 };
 
-use super::{GatewayHealth, Placement, StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
+use super::{Placement, StoredTable, StoredTables, TablesScan, ValueRequest, ValueStream};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The rows that a pipeline computes from one table or several.
@@ -47,8 +47,8 @@ struct SingleTable {
 #[derive(Debug)]
 struct RemoteRows {
     value: ValueStream,
-    /// Set if this host can compute the rows that the gateway does not deliver.
-    dispensable: Option<Arc<GatewayHealth>>,
+    /// Whether this host can compute the rows that the gateway does not deliver.
+    is_dispensable: bool,
     /// `None` after the last byte.
     decoder: Option<TableDecoder>,
     decoded: vec::IntoIter<RecordBatch>,
@@ -79,10 +79,10 @@ impl StoredTable {
         let (scan, remote) = match self.choose_placement(&all, scan).await? {
             Placement::Local(scan) => (Some(scan), None),
             Placement::Remote { max_bytes } => {
-                let dispensable = self.store().dispensable_gateway(pipeline.steps());
+                let is_dispensable = self.store().is_gateway_dispensable(pipeline.steps());
                 let request = full_request(pipeline, seed, epoch);
-                let value = self.value(&request, dispensable).await;
-                match RemoteRows::begin(value, max_bytes, dispensable)? {
+                let value = self.value(&request, is_dispensable).await;
+                match RemoteRows::begin(value, max_bytes, is_dispensable)? {
                     Some(remote) => (None, Some(remote)),
                     None => (Some(self.scan(pipeline, seed, epoch).await?), None),
                 }
@@ -115,10 +115,10 @@ impl StoredTables {
         let remote = match scan.max_remote_bytes().await? {
             None => None,
             Some(max_bytes) => {
-                let dispensable = self.store().dispensable_gateway(pipeline.steps());
+                let is_dispensable = self.store().is_gateway_dispensable(pipeline.steps());
                 let request = full_request(pipeline, seed, epoch);
-                let value = self.stream_from(&request, dispensable).await;
-                let remote = RemoteRows::begin(value, max_bytes, dispensable)?;
+                let value = self.stream_from(&request, is_dispensable).await;
+                let remote = RemoteRows::begin(value, max_bytes, is_dispensable)?;
                 if remote.is_none() {
                     scan.restart();
                 }
@@ -223,15 +223,11 @@ impl LocalRows {
 
 impl RemoteRows {
     /// The rows in an answer of the gateway; `None` if a dispensable gateway gave none.
-    fn begin(
-        value: Result<ValueStream>,
-        max_bytes: u64,
-        dispensable: Option<&Arc<GatewayHealth>>,
-    ) -> Result<Option<Self>> {
+    fn begin(value: Result<ValueStream>, max_bytes: u64, is_dispensable: bool) -> Result<Option<Self>> {
         let value = match value {
-            Err(error) if dispensable.is_some() && error.is_retryable() => return Ok(None),
+            Err(error) if is_dispensable && error.is_retryable() => return Ok(None),
             // The store has let this host read the footer, and may not let the gateway read.
-            Err(error) if dispensable.is_some() && error.kind() == ErrorKind::Refused => {
+            Err(error) if is_dispensable && error.kind() == ErrorKind::Refused => {
                 tracing::warn!(%error, "the gateway may not read what this host may: reading the rows on this host");
                 return Ok(None);
             }
@@ -239,7 +235,7 @@ impl RemoteRows {
         };
         Ok(Some(Self {
             value,
-            dispensable: dispensable.cloned(),
+            is_dispensable,
             decoder: Some(TableDecoder::new()),
             decoded: Vec::new().into_iter(),
             bytes_left: max_bytes,
@@ -249,10 +245,11 @@ impl RemoteRows {
 
     /// The next piece of the answer; `None` at its end.
     async fn next_piece(&mut self) -> Result<Option<Bytes>> {
+        if !self.is_dispensable {
+            return self.value.next().await;
+        }
+        let health = Arc::clone(self.value.replica.health());
         let piece = self.value.next();
-        let Some(health) = &self.dispensable else {
-            return piece.await;
-        };
         let piece = health.wait_for(piece).await;
         if piece.as_ref().is_err_and(Error::is_retryable) {
             health.after_failure().await;
@@ -276,7 +273,7 @@ impl RemoteRows {
                 return Ok(RemoteItem::End);
             }
             let piece = match self.next_piece().await {
-                Err(error) if self.dispensable.is_some() && error.is_retryable() => {
+                Err(error) if self.is_dispensable && error.is_retryable() => {
                     return Ok(RemoteItem::Lost(error));
                 }
                 piece => piece?,

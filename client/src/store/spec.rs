@@ -14,8 +14,10 @@ use crate::{retry::RetryPolicy, transport::Timeouts};
 pub struct StoreSpec {
     /// URL of the endpoint: [`StoreBuilder::endpoint`](crate::store::StoreBuilder::endpoint).
     pub endpoint: Option<String>,
-    /// URL of the gateway: [`StoreBuilder::gateway`](crate::store::StoreBuilder::gateway).
+    /// URL of the gateway, or several: [`StoreBuilder::gateway`](crate::store::StoreBuilder::gateway).
     pub gateway: Option<String>,
+    /// Addresses of names: [`StoreBuilder::hosts_file`](crate::store::StoreBuilder::hosts_file).
+    pub hosts_file: Option<PathBuf>,
     /// How requests name their bucket: [`StoreBuilder::addressing_style`](crate::store::StoreBuilder::addressing_style).
     pub addressing_style: Option<AddressingStyle>,
     /// Region to sign for: [`StoreBuilder::region`](crate::store::StoreBuilder::region).

@@ -8,13 +8,11 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix};
+use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix, wire::object_hash};
 
 #[cfg(feature = "tables")]
 use super::ObjectEnd;
-use super::{
-    GatewayHealth, GatewayState, Store, ValueRequest, ValueStream, versioned_object::VersionedObject,
-};
+use super::{GatewayState, Replica, Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::RateSamples,
@@ -138,14 +136,14 @@ impl StoredTable {
         self.object.store()
     }
 
-    /// Requests the value that the gateway computes from the object, as a stream. If the gateway is `dispensable` and does not answer, nothing is
+    /// Requests the value that the gateway computes from the object, as a stream. If the gateway `is_dispensable` and does not answer, nothing is
     /// requested again.
     pub(super) async fn value(
         &self,
         request: &ValueRequest<'_>,
-        dispensable: Option<&Arc<GatewayHealth>>,
+        is_dispensable: bool,
     ) -> Result<ValueStream> {
-        self.object.value(request, dispensable).await
+        self.object.value(request, is_dispensable).await
     }
 
     /// Whether there may be a gateway that serves, and can fetch what is signed for the store. Logs why one cannot.
@@ -154,19 +152,23 @@ impl StoredTable {
         if !store.has_gateway() {
             return false;
         }
-        let checked = match store.gateway_health() {
-            Some(health) if !health.serves() => return false,
-            Some(health) => match health.wait_for(store.check_reads_stores()).await {
-                // The outage is logged.
-                Err(error)
-                    if error.is_retryable() && health.after_failure().await != GatewayState::Serving =>
-                {
-                    return false;
-                }
-                checked => checked,
-            },
-            None => store.check_reads_stores().await,
-        };
+        let hash = object_hash(self.object.bucket(), self.object.key());
+        let is_beside = store.has_gateway_beside();
+        let check = |replica: Arc<Replica>| async move { store.check_reads_stores(&replica).await };
+        let checked = store.at_replica(hash, is_beside, check).await;
+        if !is_beside {
+            // Whatever its endpoint is.
+        } else if !store.gateway_serves() {
+            return false;
+        } else if checked.as_ref().is_err_and(Error::is_retryable) {
+            let Ok(replica) = store.replica(hash).await else {
+                return false;
+            };
+            // The outage is logged.
+            if replica.health().after_failure().await != GatewayState::Serving {
+                return false;
+            }
+        }
         if let Err(why) = &checked {
             tracing::warn!(%why, "falling back to plain reading: the rows are computed on this host");
         }

@@ -20,7 +20,8 @@ impl ProvideCredentials for NoCredentials {
 }
 
 fn clients() -> aws::SdkClients {
-    aws::SdkClients::new(SharedCredentialsProvider::new(NoCredentials), Timeouts::default())
+    let provider = SharedCredentialsProvider::new(NoCredentials);
+    aws::SdkClients::new(provider, Timeouts::default(), DnsResolver::new())
 }
 
 fn endpoints(url: &str, style: AddressingStyle) -> BucketEndpoints {
@@ -36,16 +37,16 @@ fn endpoints(url: &str, style: AddressingStyle) -> BucketEndpoints {
     .unwrap()
 }
 
+fn transport() -> Transport {
+    Transport::new(false, Timeouts::default(), DnsResolver::new()).unwrap()
+}
+
 /// A store without credentials, which retries.
 fn store(gateway: Option<Gateway>) -> Store {
-    let addresses = Addresses {
-        has_tls: false,
-        gateway: None,
-    };
     let provider = SharedCredentialsProvider::new(NoCredentials);
     Store {
         shared: Arc::new(Shared {
-            transport: Transport::new(addresses, Timeouts::default()).unwrap(),
+            transport: transport(),
             endpoints: endpoints(NOBODY, AddressingStyle::Auto),
             gateway,
             credentials: Arc::new(RenewedCredentials::new(provider)),
@@ -59,9 +60,8 @@ fn store(gateway: Option<Gateway>) -> Store {
 
 /// A gateway beside the store that has listed these features.
 fn gateway_beside(features: &'static str) -> Gateway {
-    let transport = Transport::new(Addresses::default(), Timeouts::default()).unwrap();
     let endpoint = Endpoint::parse("gateway", "http://127.0.0.1:1").unwrap();
-    let gateway = Gateway::beside_store(endpoint, &transport);
+    let gateway = Gateway::beside_store(vec![endpoint], &transport());
     gateway.note_features(&HeaderMap::from_iter([(
         HeaderName::from_static(FEATURES),
         HeaderValue::from_static(features),
@@ -126,7 +126,24 @@ fn the_address_of_the_store_is_no_second_one_however_it_is_written() {
             GatewayAddress::BesideStore(_) => assert!(!is_store, "{store}"),
         }
     }
-    assert!(stated_gateway(Some(String::new())).unwrap().is_none());
+    assert!(stated_gateway(Some(String::new())).unwrap().is_empty());
+}
+
+#[test]
+fn several_urls_are_separated_by_commas_and_each_counts_once() {
+    let urls = " http://a:9900, http://b:9900/,,http://A.:9900 ";
+    let stated = stated_gateway(Some(urls.to_owned())).unwrap();
+    let found = gateway_address(stated, &endpoints("http://a:9900", AddressingStyle::Auto));
+    let Some(GatewayAddress::BesideStore(gateways)) = found else {
+        panic!("several gateways are beside the store");
+    };
+    let urls: Vec<String> = gateways.iter().map(Endpoint::to_string).collect();
+    assert_eq!(urls, ["http://a:9900", "http://b:9900"]);
+    let error = stated_gateway(Some("http://a:9900,b:9900".to_owned())).unwrap_err();
+    assert!(
+        error.to_string().starts_with("invalid gateway `b:9900`"),
+        "{error}"
+    );
 }
 
 /// It would refuse the request for rows, where `auto` is to read plainly.
@@ -135,7 +152,7 @@ async fn rows_are_not_placed_at_a_gateway_that_reads_no_stores() {
     let url = Endpoint::parse("endpoint", NOBODY).unwrap();
     for (gateway, is_usable) in [
         (None, false),
-        (Some(Gateway::in_place_of_store(url)), true),
+        (Some(Gateway::in_place_of_store(url, &transport())), true),
         (Some(gateway_beside("families")), false),
         (Some(gateway_beside("families, stores")), true),
     ] {
@@ -148,7 +165,7 @@ async fn rows_are_not_placed_at_a_gateway_that_reads_no_stores() {
 #[test]
 fn the_advice_names_the_setting_of_the_gateway() {
     let url = Endpoint::parse("endpoint", NOBODY).unwrap();
-    let in_place = store(Some(Gateway::in_place_of_store(url)));
+    let in_place = store(Some(Gateway::in_place_of_store(url, &transport())));
     assert_eq!(in_place.gateway_setting(), "the gateway's URL as the endpoint");
     let beside = store(Some(gateway_beside("")));
     assert_eq!(beside.gateway_setting(), "the gateway's URL as `gateway=`");

@@ -1,5 +1,7 @@
 //! A request for the value of an object, and the gateway's answer.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header::ACCEPT};
 use pushdown::{
@@ -8,6 +10,7 @@ use pushdown::{
 };
 use pushdown_s3::escapes::encode_for_header;
 
+use super::gateway::Replica;
 use crate::{
     error::{Error, Result},
     objects::{MemberRef, Object},
@@ -36,6 +39,7 @@ pub struct ValueStream {
     pub stage: usize,
     /// `Content-Type`.
     pub content_type: String,
+    pub(super) replica: Arc<Replica>,
     pub(super) answer: Answer,
 }
 

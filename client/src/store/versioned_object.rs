@@ -4,7 +4,7 @@ mod range_get;
 mod range_read;
 mod stream;
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{fmt, ops::Range};
 
 use bytes::Bytes;
 use pushdown::{Limits, Suffix};
@@ -15,7 +15,7 @@ use self::{
     range_get::{RangeAnswer, RangeGet},
     range_read::RangeRead,
 };
-use super::{Failure, GatewayHealth, Store, ValueRequest, ValueStream, failure::malformed, table::RangePart};
+use super::{Failure, GatewayRoute, Store, ValueRequest, ValueStream, failure::malformed, table::RangePart};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::{RateSamples, ReadRate},
@@ -115,15 +115,16 @@ impl VersionedObject {
         self.store.traffic().received_bytes()
     }
 
-    /// Requests the value that the gateway computes from the object, as a stream, in the version at that time. If the gateway is `dispensable`
+    /// Requests the value that the gateway computes from the object, as a stream, in the version at that time. If the gateway `is_dispensable`
     /// and does not answer, nothing is requested again.
     pub(super) async fn value(
         &self,
         request: &ValueRequest<'_>,
-        dispensable: Option<&Arc<GatewayHealth>>,
+        is_dispensable: bool,
     ) -> Result<ValueStream> {
+        let route = GatewayRoute::to(&self.bucket, &self.key).dispensable_if(is_dispensable);
         self.store
-            .stream_value_from(&self.bucket, &self.key, request, dispensable)
+            .stream_value_from(&self.bucket, &self.key, request, route)
             .await
     }
 
@@ -133,6 +134,10 @@ impl VersionedObject {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn bucket(&self) -> &str {
+        &self.bucket
     }
 
     pub(super) fn key(&self) -> &str {

@@ -63,8 +63,15 @@ impl Endpoint {
         &self.host
     }
 
-    pub(super) const fn authority(&self) -> &Authority {
-        &self.authority
+    /// The name or the address of the host, without a port.
+    pub(crate) fn host_name(&self) -> &str {
+        self.authority.host()
+    }
+
+    /// The port that connections go to.
+    pub(crate) fn port(&self) -> u16 {
+        let own = if self.is_tls() { 443 } else { 80 };
+        self.authority.port_u16().unwrap_or(own)
     }
 
     /// Whether the host is an IP address, which names no bucket.

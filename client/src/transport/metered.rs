@@ -3,12 +3,12 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, atomic::AtomicU64},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use futures::future::BoxFuture;
-use http::{Uri, uri::Authority};
+use http::Uri;
 use hyper_util::{
     client::legacy::connect::{Connected, Connection, HttpConnector},
     rt::TokioIo,
@@ -22,12 +22,11 @@ use tower_service::Service;
 use super::DnsResolver;
 use crate::stats::{Traffic, add};
 
-/// Connects over TCP and counts the bytes of its connections; those to one address also alone.
+/// Connects over TCP and counts the bytes of its connections.
 #[derive(Debug, Clone)]
 pub(super) struct MeteredConnector {
     tcp: HttpConnector<DnsResolver>,
-    traffic: Arc<Traffic>,
-    gateway: Option<(Authority, Arc<Traffic>)>,
+    meters: Meters,
 }
 
 /// A connection whose bytes are counted.
@@ -37,42 +36,29 @@ pub(super) struct MeteredStream {
     meters: Meters,
 }
 
-/// Where the bytes of a connection are counted.
-#[derive(Debug)]
-struct Meters {
-    all: Arc<Traffic>,
-    /// Set for a connection to the gateway.
-    gateway: Option<Arc<Traffic>>,
-}
+/// Where the bytes of a connection are counted: in each of these.
+#[derive(Debug, Clone)]
+pub(super) struct Meters(Arc<[Arc<Traffic>]>);
 
 impl Meters {
+    pub(super) fn new(traffic: impl IntoIterator<Item = Arc<Traffic>>) -> Self {
+        Self(traffic.into_iter().collect())
+    }
+
     fn received(&self, bytes: u64) {
-        self.count(bytes, |traffic| &traffic.received_bytes);
+        self.0
+            .iter()
+            .for_each(|traffic| add(&traffic.received_bytes, bytes));
     }
 
     fn sent(&self, bytes: u64) {
-        self.count(bytes, |traffic| &traffic.sent_bytes);
-    }
-
-    fn count(&self, bytes: u64, counter: impl Fn(&Traffic) -> &AtomicU64) {
-        for traffic in [Some(&self.all), self.gateway.as_ref()].into_iter().flatten() {
-            add(counter(traffic), bytes);
-        }
+        self.0.iter().for_each(|traffic| add(&traffic.sent_bytes, bytes));
     }
 }
 
 impl MeteredConnector {
-    /// Counts in `traffic`, and the bytes of connections to the authority of `gateway` there as well.
-    pub(super) const fn new(
-        tcp: HttpConnector<DnsResolver>,
-        traffic: Arc<Traffic>,
-        gateway: Option<(Authority, Arc<Traffic>)>,
-    ) -> Self {
-        Self {
-            tcp,
-            traffic,
-            gateway,
-        }
+    pub(super) const fn new(tcp: HttpConnector<DnsResolver>, meters: Meters) -> Self {
+        Self { tcp, meters }
     }
 }
 
@@ -86,12 +72,7 @@ impl Service<Uri> for MeteredConnector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let is_gateway = |(authority, _): &&(Authority, _)| uri.authority() == Some(authority);
-        let gateway = self.gateway.as_ref().filter(is_gateway);
-        let meters = Meters {
-            all: Arc::clone(&self.traffic),
-            gateway: gateway.map(|(_, traffic)| Arc::clone(traffic)),
-        };
+        let meters = self.meters.clone();
         let connecting = self.tcp.call(uri);
         Box::pin(async move {
             let stream = connecting.await?.into_inner();

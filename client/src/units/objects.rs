@@ -13,6 +13,7 @@ mod members;
 mod plain;
 mod pushed;
 mod reader;
+mod replicas;
 mod routes;
 mod shard_streams;
 mod steps;
@@ -50,6 +51,7 @@ use job::BatchJob;
 use members::check_members;
 use plain::PlainQueue;
 pub use reader::PushdownReader;
+pub(crate) use replicas::ReplicaUse;
 use routes::{BatchRoutes, SampleRoute};
 use shard_streams::ShardStreams;
 
@@ -85,6 +87,7 @@ pub(crate) struct Session {
     pub(crate) cpu: CpuPool,
     pub(crate) gets: GetPermits,
     pub(crate) counters: Counters,
+    pub(crate) replica_use: ReplicaUse,
     /// The engine of this host: all families, and the model runtime if this host may run models.
     pub(crate) engine: Engine,
     /// The most steps that the gateway may run: `usize::MAX` at first, fewer than all once its engine turns out to differ from

@@ -49,6 +49,12 @@ impl Features {
         self
     }
 
+    /// Those that both have.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self(self.0.intersection(&other.0).cloned().collect())
+    }
+
     /// The features in the text of an answer. Unknown names are retained; beyond 256 they are ignored.
     pub fn parse(text: &str) -> Self {
         let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -85,6 +91,10 @@ mod tests {
         assert_eq!(Features::parse(&all.to_string()), all);
         assert!(all.has(Features::CACHE) && all.has(Features::FAMILIES) && !all.has("families, other"));
         assert!(!all.without(Features::CACHE).has(Features::CACHE));
+        assert_eq!(
+            Features::parse("a, b, c").intersection(&Features::parse("c, d, a")),
+            Features::parse("a, c")
+        );
         assert_eq!(Features::parse("b,  a,,b").to_string(), "a, b");
         assert!(Features::parse("b,  a,,b").names().eq(["a", "b"]));
         assert_eq!(Features::parse(""), Features::default());

@@ -21,11 +21,11 @@ use pushdown::{
 };
 use tokio::runtime::Handle;
 
-use super::host_runtime;
+use super::{MODELS_HASH, host_runtime};
 use crate::{
     atomic_write::write_atomically,
     error::{Error, Result},
-    store::Store,
+    store::{Replica, Store},
     transport::Answer,
 };
 
@@ -206,9 +206,15 @@ impl Download {
 /// The answer with a file of the model `name`, or with a part of it.
 async fn request(store: &Store, name: &str, digest: &str, headers: HeaderMap) -> Result<Answer> {
     let target = store.own_target(&format!("{MODELS_PATH}/{digest}")).await;
-    let answer = store
-        .send_to_gateway(Method::GET, &target, headers, Bytes::new())
-        .await?;
+    let (store, target) = (&store, &target);
+    let request = |replica: Arc<Replica>| {
+        let headers = headers.clone();
+        async move {
+            let sent = store.send_to_replica(&replica, Method::GET, target, headers, Bytes::new());
+            sent.await
+        }
+    };
+    let answer = store.at_replica(MODELS_HASH, false, request).await?;
     if matches!(answer.status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
         return Ok(answer);
     }

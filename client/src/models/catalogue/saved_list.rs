@@ -29,7 +29,9 @@ impl Store {
 
     /// The file of the list; `None` without a folder, and for a gateway at the store's address, without which nothing can be read.
     fn list_file(&self) -> Option<PathBuf> {
-        self.gateway_health()?;
+        if !self.has_gateway_beside() {
+            return None;
+        }
         let gateway = Digest::new(self.gateway_name().as_bytes());
         Some(self.model_cache()?.join(format!("{gateway}.json")))
     }

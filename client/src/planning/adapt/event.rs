@@ -62,6 +62,8 @@ pub(crate) enum Event {
     RequestBegan,
     /// Its answer states what the gateway has.
     RequestAnswered(GatewayCpus),
+    /// A replica of the gateway is lost. Samples of the epoch that are left are planned again.
+    GatewayChanged { left: SamplesLeft, setup: SetupCosts },
     /// Its answer states which objects the gateway caches at each stage.
     CachedRatiosAnnounced(CachedRatios),
     /// The answer has arrived, or failed.

@@ -96,6 +96,11 @@ impl Adapter {
                 let ratios = ratios.iter().map(|(stage, ratio)| (stage.into(), ratio));
                 state.planner.replanner.set_cached_ratios(ratios);
             }
+            Event::GatewayChanged { left, setup } => {
+                if state.planner.decision().is_some() {
+                    self.plan(&mut state, left, setup);
+                }
+            }
             Event::RequestEnded => state.pending_batches -= 1,
             Event::ValueReceived {
                 stored,

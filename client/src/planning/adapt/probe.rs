@@ -1,5 +1,7 @@
 //! Measures a few objects, for plans that cannot begin with trials of both routes.
 
+use std::sync::Arc;
+
 use pushdown::{Step, wire::Features};
 
 use super::{
@@ -9,7 +11,7 @@ use super::{
 use crate::{
     error::Result,
     objects::Objects,
-    store::{ProfileRequest, Store},
+    store::{ProfileRequest, Replica, Store},
     weights::preload,
 };
 
@@ -50,10 +52,8 @@ impl Adapter {
             let features = store.ask_for_features().await;
             self.allow_crops(features.has(Features::CROPPED_JPEG) && may_crop);
             // A gateway that is down is probed until it is back, though nothing is requested from it.
-            if features == Features::default()
-                && let Some(health) = store.gateway_health()
-            {
-                health.after_failure().await;
+            if features == Features::default() {
+                store.probe_gateway().await;
             }
         }
         let is_missing = |step: &Step| step.models().iter().any(|model| !model.is_local());
@@ -68,7 +68,8 @@ impl Adapter {
             // All is read plainly.
             return Ok(());
         }
-        if store.check_reads_stores().await.is_err() {
+        let check = |replica: Arc<Replica>| async move { store.check_reads_stores(&replica).await };
+        if store.at_replica(0, false, check).await.is_err() {
             // The same, with a warning at the first batch.
             return Ok(());
         }

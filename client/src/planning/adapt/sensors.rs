@@ -22,6 +22,14 @@ impl Adapter {
         }
     }
 
+    /// A change of the gateway, with what is left of the epoch.
+    pub(crate) fn gateway_change(&self, left: SamplesLeft) -> Event {
+        Event::GatewayChanged {
+            left,
+            setup: self.setup_costs(),
+        }
+    }
+
     pub(super) fn moment(&self) -> Moment {
         // Counted after all bytes, of which they are a part.
         let gateway = self.gateway_traffic.as_ref();

@@ -16,7 +16,7 @@ use crate::{
     planning::{Adapter, Mode, ProbeRequest, stages_after_models},
     stats::Counters,
     store::refined,
-    units::objects::{GetPermits, PushdownReader, Session},
+    units::objects::{GetPermits, PushdownReader, ReplicaUse, Session},
     value_cache::ValueCache,
     weights::preload,
 };
@@ -31,7 +31,7 @@ impl PushdownReaderBuilder {
         self.check_applies(SampleKind::Objects)?;
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
-            plan,
+            mut plan,
             store,
             pipeline,
             objects,
@@ -131,6 +131,10 @@ impl PushdownReaderBuilder {
             .runtime()
             .cloned();
         let samples = plan.share(objects.len()).sample_count();
+        if mode != Mode::Plain && store.has_gateway() {
+            let replicas = store.replicas().await?.len();
+            plan = plan.with_requests_for(replicas);
+        }
         let can_replace = adapter.is_some();
         let weight_download = can_replace
             .then(|| store.download_weights(pipeline.steps()))
@@ -158,6 +162,7 @@ impl PushdownReaderBuilder {
             cpu,
             gets,
             counters: Counters::default(),
+            replica_use: ReplicaUse::new((plan.requests * plan.batch_size) as u64),
             max_stage: AtomicUsize::new(usize::MAX),
         };
         Ok(PushdownReader::new(session, plan, weight_download))

@@ -14,7 +14,7 @@ use super::http;
 use crate::{
     error::{Error, ErrorKind, Result},
     store::{AddressingStyle, Credentials, StoreBuilder, bucket_endpoints::AwsEndpoints},
-    transport::Endpoint,
+    transport::{DnsResolver, Endpoint},
 };
 
 /// The variable with the endpoint of all services; with `_S3` at its end, of S3 alone.
@@ -33,13 +33,14 @@ pub(in crate::store) struct Sources {
 }
 
 impl Sources {
-    /// `gateway` is the address of the gateway, if one is set.
+    /// `gateways` are the addresses of the gateway that are set.
     ///
     /// # Errors
     /// For an invalid endpoint; for an invalid addressing style in the profile, if it is used.
-    pub(in crate::store) async fn load(builder: &StoreBuilder, gateway: Option<&Endpoint>) -> Result<Self> {
+    pub(in crate::store) async fn load(builder: &StoreBuilder, gateways: &[Endpoint]) -> Result<Self> {
         let mut profile = ProfileFileRegionProvider::builder();
-        let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(http());
+        let mut loader =
+            aws_config::defaults(BehaviorVersion::latest()).http_client(http(DnsResolver::new()));
         if let Some(name) = &builder.spec.profile {
             profile = profile.profile_name(name);
             loader = loader.profile_name(name);
@@ -58,7 +59,7 @@ impl Sources {
         let endpoint = endpoint
             .map(|url| Endpoint::parse("endpoint", &url))
             .transpose()?;
-        let may_be_gateway = may_be_gateway(endpoint.as_ref(), gateway);
+        let may_be_gateway = may_be_gateway(endpoint.as_ref(), gateways);
         let style = style(builder.spec.addressing_style, may_be_gateway, || {
             configured_style(&config)
         })?;
@@ -95,8 +96,12 @@ fn configured_endpoint(config: &SdkConfig) -> Option<String> {
 }
 
 /// Whether the configured endpoint may be a gateway in place of its store: there is no gateway beside it.
-fn may_be_gateway(endpoint: Option<&Endpoint>, gateway: Option<&Endpoint>) -> bool {
-    endpoint.is_some_and(|endpoint| gateway.is_none_or(|gateway| gateway.is_same_address(endpoint)))
+fn may_be_gateway(endpoint: Option<&Endpoint>, gateways: &[Endpoint]) -> bool {
+    endpoint.is_some_and(|endpoint| match gateways {
+        [] => true,
+        [gateway] => gateway.is_same_address(endpoint),
+        _ => false,
+    })
 }
 
 /// The style that is set, or else that of the profile, which is meant for stores: an endpoint that may be a gateway has paths.
@@ -148,7 +153,7 @@ impl Credentials {
     pub async fn from_profile(profile: &str) -> Result<Self> {
         let region = ProfileFileRegionProvider::builder().profile_name(profile).build();
         let config = ProviderConfig::without_region()
-            .with_http_client(http())
+            .with_http_client(http(DnsResolver::new()))
             .with_region(region.region().await);
         let provider = ProfileFileCredentialsProvider::builder()
             .profile_name(profile)
@@ -186,17 +191,21 @@ mod tests {
         use AddressingStyle::{Auto, Path, Virtual};
         let url = |url| Endpoint::parse("endpoint", url).unwrap();
         let (store, gateway) = (url("http://s3.lab.example:9000"), url("http://gw:9900"));
-        for (set, endpoint, gateway, expected) in [
-            (None, None, None, Virtual),
-            (None, None, Some(&gateway), Virtual),
-            (None, Some(&store), Some(&gateway), Virtual),
-            (None, Some(&gateway), None, Auto),
-            (None, Some(&gateway), Some(&url("http://GW:9900/")), Auto),
-            (Some(Path), None, None, Path),
-            (Some(Virtual), Some(&gateway), None, Virtual),
+        let same = url("http://GW:9900/");
+        for (set, endpoint, gateways, expected) in [
+            (None, None, vec![], Virtual),
+            (None, None, vec![&gateway], Virtual),
+            (None, Some(&store), vec![&gateway], Virtual),
+            (None, Some(&gateway), vec![], Auto),
+            (None, Some(&gateway), vec![&same], Auto),
+            // Several gateways are never in place of the store.
+            (None, Some(&gateway), vec![&same, &store], Virtual),
+            (Some(Path), None, vec![], Path),
+            (Some(Virtual), Some(&gateway), vec![], Virtual),
         ] {
-            let found = style(set, may_be_gateway(endpoint, gateway), || Ok(Virtual)).unwrap();
-            assert_eq!(found, expected, "{set:?} {endpoint:?} {gateway:?}");
+            let gateways: Vec<Endpoint> = gateways.into_iter().cloned().collect();
+            let found = style(set, may_be_gateway(endpoint, &gateways), || Ok(Virtual)).unwrap();
+            assert_eq!(found, expected, "{set:?} {endpoint:?} {gateways:?}");
         }
         let invalid = || Err(Error::config("invalid"));
         assert_eq!(style(None, true, invalid).unwrap(), Auto);

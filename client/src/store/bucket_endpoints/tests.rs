@@ -1,7 +1,10 @@
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 
 use super::*;
-use crate::{store::aws::SdkClients, transport::Timeouts};
+use crate::{
+    store::aws::SdkClients,
+    transport::{DnsResolver, Timeouts},
+};
 
 const FIPS: AwsEndpoints = AwsEndpoints {
     use_fips: true,
@@ -19,7 +22,11 @@ fn endpoints(
     aws: AwsEndpoints,
 ) -> Result<BucketEndpoints> {
     let keys = Credentials::new("A", "s", None, None, "test");
-    let clients = SdkClients::new(SharedCredentialsProvider::new(keys), Timeouts::default());
+    let clients = SdkClients::new(
+        SharedCredentialsProvider::new(keys),
+        Timeouts::default(),
+        DnsResolver::new(),
+    );
     let configured = configured.map(|url| Endpoint::parse("endpoint", url).unwrap());
     BucketEndpoints::new(configured, style, region.to_owned(), aws, clients)
 }

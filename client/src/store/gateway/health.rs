@@ -1,4 +1,5 @@
-//! Whether a gateway beside the store answers. A reader that can do without it reads plainly from the store while it does not.
+//! Whether a replica of a gateway answers. While it does not, other replicas take over, or a reader that can do without reads plainly from
+//! the store.
 //!
 //! A request that fails, or waits in silence, leads to a probe: one HEAD request on a separate connection, which an overloaded gateway
 //! answers as well. Requests that fail at the same time share one. While the gateway does not serve, the probe is repeated in the
@@ -8,7 +9,10 @@ mod silence;
 
 use std::{
     fmt,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
@@ -36,7 +40,7 @@ use crate::{
 };
 
 /// Longest wait for the answer to a probe.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a wait for the gateway looks at what is known of it.
 const TICK: Duration = Duration::from_millis(250);
 /// The pauses between probes of a gateway that does not serve, before jitter.
@@ -59,12 +63,16 @@ pub(crate) enum GatewayState {
     Gone,
 }
 
-/// What is known of a gateway beside the store, for all readers of the store.
+/// What is known of a replica, for all readers of the store.
 #[derive(Debug)]
 pub(crate) struct GatewayHealth {
     probe: Probe,
-    /// URL of the gateway.
-    url: String,
+    /// URL of the gateway, with the replica's address if the gateway has a name.
+    name: String,
+    /// Whether other replicas can take over.
+    has_others: Arc<AtomicBool>,
+    /// How often it has served again: it may be another version then.
+    recoveries: AtomicU64,
     outages: Arc<Outages>,
     silence: Silence,
     known: Mutex<Known>,
@@ -95,15 +103,16 @@ impl fmt::Debug for Probe {
 }
 
 impl GatewayHealth {
-    /// The health of the gateway that `prober` asks. `traffic` counts what requests exchange with it, without probes. `note` gets the headers
-    /// of each answer to a probe.
-    pub(crate) fn new(
-        prober: Prober,
+    /// The health of the replica `name` that `prober` asks. `traffic` counts what requests exchange with it, without probes; `has_others` is
+    /// whether other replicas can take over. `note` gets the headers of each answer to a probe.
+    pub(super) fn new(
+        prober: Arc<Prober>,
+        name: String,
         traffic: Arc<Traffic>,
+        has_others: Arc<AtomicBool>,
         note: impl Fn(&HeaderMap) + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let url = prober.endpoint().to_string();
-        let (prober, note) = (Arc::new(prober), Arc::new(note));
+        let note = Arc::new(note);
         let ask = move || {
             let (prober, note) = (Arc::clone(&prober), Arc::clone(&note));
             let asked = async move {
@@ -113,14 +122,21 @@ impl GatewayHealth {
             };
             asked.boxed()
         };
-        Self::with_probe(url, Probe(Box::new(ask)), traffic)
+        Self::with_probe(name, Probe(Box::new(ask)), traffic, has_others)
     }
 
-    fn with_probe(url: String, probe: Probe, traffic: Arc<Traffic>) -> Arc<Self> {
+    fn with_probe(
+        name: String,
+        probe: Probe,
+        traffic: Arc<Traffic>,
+        has_others: Arc<AtomicBool>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             probe,
-            outages: Outages::new(format!("the gateway {url}")),
-            url,
+            outages: Outages::new(format!("the gateway {name}")),
+            name,
+            has_others,
+            recoveries: AtomicU64::new(0),
             silence: Silence::new(traffic),
             known: Mutex::new(Known {
                 state: GatewayState::Serving,
@@ -136,6 +152,11 @@ impl GatewayHealth {
     /// What the last probe has found.
     pub(crate) fn state(&self) -> GatewayState {
         self.known.lock().state
+    }
+
+    /// How often it has served again after it did not.
+    pub(crate) fn recoveries(&self) -> u64 {
+        self.recoveries.load(Relaxed)
     }
 
     /// Whether a request that begins now goes to the gateway.
@@ -169,7 +190,7 @@ impl GatewayHealth {
         match select(answer, gone).await {
             Either::Left((answer, _)) => answer,
             Either::Right(((), _)) => {
-                let text = format!("the gateway {} does not answer", self.url);
+                let text = format!("the gateway {} does not answer", self.name);
                 Err(Error::new(ErrorKind::Unreachable, text).into())
             }
         }
@@ -250,19 +271,27 @@ impl GatewayHealth {
         }
         if state == GatewayState::Serving {
             if let Some(outage) = known.outage.take() {
+                self.recoveries.fetch_add(1, Relaxed);
                 outage.recovered();
             }
             return state;
         }
         let outage = known.outage.get_or_insert_with(|| self.outages.begin());
+        let what_follows = if self.has_others.load(Relaxed) {
+            "other replicas take over, or its samples are read plainly, until it answers"
+        } else if found.is_err() {
+            "everything is read plainly until the gateway answers"
+        } else {
+            "new batches are read plainly until it serves again"
+        };
         match found {
-            Err(error) => outage.warn(&format_args!(
-                "{error}; everything is read plainly until the gateway answers"
-            )),
-            Ok(_) => outage.warn(&format_args!(
-                "the gateway {} is draining; new batches are read plainly until it serves again",
-                self.url
-            )),
+            Err(error) => outage.warn(&format_args!("{error}; {what_follows}")),
+            Ok(_) => {
+                outage.warn(&format_args!(
+                    "the gateway {} is draining; {what_follows}",
+                    self.name
+                ));
+            }
         }
         drop(known);
         self.repeat_probe();

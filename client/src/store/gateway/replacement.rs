@@ -1,28 +1,26 @@
 //! What this host can do without a gateway beside the store.
 
-use std::sync::Arc;
-
 use pushdown::Step;
 
-use super::{GatewayHealth, Store};
+use super::Store;
 use crate::{
     error::Error,
     weights::{WeightDownload, models_of},
 };
 
 impl Store {
-    /// The health of a gateway beside the store, if this host can run these steps in its place. `None` as well if weights are missing, which
-    /// only the gateway has.
-    pub(crate) fn dispensable_gateway(&self, steps: &[Step]) -> Option<&Arc<GatewayHealth>> {
-        let health = self.gateway_health()?;
-        let models = models_of(steps);
-        models.iter().all(|model| model.is_local()).then_some(health)
+    /// Whether there is a gateway beside the store, and this host can run these steps in its place. Not if weights are missing, which only
+    /// the gateway has.
+    pub(crate) fn is_gateway_dispensable(&self, steps: &[Step]) -> bool {
+        self.has_gateway_beside() && models_of(steps).iter().all(|model| model.is_local())
     }
 
     /// Begins to download the weights for which this host depends on a gateway beside the store. `None` if there are none, or this host cannot
     /// run models.
     pub(crate) fn download_weights(&self, steps: &[Step]) -> Option<WeightDownload> {
-        self.gateway_health()?;
+        if !self.has_gateway_beside() {
+            return None;
+        }
         let mut models = models_of(steps).into_iter();
         let can_run = models.all(|model| model.runtime_identity().is_ok());
         can_run.then(|| WeightDownload::begin(steps)).flatten()
@@ -30,13 +28,12 @@ impl Store {
 
     /// Whether requests that begin now are left to this host, since the gateway does not serve.
     pub(crate) fn is_gateway_lost(&self, steps: &[Step]) -> bool {
-        let is_lost = self.gateway_health().is_some_and(|health| !health.serves());
-        is_lost && self.dispensable_gateway(steps).is_some()
+        self.has_gateway_beside() && !self.gateway_serves() && self.is_gateway_dispensable(steps)
     }
 
     /// The error of a gateway beside the store that did not answer, with the model for which this host depends on it, if there is one.
     pub(crate) fn name_missing_model(&self, error: Error, steps: &[Step]) -> Error {
-        if !error.is_retryable() || self.gateway_health().is_none() {
+        if !error.is_retryable() || !self.has_gateway_beside() {
             return error;
         }
         let models = models_of(steps);

@@ -1,37 +1,19 @@
 //! What becomes of batches whose gateway does not serve, or may not read what this host may.
 
-use std::sync::Arc;
-
 use pushdown::wire::RowError;
 
 use super::{BatchJob, Mode, SampleRoute, Session, intake::Intake};
-use crate::{
-    error::{Error, Result},
-    sample_name::SampleName,
-    store::GatewayHealth,
-};
+use crate::{error::Error, sample_name::SampleName};
 
 impl Session {
-    /// The health of the gateway, if this host can do without it: a plan may read from the store plainly, and no weights are missing.
-    pub(super) fn dispensable_gateway(&self) -> Option<&Arc<GatewayHealth>> {
-        self.adapter.as_ref()?;
-        self.store.dispensable_gateway(self.pipeline.steps())
+    /// Whether this host can do without the gateway: a plan may read from the store plainly, and no weights are missing.
+    pub(super) fn is_gateway_dispensable(&self) -> bool {
+        self.adapter.is_some() && self.store.is_gateway_dispensable(self.pipeline.steps())
     }
 
     /// Whether batches that begin now are read plainly, since the gateway does not serve.
     pub(super) fn is_gateway_lost(&self) -> bool {
         self.adapter.is_some() && self.store.is_gateway_lost(self.pipeline.steps())
-    }
-
-    /// Waits for an answer of the gateway, or a part of one.
-    ///
-    /// # Errors
-    /// A retryable one as soon as the gateway is gone, if this host can do without it; those of `answer`.
-    pub(super) async fn wait_for<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
-        match self.dispensable_gateway() {
-            Some(health) => health.wait_for(answer).await,
-            None => answer.await,
-        }
     }
 
     /// The store refuses a sample to the gateway, with this error, but not to this host: from now on all are read plainly.

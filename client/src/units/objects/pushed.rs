@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, future::try_join_all};
 use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
@@ -20,20 +20,17 @@ use pushdown::wire::{self, BatchReader, CachedRatios, RowError};
 use pushdown_s3::{Attempt, AttemptError, is_transient_code};
 use tokio::time::Instant;
 
-use super::{BatchJob, Session, intake::Intake};
+use super::{BatchJob, Session, intake::Intake, replicas::PlacedSamples};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::GatewayCpus,
-    planning::{Adapter, ArrivingAnswer, Event},
+    planning::{Adapter, ArrivingAnswer},
     sample_name::SampleName,
-    store::{BatchAnswer, GatewayState},
+    store::{BatchAnswer, GatewayState, InFlightSamples, Replica},
     transport::{Answer, listed_features},
 };
-use features::{KnownFeatures, features, lacking, lacks_crops};
-use refusals::{
-    batch_refused, check_columns, fail_or_fall_back, is_forbidden, is_limited_by_engine, is_overload,
-    not_a_gateway,
-};
+use features::{KnownFeatures, lacks_crops};
+use refusals::{batch_refused, check_columns, is_forbidden, is_overload, not_a_gateway};
 use request::{batch_post, request_slots};
 
 /// Content type of the answer.
@@ -58,13 +55,27 @@ struct RowFailures {
     left_to_host: BTreeSet<usize>,
 }
 
-/// Samples that are pushed down, by requests until all of them have arrived.
+/// Samples that are pushed down to a replica, by requests until all of them have arrived.
 struct PushedRead<'a> {
     session: &'a Arc<Session>,
     job: &'a BatchJob,
     intake: &'a Intake<'a>,
+    replica: Arc<Replica>,
+    /// Whether another replica can take over.
+    has_others: bool,
     /// Slots of those that have not arrived.
     slots: Vec<usize>,
+    in_flight: InFlightSamples,
+}
+
+/// How the reads from a replica end, without a permanent error.
+enum ReplicaEnd {
+    /// All samples have arrived, or have another route.
+    Served,
+    /// The gateway had no time, or did not answer: this host reads the samples that are missing.
+    LeftToHost,
+    /// These slots are to be requested from another replica.
+    Displaced(Vec<usize>),
 }
 
 /// Why a request did not deliver all of its rows.
@@ -73,6 +84,8 @@ enum Unfinished {
     NothingLeft,
     /// The gateway did not deliver the samples, which this host reads plainly.
     LeftToHost,
+    /// The replica does not serve, or may not run the steps, and others may.
+    Displaced,
     /// No other request may succeed.
     Failed(Error),
     /// The answer is missing, or a part of it.
@@ -99,31 +112,79 @@ pub(super) async fn fetch(
     session: &Arc<Session>,
     job: &BatchJob,
     intake: &Intake<'_>,
-    slots: Vec<usize>,
+    mut slots: Vec<usize>,
 ) -> Result<bool> {
+    session.replica_use.batch_began(&job.progress);
+    let mut is_served = true;
+    while !slots.is_empty() {
+        let placed = session.place(job, slots.clone()).await?;
+        if placed.is_empty() {
+            job.leave_to_host(intake, &mut slots);
+            return Ok(false);
+        }
+        let reads = placed
+            .into_iter()
+            .map(|placed| fetch_from(session, job, intake, placed));
+        slots.clear();
+        for end in try_join_all(reads).await? {
+            match end {
+                ReplicaEnd::Served => {}
+                ReplicaEnd::LeftToHost => is_served = false,
+                ReplicaEnd::Displaced(rest) => slots.extend(rest),
+            }
+        }
+        if !slots.is_empty() {
+            session.observe_lost_replica(job);
+            session.plan_again(job, intake, &mut slots);
+            slots.sort_unstable();
+        }
+    }
+    Ok(is_served)
+}
+
+/// The same of slots that are placed on one replica.
+async fn fetch_from(
+    session: &Arc<Session>,
+    job: &BatchJob,
+    intake: &Intake<'_>,
+    placed: PlacedSamples,
+) -> Result<ReplicaEnd> {
+    let PlacedSamples {
+        replica,
+        slots,
+        in_flight,
+        has_others,
+    } = placed;
+    let health = Arc::clone(replica.health());
     let mut read = PushedRead {
         session,
         job,
         intake,
+        replica,
+        has_others,
         slots,
+        in_flight,
     };
+    let replaceable = read.is_replaceable().then_some(&*health);
     let mut retries = session
         .store
-        .gateway_retries(Some(&session.counters), session.dispensable_gateway());
+        .gateway_retries(Some(&session.counters), replaceable);
     loop {
         match retries.complete(&mut read).await {
             Ok(()) => {}
-            Err(Unfinished::NothingLeft) => return Ok(true),
-            Err(Unfinished::LeftToHost) => return Ok(false),
+            Err(Unfinished::NothingLeft) => return Ok(ReplicaEnd::Served),
+            Err(Unfinished::LeftToHost) => return Ok(ReplicaEnd::LeftToHost),
+            Err(Unfinished::Displaced) => return Ok(ReplicaEnd::Displaced(read.slots)),
             Err(Unfinished::Lost { error, .. }) if is_overload(session, &error) => {
-                let state = match session.dispensable_gateway() {
-                    Some(health) => health.after_failure().await,
-                    None => GatewayState::Serving,
+                let state = if session.is_gateway_dispensable() {
+                    health.after_failure().await
+                } else {
+                    GatewayState::Serving
                 };
                 if state == GatewayState::Serving && !session.is_overloaded.swap(true, Relaxed) {
                     tracing::warn!(%error, "batches are read plainly until the gateway has time for one");
                 }
-                return Ok(false);
+                return Ok(ReplicaEnd::LeftToHost);
             }
             Err(Unfinished::Lost { error, .. } | Unfinished::Failed(error)) => {
                 return Err(session.gateway_error(error));
@@ -131,7 +192,7 @@ pub(super) async fn fetch(
             // The gateway works, but these samples fail: this host may read them, or they are reported by name.
             Err(Unfinished::Rows { failed, .. }) => {
                 read.slots.retain(|slot| !failed.contains_key(slot));
-                if session.dispensable_gateway().is_some() {
+                if session.is_gateway_dispensable() {
                     session.has_failing_rows.store(true, Relaxed);
                     job.leave_to_host(intake, &mut failed.into_keys().collect());
                     continue;
@@ -143,21 +204,38 @@ pub(super) async fn fetch(
     }
 }
 
+impl PushedRead<'_> {
+    /// Whether another replica or this host can take over.
+    fn is_replaceable(&self) -> bool {
+        self.has_others || self.session.is_gateway_dispensable()
+    }
+
+    /// Waits for an answer of the replica, or a part of one.
+    ///
+    /// # Errors
+    /// A retryable one as soon as the replica is gone, if something replaces it; those of `answer`.
+    async fn wait_for<T>(&self, answer: impl Future<Output = Result<T>>) -> Result<T> {
+        if self.is_replaceable() {
+            self.replica.health().wait_for(answer).await
+        } else {
+            answer.await
+        }
+    }
+}
+
 impl Attempt for PushedRead<'_> {
     type Output = ();
     type Error = Unfinished;
 
     /// Requests as many of the missing samples as fit into one request.
     async fn run(&mut self) -> Result<(), Unfinished> {
-        let Self {
-            session,
-            job,
-            intake,
-            slots,
-        } = self;
-        session.limit_routes(job, intake, slots);
-        let before = slots.len();
-        let wanted = request_slots(session, job, slots);
+        let (session, job, intake) = (self.session, self.job, self.intake);
+        session.limit_routes(job, intake, &mut self.slots);
+        if self.has_others && session.is_limited_replica(&self.replica) {
+            return Err(Unfinished::Displaced);
+        }
+        let before = self.slots.len();
+        let wanted = request_slots(session, job, &self.slots);
         if wanted.is_empty() {
             return Err(Unfinished::NothingLeft);
         }
@@ -165,7 +243,7 @@ impl Attempt for PushedRead<'_> {
             charge.wait_for_room().await;
         }
         let mut failures = RowFailures::default();
-        let attempted = match attempt(session, job, &wanted, intake, &mut failures).await {
+        let attempted = match self.attempt(&wanted, &mut failures).await {
             Err(error) if error.is_retryable() => Ok(Attempted::Partial(error, None)),
             attempted => attempted,
         };
@@ -178,21 +256,28 @@ impl Attempt for PushedRead<'_> {
             Attempted::Partial(error, retry_after) => Some((error, retry_after)),
         };
         let missing = intake.missing();
-        slots.retain(|slot| missing.binary_search(slot).is_ok() && !failures.left_to_host.contains(slot));
+        self.slots
+            .retain(|slot| missing.binary_search(slot).is_ok() && !failures.left_to_host.contains(slot));
+        let slots = &mut self.slots;
         let has_progressed = slots.len() < before;
         if let Some((error, retry_after)) = lost {
             // A gateway that has no time says so, and may have some later.
-            if let Some(health) = session.dispensable_gateway()
-                && error.kind() != ErrorKind::Unavailable
+            if (self.has_others || session.is_gateway_dispensable()) && error.kind() != ErrorKind::Unavailable
             {
-                let state = health.after_failure().await;
-                if state == GatewayState::Serving && !session.loss_warning_logged.swap(true, Relaxed) {
-                    tracing::warn!(%error, "the gateway lives, but a batch has failed there: what is missing is read plainly");
-                } else {
-                    tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
+                let state = self.replica.health().after_failure().await;
+                if state != GatewayState::Serving && self.has_others && session.store.gateway_serves() {
+                    tracing::debug!(%error, ?state, replica = %self.replica, samples = slots.len(), "other replicas take over");
+                    return Err(Unfinished::Displaced);
                 }
-                job.leave_to_host(intake, slots);
-                return Err(Unfinished::LeftToHost);
+                if session.is_gateway_dispensable() {
+                    if state == GatewayState::Serving && !session.loss_warning_logged.swap(true, Relaxed) {
+                        tracing::warn!(%error, "the gateway lives, but a batch has failed there: what is missing is read plainly");
+                    } else {
+                        tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
+                    }
+                    job.leave_to_host(intake, slots);
+                    return Err(Unfinished::LeftToHost);
+                }
             }
             return Err(Unfinished::Lost {
                 is_given_up: is_overload(session, &error) && session.is_overloaded.load(Relaxed),
@@ -210,7 +295,7 @@ impl Attempt for PushedRead<'_> {
             first: format!("s3://{}/{name}: {error}", session.objects.bucket()),
             failed: failures.transient,
             has_progressed,
-            is_given_up: session.dispensable_gateway().is_some() && session.has_failing_rows.load(Relaxed),
+            is_given_up: session.is_gateway_dispensable() && session.has_failing_rows.load(Relaxed),
         })
     }
 }
@@ -220,6 +305,7 @@ impl fmt::Display for Unfinished {
         match self {
             Self::NothingLeft => f.write_str("nothing is left to request"),
             Self::LeftToHost => f.write_str("the gateway did not answer"),
+            Self::Displaced => f.write_str("other replicas take over"),
             Self::Failed(error) | Self::Lost { error, .. } => error.fmt(f),
             Self::Rows { first, .. } => f.write_str(first),
         }
@@ -229,7 +315,7 @@ impl fmt::Display for Unfinished {
 impl AttemptError for Unfinished {
     fn is_retryable(&self) -> bool {
         match self {
-            Self::NothingLeft | Self::LeftToHost | Self::Failed(_) => false,
+            Self::NothingLeft | Self::LeftToHost | Self::Displaced | Self::Failed(_) => false,
             Self::Lost { is_given_up, .. } | Self::Rows { is_given_up, .. } => !is_given_up,
         }
     }
@@ -237,78 +323,75 @@ impl AttemptError for Unfinished {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Lost { retry_after, .. } => *retry_after,
-            Self::NothingLeft | Self::LeftToHost | Self::Failed(_) | Self::Rows { .. } => None,
+            Self::NothingLeft | Self::LeftToHost | Self::Displaced | Self::Failed(_) | Self::Rows { .. } => {
+                None
+            }
         }
     }
 
     fn has_progressed(&self) -> bool {
         match self {
             Self::Lost { has_progressed, .. } | Self::Rows { has_progressed, .. } => *has_progressed,
-            Self::NothingLeft | Self::LeftToHost | Self::Failed(_) => false,
+            Self::NothingLeft | Self::LeftToHost | Self::Displaced | Self::Failed(_) => false,
         }
     }
 }
 
-/// Requests the samples of `slots` once and takes the rows of the answer.
-async fn attempt(
-    session: &Arc<Session>,
-    job: &BatchJob,
-    slots: &[usize],
-    intake: &Intake<'_>,
-    failures: &mut RowFailures,
-) -> Result<Attempted> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
-    let features = match features(session, job).await? {
-        KnownFeatures::Usable(features) => features,
-        KnownFeatures::Ended(attempted) => return Ok(attempted),
-    };
-    if lacks_crops(job, slots, &features) {
-        return Ok(Attempted::Limited);
-    }
-    let write = |signer, features| batch_post(session, job, slots, signer, features);
-    let bucket = session.objects.bucket();
-    let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
-    let sent = session.store.send_batch(bucket, headers, features, write);
-    let BatchAnswer { answer, validity } = session.wait_for(sent).await?;
-    if !answer.status.is_success() {
-        let listed = listed_features(&answer.headers);
-        // The gateway was replaced by an older one.
-        if let Some(listed) = &listed
-            && let Some(ended) = lacking(session, listed)?
-        {
-            return Ok(ended);
+impl PushedRead<'_> {
+    /// Requests the samples of `slots` once and takes the rows of the answer.
+    async fn attempt(&mut self, slots: &[usize], failures: &mut RowFailures) -> Result<Attempted> {
+        let (session, job) = (self.session, self.job);
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static(ARROW));
+        let features = match self.features().await? {
+            KnownFeatures::Usable(features) => features,
+            KnownFeatures::Ended(attempted) => return Ok(attempted),
+        };
+        if lacks_crops(job, slots, &features) {
+            return Ok(self.without_crops());
         }
-        if listed.is_some_and(|listed| lacks_crops(job, slots, &listed)) {
+        let write = |signer, features| batch_post(session, job, slots, signer, features);
+        let bucket = session.objects.bucket();
+        let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
+        let _pending_here = session.replica_use.begin(&self.replica);
+        let sent = session
+            .store
+            .send_batch(&self.replica, bucket, headers, features, write);
+        let BatchAnswer { answer, validity } = self.wait_for(sent).await?;
+        if !answer.status.is_success() {
+            let listed = listed_features(&answer.headers);
+            // The gateway was replaced by an older one.
+            if let Some(listed) = &listed
+                && let Some(ended) = self.lacking(listed)?
+            {
+                return Ok(ended);
+            }
+            if listed.is_some_and(|listed| lacks_crops(job, slots, &listed)) {
+                return Ok(self.without_crops());
+            }
+            let has_features = answer.headers.contains_key(wire::header::FEATURES);
+            let refusal = self.wait_for(async { Ok(answer.refusal().await) }).await?;
+            let refused = batch_refused(session, refusal, has_features);
+            return self.fail_or_fall_back(refused);
+        }
+        job.progress.mark_answered();
+        let is_arrow = answer
+            .header(CONTENT_TYPE.as_str())
+            .is_some_and(|content_type| content_type.starts_with(ARROW));
+        let cpus = GatewayCpus::from_headers(&answer.headers);
+        session.observe_answer_of(&self.replica, cpus, cached_ratios(&answer));
+        let engine = answer.header(wire::header::ENGINE);
+        if engine.is_some_and(|engine| self.is_limited_by_engine(slots, engine)) {
             return Ok(Attempted::Limited);
         }
-        let has_features = answer.headers.contains_key(wire::header::FEATURES);
-        let refusal = session.wait_for(async { Ok(answer.refusal().await) }).await?;
-        let refused = batch_refused(session, refusal, has_features);
-        return fail_or_fall_back(session, refused);
+        // A proxy may drop the engine header; the stream names the engine, too.
+        if !is_arrow {
+            return self.fail_or_fall_back(Err(not_a_gateway(session, "its answer is not an Arrow stream")));
+        }
+        self.read_rows(slots, BatchAnswer { answer, validity }, failures)
+            .await
     }
-    job.progress.mark_answered();
-    let is_arrow = answer
-        .header(CONTENT_TYPE.as_str())
-        .is_some_and(|content_type| content_type.starts_with(ARROW));
-    if let Some(adapter) = &session.adapter {
-        adapter.observe(Event::RequestAnswered(GatewayCpus::from_headers(&answer.headers)));
-        adapter.observe(Event::CachedRatiosAnnounced(cached_ratios(&answer)));
-    }
-    let engine = answer.header(wire::header::ENGINE);
-    if engine.is_some_and(|engine| is_limited_by_engine(session, job, slots, engine)) {
-        return Ok(Attempted::Limited);
-    }
-    // A proxy may drop the engine header; the stream names the engine, too.
-    if !is_arrow {
-        return fail_or_fall_back(
-            session,
-            Err(not_a_gateway(session, "its answer is not an Arrow stream")),
-        );
-    }
-    let answered = BatchAnswer { answer, validity };
-    read_rows(session, job, slots, answered, intake, failures).await
 }
 
 /// What an answer states about the gateway's result cache; nothing if it has none.
@@ -317,92 +400,92 @@ fn cached_ratios(answer: &Answer) -> CachedRatios {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Takes the rows of an answer until its end.
-async fn read_rows(
-    session: &Session,
-    job: &BatchJob,
-    slots: &[usize],
-    answered: BatchAnswer,
-    intake: &Intake<'_>,
-    failures: &mut RowFailures,
-) -> Result<Attempted> {
-    let BatchAnswer { mut answer, validity } = answered;
-    // A signature can end while its sample waits at the gateway.
-    let may_sign_again = |code: &str| {
-        let validity = validity.as_ref();
-        validity.is_some_and(|validity| session.store.may_sign_again(validity, code))
-    };
-    let mut arriving = session.adapter.as_ref().and_then(Adapter::begin_answer);
-    let mut reader = BatchReader::new(session.limits);
-    let (mut taken, mut engine_checked) = (0, false);
-    let mut waited = Duration::ZERO;
-    loop {
-        if let Some(charge) = &job.charge
-            && charge.wait_for_room().now_or_never().is_none()
-        {
-            arriving.iter_mut().for_each(ArrivingAnswer::pause);
-            charge.wait_for_room().await;
-        }
-        let began = Instant::now();
-        let Some(chunk) = session.wait_for(answer.chunk()).await? else {
-            break;
+impl PushedRead<'_> {
+    /// Takes the rows of an answer until its end.
+    async fn read_rows(
+        &mut self,
+        slots: &[usize],
+        answered: BatchAnswer,
+        failures: &mut RowFailures,
+    ) -> Result<Attempted> {
+        let (session, job, intake) = (self.session, self.job, self.intake);
+        let BatchAnswer { mut answer, validity } = answered;
+        // A signature can end while its sample waits at the gateway.
+        let may_sign_again = |code: &str| {
+            let validity = validity.as_ref();
+            validity.is_some_and(|validity| session.store.may_sign_again(validity, code))
         };
-        waited += began.elapsed();
-        let chunk_bytes = chunk.len() as u64;
-        let rows = reader.push(chunk)?;
-        if let Some(arriving) = &mut arriving {
-            arriving.on_chunk(chunk_bytes, !rows.is_empty(), reader.is_within_row());
-        }
-        // The stream states the engine at its start: check it once.
-        if let Some(engine) = reader
-            .engine()
-            .filter(|_| !mem::replace(&mut engine_checked, true))
-            && is_limited_by_engine(session, job, slots, engine)
-        {
-            return Ok(Attempted::Limited);
-        }
-        if !rows.is_empty() {
-            if let Some(health) = session.store.gateway_health() {
-                health.observe_rows(mem::take(&mut waited));
+        let mut arriving = session.adapter.as_ref().and_then(Adapter::begin_answer);
+        let mut reader = BatchReader::new(session.limits);
+        let (mut taken, mut engine_checked) = (0, false);
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(charge) = &job.charge
+                && charge.wait_for_room().now_or_never().is_none()
+            {
+                arriving.iter_mut().for_each(ArrivingAnswer::pause);
+                charge.wait_for_room().await;
             }
-            check_columns(session, reader.column_names().unwrap_or_default())?;
-        }
-        for row in rows {
-            let slot = *usize::try_from(row.row)
-                .ok()
-                .and_then(|row| slots.get(row))
-                .ok_or_else(|| {
-                    Error::protocol(format!(
-                        "invalid row {} from the gateway: expected less than {}",
-                        row.row,
-                        slots.len()
-                    ))
-                })?;
-            taken += 1;
-            let is_first = match row.value {
-                Err(error) if may_sign_again(&error.code) || is_transient_code(&error.code) => {
-                    failures.transient.insert(slot, error).is_none()
-                }
-                Err(error) if session.adapter.is_some() => {
-                    if is_forbidden(&error.code) && session.dispensable_gateway().is_some() {
-                        intake.refused_to_gateway(slot, error);
-                    }
-                    failures.left_to_host.insert(slot)
-                }
-                _ => intake.row(slot, row).map(|()| true)?,
+            let began = Instant::now();
+            let Some(chunk) = self.wait_for(answer.chunk()).await? else {
+                break;
             };
-            if !is_first {
-                return Err(Error::protocol("the gateway sent the error of a row twice"));
+            waited += began.elapsed();
+            let chunk_bytes = chunk.len() as u64;
+            let rows = reader.push(chunk)?;
+            if let Some(arriving) = &mut arriving {
+                arriving.on_chunk(chunk_bytes, !rows.is_empty(), reader.is_within_row());
+            }
+            // The stream states the engine at its start: check it once.
+            if let Some(engine) = reader
+                .engine()
+                .filter(|_| !mem::replace(&mut engine_checked, true))
+                && self.is_limited_by_engine(slots, engine)
+            {
+                return Ok(Attempted::Limited);
+            }
+            if !rows.is_empty() {
+                self.replica.health().observe_rows(mem::take(&mut waited));
+                check_columns(session, reader.column_names().unwrap_or_default())?;
+            }
+            for row in rows {
+                let slot = *usize::try_from(row.row)
+                    .ok()
+                    .and_then(|row| slots.get(row))
+                    .ok_or_else(|| {
+                        Error::protocol(format!(
+                            "invalid row {} from the gateway: expected less than {}",
+                            row.row,
+                            slots.len()
+                        ))
+                    })?;
+                taken += 1;
+                session.observe_arrival(&mut self.in_flight);
+                let is_first = match row.value {
+                    Err(error) if may_sign_again(&error.code) || is_transient_code(&error.code) => {
+                        failures.transient.insert(slot, error).is_none()
+                    }
+                    Err(error) if session.adapter.is_some() => {
+                        if is_forbidden(&error.code) && session.is_gateway_dispensable() {
+                            intake.refused_to_gateway(slot, error);
+                        }
+                        failures.left_to_host.insert(slot)
+                    }
+                    _ => intake.row(slot, row).map(|()| true)?,
+                };
+                if !is_first {
+                    return Err(Error::protocol("the gateway sent the error of a row twice"));
+                }
             }
         }
+        let broke_off = |text: String| Error::new(ErrorKind::Interrupted, text);
+        reader.finish().map_err(|error| broke_off(error.to_string()))?;
+        if taken < slots.len() {
+            return Err(broke_off(format!(
+                "the answer ended after {taken} of {} rows",
+                slots.len()
+            )));
+        }
+        Ok(Attempted::Complete)
     }
-    let broke_off = |text: String| Error::new(ErrorKind::Interrupted, text);
-    reader.finish().map_err(|error| broke_off(error.to_string()))?;
-    if taken < slots.len() {
-        return Err(broke_off(format!(
-            "the answer ended after {taken} of {} rows",
-            slots.len()
-        )));
-    }
-    Ok(Attempted::Complete)
 }

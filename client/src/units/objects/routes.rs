@@ -140,6 +140,22 @@ impl Session {
         }
     }
 
+    /// Decides again for samples whose replica is lost: those that are read plainly under the plan that is in force now are removed.
+    pub(super) fn plan_again(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
+        let Some(adapter) = &self.adapter else { return };
+        let (assignment, may_crop) = (adapter.assignment(), self.crop_steps().is_some());
+        if assignment.is_unknown() {
+            return;
+        }
+        let is_plain = |slot: &usize| {
+            let route = self.route_of(job.samples[*slot], Some(&assignment), may_crop);
+            route.is_plain()
+        };
+        let (mut plain, pushed): (Vec<usize>, Vec<usize>) = slots.drain(..).partition(is_plain);
+        *slots = pushed;
+        job.leave_to_host(intake, &mut plain);
+    }
+
     /// Limits the routes of these slots to the steps that the gateway may run, and keeps the slots that it still serves.
     pub(super) fn limit_routes(&self, job: &BatchJob, intake: &Intake<'_>, slots: &mut Vec<usize>) {
         if self.is_gateway_lost() {

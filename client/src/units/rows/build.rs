@@ -25,7 +25,6 @@ use crate::{
     epoch::{EpochStream, ReadPlan},
     error::{Error, ErrorKind, Result},
     planning::{ExpansionGuard, Mode, Observations, ReaderSize, RowGroupCosts, RowPlanner},
-    store::GatewayState,
     weights::models_of,
 };
 
@@ -183,19 +182,20 @@ impl TableSource {
         stage: usize,
         epoch: u32,
     ) -> Result<Vec<u64>> {
-        let gateway = self.store.dispensable_gateway(condition.steps());
-        let gateway = gateway.filter(|_| self.engine.is_some());
-        let stage = match gateway {
-            Some(health) if !health.serves() => 0,
-            _ => stage,
+        let is_dispensable = self.engine.is_some() && self.store.is_gateway_dispensable(condition.steps());
+        let stage = if is_dispensable && !self.store.gateway_serves() {
+            0
+        } else {
+            stage
         };
-        let (table, _) = match self.rows(object, condition, stage, epoch, None, gateway).await {
-            Err(error) if stage > 0 && gateway.is_some() && error.is_retryable() => {
-                self.rows(object, condition, 0, epoch, None, None).await
+        let route = self.route(object).dispensable_if(is_dispensable);
+        let (table, _) = match self.rows(object, condition, stage, epoch, None, route).await {
+            Err(error) if stage > 0 && is_dispensable && error.is_retryable() => {
+                self.rows(object, condition, 0, epoch, None, route).await
             }
             Err(error) if stage > 0 && self.engine.is_some() && is_refusal(&error) => {
                 tracing::warn!(%error, "the condition is evaluated on this host");
-                self.rows(object, condition, 0, epoch, None, None).await
+                self.rows(object, condition, 0, epoch, None, route).await
             }
             read => read,
         }?;
@@ -257,12 +257,7 @@ impl TableSource {
             return (fixed, false);
         }
         let features = self.store.ask_for_features().await;
-        let is_lost = match self.store.gateway_health() {
-            Some(health) if features == Features::default() => {
-                health.after_failure().await != GatewayState::Serving
-            }
-            _ => false,
-        };
+        let is_lost = features == Features::default() && !self.store.probe_gateway().await;
         // A store lists nothing. A gateway beside it that does not serve may come back.
         let is_plain = settings.mode == Mode::Auto && features == Features::default() && !is_lost;
         (is_plain.then_some(0), features.has(Features::EACH_PARTS))

@@ -20,7 +20,7 @@ use crate::{
     monitor::Monitored,
     planning::{ExpansionGuard, Mode, Observations, PlanReport, RowPlanner, SplitBytes},
     stats::Counters,
-    store::{GatewayHealth, Store},
+    store::Store,
 };
 
 /// Reads the rows of a data set through a pipeline.
@@ -99,10 +99,9 @@ impl RowReader {
         guard.is_some_and(ExpansionGuard::is_exceeded) || fallback.is_some_and(Fallback::is_local)
     }
 
-    /// The health of the gateway, if this host can do without it.
-    fn dispensable_gateway(&self) -> Option<&Arc<GatewayHealth>> {
-        self.fallback.as_ref()?;
-        self.source.store.dispensable_gateway(self.pipeline().steps())
+    /// Whether this host can do without the gateway.
+    fn is_gateway_dispensable(&self) -> bool {
+        self.fallback.is_some() && self.source.store.is_gateway_dispensable(self.pipeline().steps())
     }
 
     /// Whether row groups that begin now are computed on this host, since the gateway does not serve.
@@ -175,9 +174,8 @@ impl RowReader {
     fn is_lost(&self, error: &Error) -> bool {
         let has_no_time = error.kind() == ErrorKind::Unavailable;
         error.is_retryable()
-            && self
-                .dispensable_gateway()
-                .is_some_and(|health| !(has_no_time && health.serves()))
+            && self.is_gateway_dispensable()
+            && !(has_no_time && self.source.store.gateway_serves())
     }
 
     /// An error of reading rows. It names the model for which this host depends on the gateway, if there is one.
@@ -211,6 +209,7 @@ impl RowReader {
         let group = &self.samples.groups()[slice.group];
         let RowSplit { pipeline, steps, .. } = &self.splits[split];
         let over = over(pipeline, group.rows())?;
+        let route = self.source.route(group.object()).at_row(group.rows().start);
         let (table, cost) = self
             .source
             .rows(
@@ -219,7 +218,7 @@ impl RowReader {
                 *steps,
                 epoch,
                 paced,
-                self.dispensable_gateway(),
+                route.dispensable_if(self.is_gateway_dispensable()),
             )
             .await?;
         if let Some(planner) = &self.planner {

@@ -22,7 +22,7 @@ use crate::{
     objects::Objects,
     planning::ReadCost,
     stats::{Counters, add},
-    store::{GatewayHealth, RangePart, Store, StoredTable, Value, ValueRequest},
+    store::{GatewayRoute, RangePart, Store, StoredTable, Value, ValueRequest},
 };
 
 /// Whether the gateway does not compute rows that this host may be able to compute: it refuses, or had no time despite all retries.
@@ -52,8 +52,7 @@ pub(crate) struct TableSource {
 
 impl TableSource {
     /// The rows of an object after the first `steps` steps of a pipeline, which the gateway runs; after the first step, which reads
-    /// stored columns on this host, if there are none. Also what that cost. Counts the bytes that arrive in `paced`. If the gateway is
-    /// `dispensable` and does not answer, nothing is requested again.
+    /// stored columns on this host, if there are none. Also what that cost. Counts the bytes that arrive in `paced`.
     pub(super) async fn rows(
         &self,
         object: usize,
@@ -61,16 +60,21 @@ impl TableSource {
         steps: usize,
         epoch: u32,
         paced: Option<Arc<PacedBytes>>,
-        dispensable: Option<&Arc<GatewayHealth>>,
+        route: GatewayRoute,
     ) -> Result<(Table, ReadCost)> {
         let (table, cost) = if steps == 0 {
             self.read_local(object, pipeline, epoch, paced).await?
         } else {
-            self.read_remote(object, pipeline, steps, epoch, paced, dispensable)
+            self.read_remote(object, pipeline, steps, epoch, paced, route)
                 .await?
         };
         add(&self.counters.value_bytes, table.bytes());
         Ok((table, cost))
+    }
+
+    /// The route to the rows of an object at the gateway.
+    pub(super) fn route(&self, object: usize) -> GatewayRoute {
+        GatewayRoute::to(self.objects.bucket(), self.objects.key(object))
     }
 
     async fn read_remote(
@@ -80,7 +84,7 @@ impl TableSource {
         steps: usize,
         epoch: u32,
         paced: Option<Arc<PacedBytes>>,
-        dispensable: Option<&Arc<GatewayHealth>>,
+        route: GatewayRoute,
     ) -> Result<(Table, ReadCost)> {
         let steps =
             u8::try_from(steps).map_err(|_| Error::internal("a stage is beyond the pipeline's end"))?;
@@ -102,7 +106,7 @@ impl TableSource {
                 &request,
                 &self.limits,
                 &arrived,
-                dispensable,
+                route,
             )
             .await?;
         if !self.tables[object].matches_etag(value.headers.get(SOURCE_ETAG)) {

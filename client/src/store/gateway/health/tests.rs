@@ -38,7 +38,8 @@ impl Script {
             async move { script.answer().await }.boxed()
         };
         let traffic = Arc::clone(&self.traffic);
-        GatewayHealth::with_probe("http://gateway".to_owned(), Probe(Box::new(ask)), traffic)
+        let name = "http://gateway".to_owned();
+        GatewayHealth::with_probe(name, Probe(Box::new(ask)), traffic, Arc::default())
     }
 
     async fn answer(&self) -> Result<GatewayState> {

@@ -2,14 +2,8 @@
 
 use pushdown::wire::Features;
 
-use super::{
-    Attempted,
-    refusals::{fail_or_fall_back, fall_back, not_a_gateway},
-};
-use crate::{
-    error::Result,
-    units::objects::{BatchJob, Session},
-};
+use super::{Attempted, PushedRead, refusals::not_a_gateway};
+use crate::{error::Result, units::objects::BatchJob};
 
 /// Why everything is read plainly from a gateway without [`Features::MEMBERS`].
 const NO_MEMBERS: &str =
@@ -23,39 +17,54 @@ pub(super) enum KnownFeatures {
     Ended(Attempted),
 }
 
-/// What the gateway can do, as far as it is known: for members of shards it must be known that the gateway reads them, and for samples that
-/// are signed for the store that it fetches them there.
-pub(super) async fn features(session: &Session, job: &BatchJob) -> Result<KnownFeatures> {
-    let store = &session.store;
-    if session.objects.has_members() || store.gateway_url().is_some() {
-        let Some(known) = session.wait_for(store.known_features()).await? else {
-            let error = not_a_gateway(session, "its answers list no features");
-            return fail_or_fall_back(session, Err(error)).map(KnownFeatures::Ended);
-        };
-        return Ok(match lacking(session, &known)? {
-            Some(ended) => KnownFeatures::Ended(ended),
-            None => KnownFeatures::Usable(known),
-        });
+impl PushedRead<'_> {
+    /// What the replica can do, as far as it is known: for members of shards it must be known that it reads them, and for samples that are
+    /// signed for the store that it fetches them there.
+    pub(super) async fn features(&self) -> Result<KnownFeatures> {
+        let (session, store) = (self.session, &self.session.store);
+        if session.objects.has_members() || store.has_gateway_beside() || self.has_others {
+            let asked = self.wait_for(store.known_features(&self.replica));
+            let Some(known) = asked.await? else {
+                let error = not_a_gateway(session, "its answers list no features");
+                return self.fail_or_fall_back(Err(error)).map(KnownFeatures::Ended);
+            };
+            return Ok(match self.lacking(&known)? {
+                Some(ended) => KnownFeatures::Ended(ended),
+                None => KnownFeatures::Usable(known),
+            });
+        }
+        // What is read once more is worth caching from the first batch on.
+        Ok(KnownFeatures::Usable(
+            if session.epochs_left(self.job.epoch) > 1 {
+                store.ask_for_features().await
+            } else {
+                store.features()
+            },
+        ))
     }
-    // What is read once more is worth caching from the first batch on.
-    Ok(KnownFeatures::Usable(if session.epochs_left(job.epoch) > 1 {
-        store.ask_for_features().await
-    } else {
-        store.features()
-    }))
-}
 
-/// The end of the attempt if a gateway with these features does not fetch what is signed for the store, or samples are members of shards,
-/// which it does not read. From then on all are read plainly.
-///
-/// # Errors
-/// [`ErrorKind::NotAGateway`](crate::ErrorKind) for the first reason, without a plan that may read plainly.
-pub(super) fn lacking(session: &Session, features: &Features) -> Result<Option<Attempted>> {
-    if let Some(error) = session.store.lacks_stores(features) {
-        return fail_or_fall_back(session, Err(error)).map(Some);
+    /// The end of the attempt if a replica with these features does not fetch what is signed for the store, or samples are members of shards,
+    /// which it does not read. From then on others are asked, or all are read plainly.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotAGateway`](crate::ErrorKind) for the first reason, without a plan that may read plainly.
+    pub(super) fn lacking(&self, features: &Features) -> Result<Option<Attempted>> {
+        let session = self.session;
+        if let Some(error) = session.store.lacks_stores(features) {
+            return self.fail_or_fall_back(Err(error)).map(Some);
+        }
+        let is_too_old = session.objects.has_members() && !features.has(Features::MEMBERS);
+        Ok(is_too_old.then(|| self.fall_back(NO_MEMBERS)))
     }
-    let is_too_old = session.objects.has_members() && !features.has(Features::MEMBERS);
-    Ok(is_too_old.then(|| fall_back(session, NO_MEMBERS)))
+
+    /// The replica does not crop: another one does, or the samples have another route.
+    pub(super) fn without_crops(&self) -> Attempted {
+        if self.has_others {
+            let why = "the replica is too old for cropped JPEGs: it does not list the feature `cropped-jpeg`";
+            self.session.limit_replica(&self.replica, usize::MAX, why);
+        }
+        Attempted::Limited
+    }
 }
 
 /// Whether some of these slots are to be cropped, and a gateway with these features does not do that: one that was replaced since.

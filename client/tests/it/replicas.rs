@@ -1,0 +1,229 @@
+//! Several gateways behind one name: samples are placed on them, and the others take over from one that is lost.
+
+mod losses;
+mod membership;
+
+use std::{
+    fmt::Write as _,
+    fs,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use pushdown_client::{
+    reader::{Batch, Mode, PushdownReader, PushdownReaderBuilder, Rank, Row},
+    store::{Credentials, ReplicaReport, RetryPolicy, Store, StoreBuilder},
+};
+use pushdown_testkit::{Gateway, find_gateway};
+
+use super::world::{
+    ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, assert_same_values, into_rows, photos, read_rows, run,
+};
+
+const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
+/// A name that only the hosts file has.
+const NAME: &str = "gateway.internal";
+
+/// Gateways at 127.0.0.2, 127.0.0.3 and so on, all on one port.
+struct Replicas {
+    gateways: Vec<Option<Gateway>>,
+    port: u16,
+    hosts_file: PathBuf,
+    world: World,
+}
+
+impl Replicas {
+    fn new(count: u8, objects: Objects) -> Self {
+        Self::with_flags(count, objects, |_| Vec::new())
+    }
+
+    /// The same with further flags of each gateway, by its number.
+    fn with_flags(count: u8, objects: Objects, flags: impl Fn(u8) -> Vec<String>) -> Self {
+        let world = World::with_objects(objects);
+        let mut replicas = Self {
+            gateways: Vec::new(),
+            port: 0,
+            hosts_file: world.folder().join("hosts"),
+            world,
+        };
+        for number in 0..count {
+            replicas.add(flags(number));
+        }
+        let numbers: Vec<u8> = (0..count).collect();
+        replicas.name(&numbers);
+        replicas
+    }
+
+    /// Starts one more gateway, which the name does not have yet.
+    fn add(&mut self, flags: Vec<String>) {
+        let number = u8::try_from(self.gateways.len()).unwrap();
+        self.gateways.push(None);
+        self.start(number, flags);
+    }
+
+    fn start(&mut self, number: u8, mut flags: Vec<String>) {
+        let listen = SocketAddr::new(address(number), self.port);
+        flags.extend([
+            format!("--allow-store=http://{}", self.store()),
+            format!("--listen={listen}"),
+        ]);
+        let gateway = Gateway::launch(&find_gateway().unwrap(), flags).unwrap();
+        self.port = gateway.listen().port();
+        self.gateways[usize::from(number)] = Some(gateway);
+    }
+
+    /// Gives the name the addresses of these gateways.
+    fn name(&self, numbers: &[u8]) {
+        let mut text = String::new();
+        for number in numbers {
+            writeln!(text, "{} {NAME}", address(*number)).unwrap();
+        }
+        fs::write(&self.hosts_file, text).unwrap();
+    }
+
+    fn store(&self) -> SocketAddr {
+        self.world.gateway.store().unwrap()
+    }
+
+    fn gateway(&self, number: u8) -> &Gateway {
+        self.gateways[usize::from(number)].as_ref().unwrap()
+    }
+
+    fn kill(&mut self, number: u8) {
+        self.gateways[usize::from(number)] = None;
+    }
+
+    fn store_through(&self, gateway: &str) -> StoreBuilder {
+        Store::builder()
+            .endpoint(format!("http://{}", self.store()))
+            .region("us-east-1")
+            .credentials(Credentials::new(ACCESS_KEY, SECRET_KEY))
+            .retry(RetryPolicy::NEVER)
+            .hosts_file(&self.hosts_file)
+            .gateway(gateway)
+    }
+
+    fn reader(&self, pipeline: &str) -> PushdownReaderBuilder {
+        PushdownReader::builder()
+            .store(self.store_through(&format!("http://{NAME}:{}", self.port)))
+            .bucket(BUCKET)
+            .pipeline(pipeline)
+            .mode(Mode::Pushdown)
+            .batch_size(16)
+    }
+
+    /// The epoch as it is without a gateway.
+    fn expected(&self) -> Vec<Row> {
+        let reader = self.world.reader(PIPELINE).mode(Mode::Plain).seed(5);
+        read_rows(reader.batch_size(16))
+    }
+}
+
+fn address(number: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 0, 2 + number).into()
+}
+
+/// `count` photos, each under its own key and larger than its value.
+fn many_photos(count: usize) -> Objects {
+    let photos: Vec<_> = photos()
+        .into_values()
+        .filter(|photo| photo.len() > 5_000)
+        .collect();
+    let numbered =
+        (0..count).map(|number| (format!("{number:04}.jpg"), photos[number % photos.len()].clone()));
+    numbered.collect()
+}
+
+fn pushed(rows: &[Row]) -> usize {
+    rows.iter().filter(|row| row.stage > 0).count()
+}
+
+/// Samples that each replica has delivered.
+fn delivered(replicas: &[ReplicaReport]) -> Vec<u64> {
+    replicas.iter().map(|replica| replica.samples).collect()
+}
+
+#[test]
+fn all_replicas_deliver_samples_and_each_delivers_its_part() {
+    const SAMPLES: usize = 384;
+    let replicas = Replicas::new(3, many_photos(SAMPLES));
+    let expected = replicas.expected();
+    run(async {
+        let reader = replicas.reader(PIPELINE).seed(5);
+        let mut reader = reader.build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect().await.unwrap());
+        assert_same_values(&rows, &expected);
+        assert_eq!(pushed(&rows), SAMPLES);
+        let reports = reader.monitor().replicas();
+        let delivered = delivered(&reports);
+        assert_eq!(delivered.iter().sum::<u64>(), SAMPLES as u64);
+        // At most 110 % of a third, and what was placed while little was in flight.
+        assert!(
+            delivered.iter().all(|samples| (90..170).contains(samples)),
+            "{delivered:?}"
+        );
+        for report in &reports {
+            assert_eq!(
+                (report.state, report.cores.is_some()),
+                ("serving", true),
+                "{report:?}"
+            );
+            assert!(
+                report.address.starts_with("http://gateway.internal:"),
+                "{report:?}"
+            );
+        }
+    });
+}
+
+/// A sample goes to the same replica in each epoch and for each rank, so that a result cache has its values.
+#[test]
+fn ranks_and_epochs_place_samples_alike() {
+    const SAMPLES: usize = 192;
+    let cache = |_| vec!["--cache-memory=64MiB".to_owned()];
+    let replicas = Replicas::with_flags(3, many_photos(SAMPLES), cache);
+    let mut hits = [0, 0];
+    run(async {
+        for epoch in 0..2 {
+            for rank in 0..2 {
+                let reader = replicas.reader(PIPELINE).seed(5).epoch(epoch).rank(Rank { index: rank, world: 2 });
+                let mut reader = reader.build().await.unwrap();
+                let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+                assert_eq!(pushed(&into_rows(batches)), SAMPLES / 2);
+                hits[epoch as usize] += reader.stats().gateway_cache_hits;
+            }
+        }
+    });
+    assert_eq!(hits[0], 0, "each sample was read once");
+    // A few are at their second choices.
+    assert!(
+        hits[1] as usize * 100 >= SAMPLES * 90,
+        "{} of {SAMPLES} samples were cached",
+        hits[1]
+    );
+}
+
+/// With few samples in flight, fewer replicas: the same ones for all ranks.
+#[test]
+fn a_reader_with_few_samples_in_flight_uses_fewer_replicas() {
+    let replicas = Replicas::new(3, many_photos(96));
+    run(async {
+        let mut used = Vec::new();
+        for rank in 0..2 {
+            // 64 samples are enough for two.
+            let reader = replicas.reader(PIPELINE).batch_size(8).requests(8).rank(Rank { index: rank, world: 2 });
+            let mut reader = reader.build().await.unwrap();
+            let _batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+            let delivered = delivered(&reader.monitor().replicas());
+            let of_rank: Vec<bool> = delivered.iter().map(|samples| *samples > 0).collect();
+            assert_eq!(
+                of_rank.iter().filter(|is_used| **is_used).count(),
+                2,
+                "{delivered:?}"
+            );
+            used.push(of_rank);
+        }
+        assert_eq!(used[0], used[1]);
+    });
+}

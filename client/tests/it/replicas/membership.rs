@@ -1,0 +1,97 @@
+//! Which gateways are replicas: the addresses of a name, which change, and lists of URLs.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+#[test]
+fn urls_are_replicas_as_addresses_are() {
+    const SAMPLES: usize = 192;
+    let replicas = Replicas::new(2, many_photos(SAMPLES));
+    let urls = format!(
+        "http://{},http://{NAME}:{}",
+        replicas.gateway(0).listen(),
+        replicas.port
+    );
+    run(async {
+        let reader = replicas.reader(PIPELINE).store(replicas.store_through(&urls));
+        let mut reader = reader.build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap());
+        assert_eq!(pushed(&rows), SAMPLES);
+        // The first gateway has both names.
+        let reports = reader.monitor().replicas();
+        assert_eq!(
+            delivered(&reports).iter().sum::<u64>(),
+            SAMPLES as u64,
+            "{reports:?}"
+        );
+        assert_eq!(reports.len(), 2, "{reports:?}");
+    });
+}
+
+/// Names are looked up again every ten seconds.
+#[test]
+#[ignore = "half a minute: make test-full"]
+fn a_replica_that_is_added_in_mid_epoch_gets_samples() {
+    const SAMPLES: usize = 6_400;
+    let mut replicas = Replicas::new(2, many_photos(SAMPLES));
+    run(async {
+        let reader = replicas.reader(PIPELINE).prefetch_bytes(1 << 20);
+        let mut reader = reader.build().await.unwrap();
+        let mut rows = into_rows(vec![reader.next().await.unwrap().unwrap()]);
+        replicas.add(Vec::new());
+        replicas.name(&[0, 1, 2]);
+        let began = Instant::now();
+        while let Some(batch) = reader.try_next().await.unwrap() {
+            rows.extend(into_rows(vec![batch]));
+            if began.elapsed() < Duration::from_secs(12) {
+                tokio::time::sleep(Duration::from_millis(60)).await;
+            }
+        }
+        assert_eq!(pushed(&rows), SAMPLES);
+        let reports = reader.monitor().replicas();
+        assert_eq!(reports.len(), 3, "{reports:?}");
+        assert!(reports[2].samples > 100, "{reports:?}");
+    });
+}
+
+/// A failed connect leads to another look-up at once. An answer without addresses changes nothing.
+#[test]
+fn a_replica_that_moves_is_found_and_an_empty_answer_keeps_the_list() {
+    const SAMPLES: usize = 96;
+    let mut replicas = Replicas::new(3, many_photos(SAMPLES));
+    replicas.name(&[0, 1]);
+    run(async {
+        let reader = replicas.reader(PIPELINE).retry(RetryPolicy::default());
+        let mut reader = reader.build().await.unwrap();
+        let mut epoch = 0;
+        let mut read = async |reader: &mut PushdownReader| {
+            epoch += 1;
+            reader.set_epoch(epoch);
+            let rows = into_rows(reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap());
+            assert_eq!(pushed(&rows), SAMPLES);
+        };
+        read(&mut reader).await;
+        // It was looked up just now.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        replicas.kill(1);
+        replicas.name(&[0, 2]);
+        read(&mut reader).await;
+        let began = Instant::now();
+        while delivered(&reader.monitor().replicas()).last() == Some(&0)
+            || reader.monitor().replicas().len() != 2
+        {
+            assert!(
+                began.elapsed() < Duration::from_secs(30),
+                "{:?}",
+                reader.monitor().replicas()
+            );
+            read(&mut reader).await;
+        }
+        replicas.name(&[]);
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        replicas.kill(0);
+        read(&mut reader).await;
+        assert_eq!(reader.monitor().replicas().len(), 2);
+    });
+}

@@ -1,7 +1,10 @@
 //! A live reader of objects.
 
 use futures::FutureExt as _;
-use pushdown_client::reader::{Mode, OnError, PushdownReader, ReaderMonitor};
+use pushdown_client::{
+    reader::{Mode, OnError, PushdownReader, ReaderMonitor},
+    store::ReplicaReport,
+};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -116,9 +119,20 @@ pub(crate) const fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
+fn replica_json(replica: &ReplicaReport) -> serde_json::Value {
+    json!({
+        "id": replica.id,
+        "address": replica.address,
+        "state": replica.state,
+        "cores": replica.cores,
+        "samples": replica.samples,
+    })
+}
+
 /// Counts so far as JSON, and the addresses with which bytes are exchanged.
 pub(crate) fn stats_json(monitor: &ReaderMonitor) -> String {
     let stats = monitor.stats();
+    let replicas: Vec<_> = monitor.replicas().iter().map(replica_json).collect();
     json!({
         "endpoint": monitor.endpoint(),
         "gateway": monitor.gateway_url(),
@@ -139,6 +153,7 @@ pub(crate) fn stats_json(monitor: &ReaderMonitor) -> String {
         "gateway_prefix_hits": stats.gateway_prefix_hits,
         "retries": stats.retries,
         "waiting_seconds": stats.waiting.as_secs_f64(),
+        "replicas": replicas,
     })
     .to_string()
 }

@@ -24,6 +24,7 @@ READER = "pushdown-reader:local"
 def read_epoch(source: str, gateway: str, training_seconds: float) -> None:
     """Reads an epoch in the container of a trainer, by all replicas or plainly without a gateway. Prints a line of JSON after each batch,
     and at the end key and digest of each sample in their order, with what the reader says about replicas."""
+    import dataclasses
     import hashlib
     import json
     import time
@@ -44,7 +45,7 @@ def read_epoch(source: str, gateway: str, training_seconds: float) -> None:
         print(json.dumps({"samples": len(samples)}), flush=True)
         time.sleep(training_seconds)
     stats = reader.stats
-    report = {"samples": samples, "errors": stats.errors, "replicas": stats.replicas if gateway else []}
+    report = {"samples": samples, "errors": stats.errors, "replicas": [dataclasses.asdict(replica) for replica in stats.replicas]}
     print(json.dumps({"report": report}), flush=True)
 
 

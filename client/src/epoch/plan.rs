@@ -29,19 +29,32 @@ pub(crate) struct ReadPlan {
 }
 
 impl ReadPlan {
-    /// The same plan for a gateway with this many replicas: unless a number of requests is set, as many as keep all of them busy.
-    pub(crate) fn with_requests_for(self, replicas: usize) -> Self {
+    /// The same plan for a gateway with several replicas: unless a number of requests is set, as many as keep 32 of them busy. The pace
+    /// begins no more than the replicas need that there are.
+    pub(crate) fn with_requests_for_replicas(self) -> Self {
+        /// Replicas may be added while the reader reads.
+        const REPLICAS: u64 = 32;
         let default = ReadAhead::DEFAULT_BATCHES_IN_FLIGHT.get();
-        if replicas <= 1 || self.requests != default {
+        if self.requests != default {
             return self;
         }
-        let samples = replicas.saturating_mul(usize::try_from(MIN_SAMPLES_PER_REPLICA).unwrap_or(usize::MAX));
+        let samples = usize::try_from(REPLICAS * MIN_SAMPLES_PER_REPLICA).unwrap_or(usize::MAX);
         // One batch may have begun before, of which a part is missing.
         let batches = samples.div_ceil(self.batch_size.max(1)) + 1;
         Self {
             requests: default.max(batches),
             ..self
         }
+    }
+
+    /// Upper bound of the samples in flight whose values have this many bytes, if that is known.
+    pub(crate) fn max_samples_in_flight(&self, sample_bytes: Option<u64>) -> u64 {
+        let batch_size = self.batch_size as u64;
+        let within_budget = sample_bytes.map_or(u64::MAX, |bytes| self.prefetch_bytes / bytes.max(1));
+        // A batch is read whatever it takes.
+        within_budget
+            .max(batch_size)
+            .min(self.requests as u64 * batch_size)
     }
 
     /// What this reader's rank reads of an epoch of `total` samples.

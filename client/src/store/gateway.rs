@@ -163,6 +163,12 @@ impl Store {
         self.shared.gateway.as_ref()?.replicas.known_list()
     }
 
+    /// How many replicas of the gateway serve, as far as is known; at least 1.
+    pub(crate) fn serving_replicas(&self) -> usize {
+        let list = self.known_replicas();
+        list.map_or(1, |list| list.serving_count().max(1))
+    }
+
     /// Whether the gateway has several replicas, as far as is known.
     pub(crate) fn has_several_replicas(&self) -> bool {
         self.known_replicas().is_some_and(|list| list.len() > 1)

@@ -110,7 +110,7 @@ impl Service<Name> for DnsResolver {
             }
             if let Some(addresses) = loopback_addresses(name.as_str()) {
                 let addresses = addresses.map(|address| SocketAddr::new(address, 0));
-                return Ok(addresses.to_vec().into_iter());
+                return Ok(Vec::from(addresses).into_iter());
             }
             Ok(system.call(name).await?.collect::<Vec<_>>().into_iter())
         })

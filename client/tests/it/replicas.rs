@@ -187,7 +187,10 @@ fn ranks_and_epochs_place_samples_alike() {
     run(async {
         for epoch in 0..2 {
             for rank in 0..2 {
-                let reader = replicas.reader(PIPELINE).seed(5).epoch(epoch).rank(Rank { index: rank, world: 2 });
+                let reader = replicas.reader(PIPELINE).seed(5).epoch(epoch).rank(Rank {
+                    index: rank,
+                    world: 2,
+                });
                 let mut reader = reader.build().await.unwrap();
                 let batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
                 assert_eq!(pushed(&into_rows(batches)), SAMPLES / 2);
@@ -198,7 +201,7 @@ fn ranks_and_epochs_place_samples_alike() {
     assert_eq!(hits[0], 0, "each sample was read once");
     // A few are at their second choices.
     assert!(
-        hits[1] as usize * 100 >= SAMPLES * 90,
+        hits[1] * 100 >= SAMPLES as u64 * 90,
         "{} of {SAMPLES} samples were cached",
         hits[1]
     );
@@ -212,7 +215,10 @@ fn a_reader_with_few_samples_in_flight_uses_fewer_replicas() {
         let mut used = Vec::new();
         for rank in 0..2 {
             // 64 samples are enough for two.
-            let reader = replicas.reader(PIPELINE).batch_size(8).requests(8).rank(Rank { index: rank, world: 2 });
+            let reader = replicas.reader(PIPELINE).batch_size(8).requests(8).rank(Rank {
+                index: rank,
+                world: 2,
+            });
             let mut reader = reader.build().await.unwrap();
             let _batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
             let delivered = delivered(&reader.monitor().replicas());

@@ -53,7 +53,7 @@ from .parquet import Parquet
 from .pipeline import Pipeline
 from .reader import Reader, ReaderIterator
 from .shards import ShardIndex
-from .stats import Stats
+from .stats import Replica, Stats
 from .store import Credentials, Retry, Store, Timeouts
 from .table import TableBatch, TableIterator, TableReader, read_table
 
@@ -82,6 +82,7 @@ __all__ = [
     "Reader",
     "ReaderIterator",
     "RefusedError",
+    "Replica",
     "Retry",
     "SampleError",
     "Sampling",

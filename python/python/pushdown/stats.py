@@ -5,11 +5,27 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 
-__all__ = ["Stats"]
+__all__ = ["Replica", "Stats"]
 
 # Below this share of waiting, training itself takes the time.
 _IDLE_RATIO = 0.02
 _TRAINING = "the training"
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One of the addresses of a gateway."""
+
+    id: str
+    """What it states, or its address."""
+    address: str
+    """Its URL, with the address that the host of the URL has."""
+    state: str
+    """"serving", "draining" or "gone"."""
+    cores: float | None = None
+    """For steps; `None` if it does not state them."""
+    samples: int = 0
+    """Samples that it has delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,8 @@ class Stats:
     """URL of the store, or of a gateway in its place."""
     gateway: str | None = None
     """URL of the gateway of `gateway=`; `None` without one."""
+    replicas: tuple[Replica, ...] = ()
+    """The replicas of the gateway, once its address is looked up."""
 
     @classmethod
     def from_json(cls, text: str, elapsed_seconds: float = 0.0, plan: str | None = None) -> Stats:
@@ -65,6 +83,7 @@ class Stats:
         counts = json.loads(text)
         names = {field.name for field in fields(cls)}
         known = {name: value for name, value in counts.items() if name in names}
+        known["replicas"] = tuple(Replica(**replica) for replica in counts.get("replicas", ()))
         return cls(**{**known, "elapsed_seconds": elapsed_seconds, "bottleneck": _bottleneck(plan)})
 
     @property
@@ -118,6 +137,9 @@ class Stats:
                 2,
                 f"of that, {_size(self.gateway_bytes_down)} from the gateway {self.gateway}, the rest from the store {self.endpoint}",
             )
+        if len(self.replicas) > 1:
+            states = ", ".join(f"{replica.id} {replica.samples:,} ({replica.state})" for replica in self.replicas)
+            lines.insert(-1, f"samples of replicas: {states}")
         return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NoReturn, Self, TypeAlias, TypedDict
@@ -27,6 +28,16 @@ def _address(name: str, value: Any) -> Any:
     if value is not None and "@" in value:
         # Not even the native module shows it, which refuses it as well.
         raise ConfigError(f"invalid {name}: expected scheme, host and port, found a user name or password")
+    return value
+
+
+def _addresses(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return _address(name, value)
+    if not isinstance(value, Sequence) or not all(isinstance(url, str) for url in value):
+        raise ConfigError(f"invalid {name}: expected a str, a sequence of str, or None, found {type(value).__name__}")
+    for url in value:
+        _address(name, url)
     return value
 
 
@@ -111,6 +122,7 @@ class Store(Group):
     - `profile`: of the AWS configuration files. By default `AWS_PROFILE`, then `default`.
     - `credentials`: `Credentials`, or a tuple of access key, secret key, and session token or `None`. By default the chain of the AWS tools.
       Nothing shows or passes on the keys: a copy or a pickle of a store has none.
+    - `hosts_file`: a file like `/etc/hosts` with addresses that no name server has, read at each look-up. By default `PUSHDOWN_HOSTS_FILE`.
     - `retry`: `Retry`, by default 10 attempts. `timeouts`: `Timeouts`, by default 5 s to connect, and 60 s without any data.
 
     Raises `ConfigError`.
@@ -123,6 +135,7 @@ class Store(Group):
     region: str | None = setting(None, _text, native="region")
     profile: str | None = setting(None, _text, native="profile")
     credentials: Credentials | Keys | tuple[str, str] | None = setting(None)
+    hosts_file: str | None = setting(None, _text, native="hosts_file")
     retry: Retry | None = setting(None, of_type(Retry, expected="pushdown.Retry", optional=True))
     timeouts: Timeouts | None = setting(None, of_type(Timeouts, expected="pushdown.Timeouts", optional=True))
 
@@ -149,11 +162,14 @@ class Connection(Group):
     """What every call and every reader needs to reach objects."""
 
     store: Store = setting(Store(), group=Store)
-    gateway: str | None = setting(None, _address, native="gateway")
+    gateway: str | Sequence[str] | None = setting(None, _addresses, native="gateway")
 
     def native(self) -> dict[str, Any]:
         """The native settings, without credentials."""
-        return set_members(super().native())
+        members = super().native()
+        if self.gateway is not None and not isinstance(self.gateway, str):
+            members["gateway"] = ",".join(self.gateway)
+        return set_members(members)
 
     @property
     def keys(self) -> Keys | None:
@@ -175,7 +191,7 @@ class ConnectionOptions(TypedDict, total=False):
     """The keyword arguments of `Connection`, which every call and every reader takes."""
 
     store: Store
-    gateway: str | None
+    gateway: str | Sequence[str] | None
 
 
 def connect(options: ConnectionOptions) -> Connection:

@@ -45,6 +45,22 @@ def test_stats_name_both_addresses_and_count_their_bytes(
         assert f"from the gateway {gateway}, the rest from the store {world.upstream}" in str(stats)
 
 
+def test_several_urls_are_replicas(
+    source: str, options: dict[str, Any], both: dict[str, Any], gateway: str, world: Any, tmp_path: pathlib.Path
+) -> None:
+    with pushdown.Reader(source, PIPELINE, **options) as reader:
+        expected = samples(reader)
+    with contextlib.ExitStack() as running:
+        process, addresses = start_gateway(tmp_path / "other", allow_store=world.upstream)
+        running.callback(process.stop)
+        urls = [gateway, f"http://{addresses['listen']}"]
+        with pushdown.Reader(source, PIPELINE, **{**both, "gateway": urls, "mode": "pushdown"}) as reader:
+            assert samples(reader) == expected
+            stats = reader.stats
+    assert {replica.state for replica in stats.replicas} == {"serving"} and len(stats.replicas) == 2
+    assert sum(replica.samples for replica in stats.replicas) == len(expected)
+
+
 def test_a_gateway_of_the_environment_is_used(
     source: str, both: dict[str, Any], gateway: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,18 @@ def test_every_call_takes_a_gateway(call: Any) -> None:
     assert inspect.signature(call).parameters["gateway"].default is None
 
 
+def test_several_gateways_are_replicas() -> None:
+    urls = ["http://a:9900", "http://b:9900"]
+    assert Connection(gateway=urls).native()["gateway"] == "http://a:9900,http://b:9900"
+    assert Connection(gateway=()).native()["gateway"] == ""
+    with pytest.raises(ConfigError, match=r"invalid gateway: expected a str, a sequence of str, or None, found int"):
+        Connection(gateway=7)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="expected a str, a sequence of str"):
+        Connection(gateway=["http://a:9900", None])  # type: ignore[list-item]
+    with pytest.raises(ConfigError, match="found a user name or password"):
+        Connection(gateway=["http://a:9900", "http://user:secret@b:9900"])
+
+
 def test_a_gateway_is_part_of_the_native_settings_of_the_store() -> None:
     store, gateway = Store(endpoint="http://store:9000", addressing_style="path"), "http://gateway:9900"
     expected = {"gateway": gateway, "endpoint": "http://store:9000", "addressing_style": "path"}
@@ -118,7 +130,7 @@ def test_a_gateway_is_part_of_the_native_settings_of_the_store() -> None:
     assert json.loads(Connection().to_json()) == {}
     given = {"store": store, "gateway": gateway}
     assert Options.of(given).applied_to(SourceKind.OBJECTS).native()["store"] == expected
-    for wrong, found in ((5, "expected a str or None, found int"), (f"http://{ACCESS}:{SECRET}@gateway", "found a user name")):
+    for wrong, found in ((5, "expected a str, a sequence of str, or None, found int"), (f"http://{ACCESS}:{SECRET}@gateway", "found a user name")):
         with pytest.raises(ConfigError, match=f"invalid gateway: .*{found}") as error:
             Connection(gateway=wrong)  # type: ignore[arg-type]
         assert SECRET not in str(error.value)

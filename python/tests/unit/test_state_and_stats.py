@@ -109,6 +109,16 @@ def test_stats_name_both_addresses() -> None:
     )
 
 
+def test_stats_name_replicas() -> None:
+    replica = {"id": "gw-0", "address": "http://gw:9900 at 10.0.0.1", "state": "serving", "cores": 2.0, "samples": 2000}
+    lost = {**replica, "id": "gw-1", "state": "gone", "cores": None, "samples": 5}
+    stats = Stats.from_json(json.dumps({"samples": 2005, "replicas": [replica, lost]}))
+    assert [(found.id, found.cores) for found in stats.replicas] == [("gw-0", 2.0), ("gw-1", None)]
+    assert "samples of replicas: gw-0 2,000 (serving), gw-1 5 (gone)" in str(stats).splitlines()
+    one = Stats.from_json(json.dumps({"replicas": [replica]}))
+    assert "replicas" not in str(one)
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -68,7 +68,10 @@ fn read_at(planner: &RowPlanner, split: usize, cores: u32) {
         ),
         (HeaderName::from_static(CORES), HeaderValue::from(cores)),
     ];
-    let cost = ReadCost::Gateway(headers.into_iter().collect());
+    let cost = ReadCost::Gateway {
+        headers: headers.into_iter().collect(),
+        replicas: 1,
+    };
     planner.observe_read(split, &rows(), &cost);
     planner.observe_times(split, 4, &times()[1..]);
 }

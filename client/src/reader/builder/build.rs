@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize},
 };
 
-use pushdown::{Engine, Family, available_engine, wire::Split};
+use pushdown::{Engine, Family, Kind, available_engine, wire::Split};
 
 use super::{PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
@@ -35,7 +35,7 @@ impl PushdownReaderBuilder {
             store,
             pipeline,
             objects,
-        } = self.open(SampleKind::Objects).await?;
+        } = Box::pin(self.open(SampleKind::Objects)).await?;
         self.check_samples(&objects, &pipeline)?;
         let (mut mode, mut pipeline) = (self.spec.mode, pipeline);
         let value_cache = match self.spec.value_cache {
@@ -96,7 +96,7 @@ impl PushdownReaderBuilder {
                     epoch: self.spec.epoch,
                     later_epochs: self.spec.epochs.get() - 1,
                 };
-                adapter.probe(&store, request).await?;
+                Box::pin(adapter.probe(&store, request)).await?;
                 if let Some(why) = adapter.reason_to_read_plainly(planned) {
                     warn_of_plain_reading(&why);
                 }
@@ -131,14 +131,14 @@ impl PushdownReaderBuilder {
             .runtime()
             .cloned();
         let samples = plan.share(objects.len()).sample_count();
-        if mode != Mode::Plain && store.has_gateway() {
-            let replicas = store.replicas().await?.len();
-            plan = plan.with_requests_for(replicas);
+        if mode != Mode::Plain && store.has_gateway() && store.replicas().await?.len() > 1 {
+            plan = plan.with_requests_for_replicas();
         }
         let can_replace = adapter.is_some();
         let weight_download = can_replace
             .then(|| store.download_weights(pipeline.steps()))
             .flatten();
+        let sample_bytes = pipeline.kinds().last().and_then(Kind::bytes);
         let session = Session {
             engine: Engine::new(Family::ALL, runtime),
             is_overloaded: AtomicBool::new(false),
@@ -162,7 +162,7 @@ impl PushdownReaderBuilder {
             cpu,
             gets,
             counters: Counters::default(),
-            replica_use: ReplicaUse::new((plan.requests * plan.batch_size) as u64),
+            replica_use: ReplicaUse::new(plan.max_samples_in_flight(sample_bytes)),
             max_stage: AtomicUsize::new(usize::MAX),
         };
         Ok(PushdownReader::new(session, plan, weight_download))

@@ -239,7 +239,7 @@ impl Replicas {
             let same = replicas.iter_mut().find(|listed| listed.id() == replica.id());
             match same {
                 Some(listed) if listed.health().state() == GatewayState::Gone => {
-                    *listed = Arc::clone(replica)
+                    *listed = Arc::clone(replica);
                 }
                 Some(_) => {}
                 None => replicas.push(Arc::clone(replica)),
@@ -308,9 +308,13 @@ impl ReplicaList {
 
     /// Whether one of them serves.
     pub(crate) fn serves(&self) -> bool {
-        // Each that does not serve has to be probed.
+        self.serving_count() > 0
+    }
+
+    /// How many of them serve. All are looked at, since each that does not serve has to be probed.
+    pub(crate) fn serving_count(&self) -> usize {
         let serving = self.replicas.iter().filter(|replica| self.is_usable(replica));
-        serving.count() > 0
+        serving.count()
     }
 
     /// Samples in flight at all replicas.

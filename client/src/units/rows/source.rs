@@ -114,7 +114,10 @@ impl TableSource {
         }
         self.check_engine(&pipeline.steps()[..usize::from(steps)], &value)?;
         let limits = self.limits;
-        let cost = ReadCost::Gateway(value.headers.clone());
+        let cost = ReadCost::Gateway {
+            headers: value.headers.clone(),
+            replicas: self.store.serving_replicas(),
+        };
         match self.cpu.run(move || value.decode(&limits)).await?? {
             Sample::Table(table) => Ok((table, cost)),
             other => Err(Error::protocol(format!(

@@ -33,10 +33,10 @@ fn urls_are_replicas_as_addresses_are() {
 #[test]
 #[ignore = "half a minute: make test-full"]
 fn a_replica_that_is_added_in_mid_epoch_gets_samples() {
-    const SAMPLES: usize = 6_400;
+    const SAMPLES: usize = 4_800;
     let mut replicas = Replicas::new(2, many_photos(SAMPLES));
     run(async {
-        let reader = replicas.reader(PIPELINE).prefetch_bytes(1 << 20);
+        let reader = replicas.reader(PIPELINE).prefetch_bytes(4 << 20);
         let mut reader = reader.build().await.unwrap();
         let mut rows = into_rows(vec![reader.next().await.unwrap().unwrap()]);
         replicas.add(Vec::new());

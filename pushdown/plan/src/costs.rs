@@ -286,6 +286,27 @@ impl Load {
 }
 
 impl Tiers {
+    /// The cores that a gateway of several replicas counts as if each one has this number of cores and this fraction of the samples: as
+    /// many as can be busy while the replica with the fewest cores for its fraction is. No more than their sum, which it is if
+    /// fractions are in proportion to cores. Fractions need not sum to 1. 0 without replicas.
+    ///
+    /// A lower bound: samples that wait for a replica beyond its limit go to others.
+    pub fn effective_cores(replicas: impl IntoIterator<Item = (f64, f64)>) -> f64 {
+        let (mut sum_cores, mut sum_fractions, mut min_ratio) = (0.0, 0.0, f64::INFINITY);
+        for (cores, fraction) in replicas {
+            sum_cores += cores;
+            sum_fractions += fraction;
+            if fraction > 0.0 {
+                min_ratio = f64::min(min_ratio, cores / fraction);
+            }
+        }
+        if sum_fractions > 0.0 {
+            f64::min(min_ratio * sum_fractions, sum_cores)
+        } else {
+            0.0
+        }
+    }
+
     /// The load of one sample at this split. If the gateway is not the way to the store, only samples that it computes are its
     /// background load.
     pub(super) fn load(&self, candidate: &Candidate) -> Load {

@@ -13,9 +13,14 @@ use pushdown_core::{float, language::Digest};
 /// others.
 pub const MIN_SAMPLES_PER_REPLICA: u64 = 32;
 
-/// Upper bound of a replica's samples in flight, as a ratio of its part of all samples in flight. One standard deviation of that part
-/// is added: without it, every tenth of 1,024 samples in flight at 32 replicas would go to its second choice.
+/// Upper bound of a replica's samples in flight, as a ratio of its part of all samples in flight; 1.25 standard deviations of its part are
+/// added.
 pub const LOAD_CAP: f64 = 1.10;
+
+/// Standard deviations of a replica's part that are added to its limit: hashing places samples at random, and a replica at its
+/// limit turns samples away until it has answered others. With the ratio alone, one in ten of 1,024 samples in flight at 32
+/// replicas would go to its second choice, where it is not cached.
+const CAP_DEVIATIONS: f64 = 1.25;
 
 /// Weights are powers of this ratio, so that small differences between replicas move no sample.
 const WEIGHT_RATIO: f64 = 1.25;
@@ -110,9 +115,9 @@ impl Placement {
     /// Assigns each sample to the first replica of its ranking that is usable and below its limit, in the order of `hashes`.
     ///
     /// The part of a replica is that of its weight among usable replicas, of the samples in flight at these and of `hashes`. Its limit
-    /// is [`LOAD_CAP`] times its part and the square root of its part, rounded up to whole samples. If every usable replica has
-    /// reached its limit, a sample goes to the first usable one. `in_flight` has the samples in flight by replica; missing entries
-    /// count as 0.
+    /// is [`LOAD_CAP`] times its part and 1.25 times the square root of its part, rounded up to whole samples. If every usable
+    /// replica has reached its limit, a sample goes to the first usable one. `in_flight` has the samples in flight by replica;
+    /// missing entries count as 0.
     ///
     /// Returns an index by hash; an empty list if no replica is usable.
     pub fn assign(&self, hashes: &[u64], in_flight: &[u64], is_usable: impl Fn(usize) -> bool) -> Vec<usize> {
@@ -139,8 +144,8 @@ impl Placement {
         hashes.iter().filter_map(assign).collect()
     }
 
-    /// How many replicas a reader should use that has this number of samples in flight: one per [`MIN_SAMPLES_PER_REPLICA`],
-    /// and at least one, but no more than there are.
+    /// How many replicas a reader should use that may have this number of samples in flight: one per
+    /// [`MIN_SAMPLES_PER_REPLICA`], and at least one, but no more than there are.
     pub fn count_for(&self, samples_in_flight: u64) -> usize {
         let count = usize::try_from(samples_in_flight / MIN_SAMPLES_PER_REPLICA).unwrap_or(usize::MAX);
         count.max(1).min(self.len())
@@ -188,7 +193,7 @@ impl Replica {
 
 /// The limit of samples in flight at a replica whose part of all of them is this.
 fn limit_samples(part_samples: f64) -> f64 {
-    (LOAD_CAP * part_samples + part_samples.sqrt() - LIMIT_EPSILON).ceil()
+    (LOAD_CAP * part_samples + CAP_DEVIATIONS * part_samples.sqrt() - LIMIT_EPSILON).ceil()
 }
 
 /// Whether a replica has stated how many cores it has.
@@ -204,7 +209,7 @@ fn rounded_weight(cores_ratio: f64) -> f64 {
 
 /// Maps different hashes to different, evenly distributed values: the last step of `SplitMix64` (Steele et al., "Fast splittable
 /// pseudorandom number generators", 2014). Gateways cache objects with low hashes, so an unmixed hash would place these unevenly.
-const fn mix(hash: u64) -> u64 {
+pub(crate) const fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)

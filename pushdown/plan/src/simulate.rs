@@ -2,11 +2,13 @@
 
 mod epoch;
 mod queues;
+mod replicas;
 
 use std::num::NonZeroUsize;
 
-use super::{Class, Plan, Tiers};
+use super::{Class, MIN_SAMPLES_PER_REPLICA, Plan, Tiers};
 use epoch::Epoch;
+pub use replicas::Replicas;
 
 /// The cost of one sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,6 +84,8 @@ pub struct ReadAhead {
     pub batches_in_flight: NonZeroUsize,
     /// Upper bound of the stored objects read at a time, over all batches.
     pub concurrent_gets: NonZeroUsize,
+    /// While fewer samples are in flight, the next batch is requested before half of the previous one has arrived. 0 with one gateway.
+    pub min_samples_in_flight: u64,
 }
 
 impl ReadAhead {
@@ -99,15 +103,57 @@ impl ReadAhead {
             batch_samples,
             batches_in_flight: Self::DEFAULT_BATCHES_IN_FLIGHT,
             concurrent_gets: Self::DEFAULT_CONCURRENT_GETS,
+            min_samples_in_flight: 0,
         }
+    }
+
+    /// The defaults, for batches of `batch_samples` from this number of replicas: each of them should have
+    /// [`MIN_SAMPLES_PER_REPLICA`] in flight.
+    pub const fn for_replicas(batch_samples: NonZeroUsize, replicas: usize) -> Self {
+        Self {
+            min_samples_in_flight: if replicas > 1 {
+                MIN_SAMPLES_PER_REPLICA.saturating_mul(replicas as u64)
+            } else {
+                0
+            },
+            ..Self::for_batch(batch_samples)
+        }
+    }
+
+    /// Upper bound of the samples in flight.
+    pub const fn max_samples_in_flight(&self) -> u64 {
+        let batch_samples = self.batch_samples.get() as u64;
+        batch_samples.saturating_mul(self.batches_in_flight.get() as u64)
     }
 }
 
+/// What happened in an epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SimulatedEpoch {
+    /// Seconds from the first sample to the last.
+    pub seconds: f64,
+    /// The ratio of the values that the first choice among the replicas computed; 1 without values.
+    pub first_choice_ratio: f64,
+}
+
 /// Seconds from the first sample to the last. Gateway, paths and link serve samples in order of arrival; the host serves the oldest
-/// batch first. The reader requests a batch once half of the previous one has arrived, or all of its samples at one split. The
-/// trainer takes complete batches in order.
+/// batch first. The reader requests a batch once half of the previous one has arrived, or all of its samples at one split, or if too few
+/// samples are in flight. The trainer takes complete batches in order.
 pub fn epoch_seconds(tiers: &Tiers, samples: &[SampleCost], read_ahead: ReadAhead) -> f64 {
-    Epoch::new(tiers, samples, read_ahead).seconds()
+    let one = Replicas::with_cores(&[tiers.gateway_cores]);
+    epoch_with_replicas(tiers, &one, samples, read_ahead).seconds
+}
+
+/// The same epoch with a gateway of several replicas, whose cores replace those of `tiers`. They share the path from the gateway. The
+/// reader places the values of each batch by what is in flight at each replica; stored objects that pass the gateway pass
+/// their first choice.
+pub fn epoch_with_replicas(
+    tiers: &Tiers,
+    replicas: &Replicas,
+    samples: &[SampleCost],
+    read_ahead: ReadAhead,
+) -> SimulatedEpoch {
+    Epoch::new(tiers, replicas, samples, read_ahead).run()
 }
 
 #[cfg(test)]

@@ -156,6 +156,21 @@ fn a_slow_trainer_makes_the_fewest_bytes_win() {
     assert_eq!(plan.load.bound(), Bound::Trainer);
 }
 
+#[test]
+fn replicas_count_as_the_cores_that_can_be_busy() {
+    let cores = |replicas: &[(f64, f64)]| Tiers::effective_cores(replicas.iter().copied());
+    assert_near(cores(&[]), 0.0);
+    assert_near(cores(&[(4.0, 1.0)]), 4.0);
+    assert_near(cores(&[(4.0, 0.5), (2.0, 0.25), (2.0, 0.25)]), 8.0);
+    // Half of the samples wait for a quarter of the cores.
+    assert_near(cores(&[(6.0, 0.5), (2.0, 0.5)]), 4.0);
+    assert_near(cores(&[(6.0, 3.0), (2.0, 3.0)]), 4.0);
+    // A replica without samples adds nothing, and one without cores ends everything.
+    assert_near(cores(&[(6.0, 0.0), (2.0, 1.0)]), 2.0);
+    assert_near(cores(&[(6.0, 0.5), (0.0, 0.5)]), 0.0);
+    assert_near(cores(&[(6.0, 0.0)]), 0.0);
+}
+
 /// A digest of numbers, bit for bit: FNV-1a (Fowler, Noll and Vo, 1991).
 #[derive(Debug)]
 pub(super) struct Digest(u64);

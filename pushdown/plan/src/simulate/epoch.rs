@@ -6,8 +6,9 @@ use std::{
 };
 
 use super::{
-    ReadAhead, SampleCost,
-    queues::{Gateway, Host, Network, Time},
+    ReadAhead, Replicas, SampleCost, SimulatedEpoch,
+    queues::{Host, Network, Time},
+    replicas::ReplicaQueues,
 };
 use crate::Tiers;
 use pushdown_core::float;
@@ -20,7 +21,7 @@ pub(super) struct Epoch<'a> {
     /// Future events by time. The number keeps simultaneous events in the order in which they were scheduled.
     events: BinaryHeap<Reverse<(Time, usize, Event)>>,
     scheduled: usize,
-    gateway: Gateway,
+    gateway: ReplicaQueues<'a>,
     host: Host,
     network: Network,
     /// Plain samples that wait for a GET, the oldest batch first.
@@ -29,6 +30,7 @@ pub(super) struct Epoch<'a> {
     batches: Vec<Batch>,
     requested_batches: usize,
     batches_in_flight: usize,
+    samples_in_flight: u64,
 }
 
 /// An event of the sample with this index.
@@ -52,7 +54,12 @@ struct Batch {
 }
 
 impl<'a> Epoch<'a> {
-    pub(super) fn new(tiers: &'a Tiers, samples: &'a [SampleCost], read_ahead: ReadAhead) -> Self {
+    pub(super) fn new(
+        tiers: &'a Tiers,
+        replicas: &'a Replicas,
+        samples: &'a [SampleCost],
+        read_ahead: ReadAhead,
+    ) -> Self {
         let batch = |samples: &[SampleCost]| {
             let plain = samples.iter().filter(|sample| sample.is_plain).count();
             Batch {
@@ -67,7 +74,7 @@ impl<'a> Epoch<'a> {
             read_ahead,
             events: BinaryHeap::new(),
             scheduled: 0,
-            gateway: Gateway::new(tiers.gateway_cores),
+            gateway: ReplicaQueues::new(replicas, samples.len()),
             host: Host::new(tiers.host_cores),
             network: Network::new(tiers),
             waiting: BTreeSet::new(),
@@ -78,11 +85,12 @@ impl<'a> Epoch<'a> {
                 .collect(),
             requested_batches: 0,
             batches_in_flight: 0,
+            samples_in_flight: 0,
         }
     }
 
-    /// Runs the epoch and returns its duration.
-    pub(super) fn seconds(mut self) -> f64 {
+    /// Runs the epoch.
+    pub(super) fn run(mut self) -> SimulatedEpoch {
         self.request_batches(Time(0.0));
         while let Some(Reverse((now, _, event))) = self.events.pop() {
             match event {
@@ -95,9 +103,13 @@ impl<'a> Epoch<'a> {
                 Event::Computed(sample) => self.on_computed(now, sample),
             }
         }
-        self.batches.iter().fold(0.0, |trained: f64, batch| {
+        let seconds = self.batches.iter().fold(0.0, |trained: f64, batch| {
             trained.max(batch.ready_seconds) + self.tiers.trainer_seconds * float(batch.samples as u64)
-        })
+        });
+        SimulatedEpoch {
+            seconds,
+            first_choice_ratio: self.gateway.first_choice_ratio(),
+        }
     }
 
     fn schedule(&mut self, at: Time, event: Event) {
@@ -115,10 +127,7 @@ impl<'a> Epoch<'a> {
     fn request_batches(&mut self, now: Time) {
         while self.requested_batches < self.batches.len()
             && self.batches_in_flight < self.read_ahead.batches_in_flight.get()
-            && self
-                .requested_batches
-                .checked_sub(1)
-                .is_none_or(|previous| self.batches[previous].is_past_half())
+            && self.may_request_next()
         {
             let first = self.requested_batches * self.read_ahead.batch_samples.get();
             let count = self.batches[self.requested_batches].samples;
@@ -126,13 +135,22 @@ impl<'a> Epoch<'a> {
                 (first..first + count).partition(|sample| self.samples[*sample].is_plain);
             self.waiting.extend(plain);
             self.request_objects(now);
+            self.gateway.place(&pushed);
             for sample in pushed {
-                let computed = self.gateway.run(now, self.gateway_seconds(sample));
+                let computed = self.gateway.run(now, sample, self.gateway_seconds(sample));
                 self.schedule(computed, Event::Sent(sample));
             }
             self.requested_batches += 1;
             self.batches_in_flight += 1;
+            self.samples_in_flight += count as u64;
         }
+    }
+
+    /// Whether enough of the previous batch has arrived, or too few samples are in flight.
+    fn may_request_next(&self) -> bool {
+        let previous = self.requested_batches.checked_sub(1);
+        previous.is_none_or(|previous| self.batches[previous].is_past_half())
+            || self.samples_in_flight < self.read_ahead.min_samples_in_flight
     }
 
     /// Requests as many stored objects as may be read at a time.
@@ -141,7 +159,7 @@ impl<'a> Epoch<'a> {
             && let Some(sample) = self.waiting.pop_first()
         {
             self.free_gets -= 1;
-            let sent = self.gateway.interrupt(now, self.gateway_seconds(sample));
+            let sent = self.gateway.interrupt(now, sample, self.gateway_seconds(sample));
             self.schedule(sent, Event::Sent(sample));
         }
     }
@@ -160,8 +178,11 @@ impl<'a> Epoch<'a> {
         if is_plain {
             self.free_gets += 1;
             self.request_objects(now);
+        } else {
+            self.gateway.arrive(sample);
         }
         self.batches[sample / self.read_ahead.batch_samples.get()].arrived[usize::from(is_plain)] += 1;
+        self.samples_in_flight -= 1;
         self.host.waiting.insert(sample);
         self.compute(now);
         self.request_batches(now);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Paths;
+use crate::{Paths, tests::Digest};
 
 /// One core each at gateway and host, and a link of this bandwidth.
 const fn tiers(link_bytes_per_second: f64) -> Tiers {
@@ -19,6 +19,7 @@ const fn read_ahead(batch_samples: usize, batches: usize, gets: usize) -> ReadAh
         batch_samples: NonZeroUsize::new(batch_samples).unwrap(),
         batches_in_flight: NonZeroUsize::new(batches).unwrap(),
         concurrent_gets: NonZeroUsize::new(gets).unwrap(),
+        min_samples_in_flight: 0,
     }
 }
 
@@ -147,4 +148,69 @@ fn paths_work_at_the_same_time_and_share_the_link() {
     assert_seconds(seconds(4.0, 1.0), 8.0);
     // The link carries half of what the paths could.
     assert_seconds(seconds(1.0, 1.0), 16.0);
+}
+
+/// One gateway is simulated as before there were replicas, bit for bit.
+#[test]
+fn one_gateway_is_simulated_bit_for_bit_the_same() {
+    let costs: Vec<SampleCost> = (0..500_u32)
+        .map(|sample| {
+            let third = f64::from(sample % 7) / 3.0;
+            if sample % 3 == 0 {
+                SampleCost {
+                    gateway_seconds: 0.01 * third,
+                    ..stored(1.0 + third, 0.7 * third)
+                }
+            } else {
+                pushed(0.9 * third, 0.3)
+            }
+        })
+        .collect();
+    let mut digest = Digest::default();
+    for gateway_cores in [0.5, 1.0, 2.5] {
+        for paths in [
+            None,
+            Some(Paths {
+                store_bytes_per_second: 1.5,
+                gateway_bytes_per_second: 3.0,
+            }),
+        ] {
+            let tiers = Tiers {
+                gateway_cores,
+                paths,
+                host_cores: 1.5,
+                ..tiers(2.0)
+            };
+            for batch in [4, 32] {
+                digest.add(&[epoch_seconds(&tiers, &costs, read_ahead(batch, 4, 8))]);
+            }
+        }
+    }
+    digest.check(0xac5d_2179_8c9c_a977);
+}
+
+#[test]
+fn batches_are_requested_early_while_too_few_samples_are_in_flight() {
+    let samples = [pushed(1.0, 1.0); 8];
+    let at_least = |min_samples_in_flight| ReadAhead {
+        min_samples_in_flight,
+        ..read_ahead(2, 4, 1)
+    };
+    // A gateway with eight cores.
+    let wide = Tiers {
+        gateway_cores: 8.0,
+        ..tiers(f64::INFINITY)
+    };
+    let free_host = samples.map(|sample| SampleCost {
+        host_seconds: 0.0,
+        ..sample
+    });
+    assert_seconds(epoch_seconds(&wide, &free_host, at_least(0)), 4.0);
+    assert_seconds(epoch_seconds(&wide, &free_host, at_least(4)), 2.0);
+    assert_seconds(epoch_seconds(&wide, &free_host, at_least(7)), 1.0);
+    // No more than four batches.
+    assert_seconds(
+        epoch_seconds(&wide, &[free_host, free_host].concat(), at_least(16)),
+        2.0,
+    );
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use pushdown::{
-    plan::Placement,
+    plan::{Placement, Tiers},
     wire::{CachedRatios, CpuTime},
 };
 
@@ -73,11 +73,12 @@ impl ReplicaAnswers {
             .collect();
         let weight = |index: usize| placement.fraction(index);
         let used_weight: f64 = used.iter().map(|index| weight(*index)).sum();
-        let of_shares = known.iter().filter_map(|(index, answer)| {
-            let share = weight(*index) / used_weight;
-            answer.cores.map(|cores| cores / share)
-        });
-        let cores = of_shares.reduce(f64::min);
+        let of_shares: Vec<(f64, f64)> = known
+            .iter()
+            .filter_map(|(index, answer)| Some((answer.cores?, weight(*index))))
+            .collect();
+        let known_weight: f64 = of_shares.iter().map(|(_, weight)| weight).sum();
+        let cores = (known_weight > 0.0).then(|| Tiers::effective_cores(of_shares) * used_weight / known_weight);
         let fingerprints = known.iter().map(|(_, answer)| answer.fingerprint.as_ref());
         let mut time = CpuTime::default();
         for answer in self.0.values() {

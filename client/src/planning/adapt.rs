@@ -75,6 +75,8 @@ struct State {
     batches: usize,
     /// Whether the download of missing weights has begun.
     is_fetching_weights: bool,
+    /// The demand under the plan in force, once it is asked for.
+    demand_cores: Option<f64>,
     /// Batch requests in flight.
     pending_batches: usize,
     /// Samples of batches that have begun and have not ended.
@@ -125,6 +127,7 @@ impl Adapter {
                 meters: PathMeters::default(),
                 batches: 0,
                 is_fetching_weights: false,
+                demand_cores: None,
                 pending_batches: 0,
                 begun_samples: 0,
                 interval: None,
@@ -193,6 +196,15 @@ impl Adapter {
     /// The routes of the objects under the plan in force.
     pub(crate) fn assignment(&self) -> Arc<Assignment> {
         Arc::clone(&self.state.lock().assignment)
+    }
+
+    /// Cores of the gateway that this reader could use; `None` before the first plan.
+    pub(crate) fn demand_cores(&self) -> Option<f64> {
+        let mut state = self.state.lock();
+        let decision = state.planner.decision()?;
+        let cores = state.demand_cores.unwrap_or_else(|| decision.demand_cores());
+        state.demand_cores = Some(cores);
+        Some(cores)
     }
 
     /// The plan in force, if there is one.

@@ -37,7 +37,7 @@ pub use later_epochs::{LaterEpochs, LaterLoad};
 pub use learn::{Costs, CropAnswer, StepCost};
 pub use links::{Links, MeasuredRate};
 pub use placement::{LOAD_CAP, MIN_SAMPLES_PER_REPLICA, Placement};
-pub use replanner::{CpuUtilization, Decision, Replanner};
+pub use replanner::{CpuUtilization, Decision, MAX_DEMAND_CORES, Replanner};
 use solve::{Column, Epoch, Program};
 pub use stage::Stage;
 

@@ -61,6 +61,9 @@ pub struct Decision {
     pub sides: Vec<f64>,
 }
 
+/// Upper bound of the [demand](Decision::demand_cores) of a reader.
+pub const MAX_DEMAND_CORES: f64 = 1024.0;
+
 impl Decision {
     /// Whether a split in use needs weights that the host lacks.
     pub fn needs_weights(&self) -> bool {
@@ -95,6 +98,22 @@ impl Decision {
             ..self.tiers
         };
         plan.trial_fraction(&Plan::from_fractions(&tiers, &self.classes, fractions, &rules).load)
+    }
+
+    /// Cores of the gateway that this reader could use: those that the best plan takes if the gateway is never the slowest tier. At most
+    /// [`MAX_DEMAND_CORES`], also if nothing else limits the pace; 0 if the gateway runs on the cores of the host.
+    pub fn demand_cores(&self) -> f64 {
+        if self.tiers.shared {
+            return 0.0;
+        }
+        let tiers = Tiers {
+            gateway_cores: MAX_DEMAND_CORES,
+            background_seconds: 0.0,
+            ..self.tiers
+        };
+        let plan = Plan::best(&tiers, &self.classes, &self.rules);
+        // With all of them, the gateway may still be the slowest tier.
+        MAX_DEMAND_CORES * plan.load.gateway_seconds / plan.load.seconds().max(f64::MIN_POSITIVE)
     }
 
     /// The best plan until the host has the weights; `None` if every plan needs them.

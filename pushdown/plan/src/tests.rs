@@ -157,6 +157,38 @@ fn a_slow_trainer_makes_the_fewest_bytes_win() {
 }
 
 #[test]
+fn a_reader_demands_the_cores_that_it_could_use() {
+    let classes = one_class(vec![split(0, 100_000.0, 0.0, 0.010), split(1, 20_000.0, 0.005, 0.0)]);
+    let demand = |tiers: Tiers| {
+        let rules = Rules::default();
+        let decision = Decision {
+            plan: Plan::best(&tiers, &classes, &rules),
+            classes: classes.clone(),
+            tiers,
+            rules,
+            sides: vec![1.0],
+        };
+        decision.demand_cores()
+    };
+    // 500 values per second fit into the link, each of 5 ms, whatever cores there are.
+    for gateway_cores in [0.1, 1.0, 64.0] {
+        assert_near(demand(tiers(gateway_cores, 1e7, 1.0)), 2.5);
+    }
+    let slow_trainer = Tiers {
+        trainer_seconds: 0.010,
+        ..tiers(1.0, 1e7, 1.0)
+    };
+    assert_near(demand(slow_trainer), 0.5);
+    // Nothing else limits the pace, or the host has the same cores.
+    assert_near(demand(tiers(1.0, f64::INFINITY, 0.001)), MAX_DEMAND_CORES);
+    let shared = Tiers {
+        shared: true,
+        ..tiers(1.0, 1e7, 1.0)
+    };
+    assert_near(demand(shared), 0.0);
+}
+
+#[test]
 fn replicas_count_as_the_cores_that_can_be_busy() {
     let cores = |replicas: &[(f64, f64)]| Tiers::effective_cores(replicas.iter().copied());
     assert_near(cores(&[]), 0.0);

@@ -32,6 +32,7 @@ impl Adapter {
             has_changed,
         }) = state.planner.plan(setup, &rules)
         {
+            state.demand_cores = None;
             let before = &state.assignment;
             let assign = |plan: &Plan| before.with_plan(decision, plan);
             let planned = assign(&decision.plan);

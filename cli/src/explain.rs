@@ -1,6 +1,7 @@
 //! `pushdown explain`: the cost of each split, and the best plan.
 
 mod assumptions;
+mod replicas;
 mod report;
 
 use std::num::NonZeroUsize;

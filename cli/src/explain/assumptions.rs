@@ -1,6 +1,6 @@
 //! What a plan assumes.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 
 use clap::Args;
 use pushdown::{
@@ -9,6 +9,11 @@ use pushdown::{
 };
 use pushdown_client::store::Profile;
 use serde::{Deserialize, Serialize};
+
+use super::replicas::Replicas;
+
+/// Samples per batch, unless assumed. The default of `pushdown read`.
+const DEFAULT_BATCH_SIZE: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 
 /// What a plan assumes instead of what is measured.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
@@ -25,6 +30,12 @@ pub struct Assumptions {
     /// Assume a gateway with this many cores of its own [default: as reported by the gateway]
     #[arg(long, value_name = "N", help_heading = "What if")]
     pub gateway_cores: Option<f64>,
+    /// Assume this many replicas of the gateway, each on a machine of its own; the plan is made over the sum of their cores
+    #[arg(long, value_name = "N", default_value_t = NonZeroU16::MIN, help_heading = "What if")]
+    pub gateways: NonZeroU16,
+    /// Assume batches of this many samples; a reader uses no more replicas than its batches in flight keep busy
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_BATCH_SIZE, help_heading = "What if")]
+    pub batch_size: NonZeroUsize,
     /// Assume a host with this many cores [default: the CPUs that this process may use]
     #[arg(long, value_name = "N", help_heading = "What if")]
     pub host_cores: Option<f64>,
@@ -43,8 +54,8 @@ pub struct Assumptions {
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio, help_heading = "What if")]
     pub cached: Option<f64>,
     /// Assume that gateway and host are the same machine, so that their work adds up [default: as reported by the gateway,
-    /// unless --gateway-cores or --host-cores is set]
-    #[arg(long, help_heading = "What if")]
+    /// unless --gateway-cores, --gateways or --host-cores is set]
+    #[arg(long, conflicts_with = "gateways", help_heading = "What if")]
     pub shared: bool,
 }
 
@@ -54,6 +65,8 @@ impl Default for Assumptions {
             bandwidth: None,
             store_bandwidth: None,
             gateway_cores: None,
+            gateways: NonZeroU16::MIN,
+            batch_size: DEFAULT_BATCH_SIZE,
             host_cores: None,
             host_speed: 1.0,
             trainer: 0.0,
@@ -65,18 +78,25 @@ impl Default for Assumptions {
 }
 
 impl Assumptions {
+    /// The replicas of the gateway, and how many of them the reader uses.
+    pub(super) fn replicas(&self, profile: &Profile) -> Replicas {
+        let cores = self.gateway_cores.or(profile.gateway_cores);
+        Replicas::new(
+            self.gateways,
+            cores.unwrap_or_else(available_cores),
+            self.batch_size,
+        )
+    }
+
     pub(super) fn tiers(&self, profile: &Profile) -> Tiers {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
-        let cores = cores as f64;
         let (link_bytes_per_second, paths) = self.bandwidths(profile);
         Tiers {
-            gateway_cores: self.gateway_cores.or(profile.gateway_cores).unwrap_or(cores),
+            gateway_cores: self.replicas(profile).used_cores(),
             // Unknown from so few samples; subtract a store on the gateway's machine from `--gateway-cores`.
             background_seconds: 0.0,
             link_bytes_per_second,
             paths,
-            host_cores: self.host_cores.unwrap_or(cores),
+            host_cores: self.host_cores.unwrap_or_else(available_cores),
             trainer_seconds: self.trainer / 1e3,
             shared: self.shared || self.uses_shared_cpus(profile),
         }
@@ -103,9 +123,12 @@ impl Assumptions {
         (link_bytes_per_second, Some(paths))
     }
 
-    /// Whether gateway and host have the same CPUs. Explicit numbers of cores describe other machines.
+    /// Whether gateway and host have the same CPUs. Several replicas and explicit numbers of cores describe other machines.
     pub(super) const fn uses_shared_cpus(&self, profile: &Profile) -> bool {
-        profile.has_shared_cpus && self.gateway_cores.is_none() && self.host_cores.is_none()
+        profile.has_shared_cpus
+            && self.gateway_cores.is_none()
+            && self.host_cores.is_none()
+            && self.gateways.get() == 1
     }
 
     /// The rules of a plan for this many objects.
@@ -173,6 +196,14 @@ impl Assumptions {
             1e3 * ASSUMED_HIT_SECONDS
         ))
     }
+}
+
+/// The CPUs that this process may use.
+fn available_cores() -> f64 {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    #[expect(clippy::cast_precision_loss, reason = "a number of cores")]
+    let cores = cores as f64;
+    cores
 }
 
 /// The last stage whose values are the same in every epoch. Only those are cached.

@@ -12,7 +12,10 @@ use pushdown_client::internal::Escaped;
 use pushdown_client::store::Profile;
 use serde_json::json;
 
-use super::assumptions::{Assumptions, speed_up};
+use super::{
+    assumptions::{Assumptions, speed_up},
+    replicas::Replicas,
+};
 
 /// The most size classes of samples in a plan.
 const CLASSES: usize = 4;
@@ -21,6 +24,7 @@ const CLASSES: usize = 4;
 #[derive(Debug)]
 pub struct Explanation {
     profile: Profile,
+    replicas: Replicas,
     tiers: Tiers,
     /// Whether the plan accounts for a gateway on the same CPUs.
     uses_shared_cpus: bool,
@@ -126,6 +130,7 @@ impl Explanation {
         assumptions.add_hits(&mut classes, &profile.pipeline);
         let rules = assumptions.rules(objects);
         Self {
+            replicas: assumptions.replicas(&profile),
             uses_shared_cpus: assumptions.uses_shared_cpus(&profile),
             plan: Plan::best(&tiers, &classes, &rules),
             plain: Plan::plain(&tiers, &classes, &rules),
@@ -171,6 +176,16 @@ impl Explanation {
             }
         };
         fractions(&self.plan).into_iter().enumerate().map(row).collect()
+    }
+
+    /// The fraction of the samples that the replicas compute.
+    fn computed_fraction(&self) -> f64 {
+        let candidates = self.classes.iter().zip(&self.plan.fractions);
+        let plain = candidates.flat_map(|(class, fractions)| {
+            let candidates = class.candidates.iter().zip(fractions);
+            candidates.filter(|(candidate, _)| candidate.stage.is_plain())
+        });
+        1.0 - plain.map(|(_, fraction)| fraction).sum::<f64>()
     }
 
     /// A plan that splits all samples at one candidate, without the cost of weights. Only the chosen plan and plain reading
@@ -257,6 +272,9 @@ impl Explanation {
                 )?;
             }
         }
+        for line in self.replicas.describe(self.computed_fraction()) {
+            writeln!(out, "{line}")?;
+        }
         if self.uses_shared_cpus {
             writeln!(
                 out,
@@ -337,7 +355,7 @@ impl Explanation {
         json!({
             "endpoint": profile.endpoint, "gateway": profile.gateway_url,
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
-            "samples_left": self.samples_left(),
+            "samples_left": self.samples_left(), "replicas": self.replicas.as_json(self.computed_fraction()),
             "tiers": {
                 "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes_per_second),
                 "store_bytes_per_second": tiers.paths.and_then(|paths| finite(paths.store_bytes_per_second)),

@@ -153,6 +153,37 @@ fn hypothetical_tiers_have_separate_cpus() {
     }
 }
 
+/// The plan has the cores of all replicas that batches keep busy, and none of them is this host.
+#[test]
+fn replicas_are_planned_together() {
+    let world = World::with_photos(3).unwrap();
+    let flags = ["--gateways", "4", "--gateway-cores", "0.5"];
+    let found = json(&world, &flags);
+    assert_eq!(found["tiers"]["gateway_cores"], 2.0);
+    let replicas = &found["replicas"];
+    assert_eq!((&replicas["count"], &replicas["used"]), (&4.into(), &4.into()));
+    assert_eq!(replicas["min_samples_in_flight"], 128);
+    let text = explain(&world, &flags);
+    assert!(
+        text.contains("\nreplicas: 4 of 0.5 cores, each computes "),
+        "{text}"
+    );
+    assert!(!text.contains("too small"), "{text}");
+    let small = [&flags[..], &["--batch-size", "16"]].concat();
+    assert_eq!(json(&world, &small)["tiers"]["gateway_cores"], 1.0);
+    let text = explain(&world, &small);
+    assert!(
+        text.contains("\nbatches are too small for 4 replicas: "),
+        "{text}"
+    );
+    let tiers = &json(&world, &["--gateways", "2"])["tiers"];
+    assert_eq!(
+        (&tiers["shared"], &tiers["has_shared_cpus"]),
+        (&false.into(), &true.into())
+    );
+    assert!(!explain(&world, &[]).contains("replicas"));
+}
+
 /// Stored objects do not pass the gateway, but arrive over another path.
 #[test]
 fn a_path_from_the_store_is_apart_from_that_of_the_gateway() {

@@ -39,7 +39,7 @@ CALLS: dict[str, list[str]] = {
     "list": ["index", "column", "columns", "include_hidden"],
     "index": ["path"],
     "check": ["size", "nbytes"],
-    "explain": ["index", "column", "include_hidden", "samples", "bandwidth", "store_bandwidth", "gateway_cores", "host_cores", "cached", "epochs", "seed", "epoch"],
+    "explain": ["index", "column", "include_hidden", "samples", "bandwidth", "store_bandwidth", "gateway_cores", "gateways", "batch_size", "host_cores", "cached", "epochs", "seed", "epoch"],
 }
 
 

@@ -86,6 +86,8 @@ def test_check_and_explain_are_readable() -> None:
             "bandwidth": 100.0,
             "store_bandwidth": None,
             "gateway_cores": None,
+            "gateways": 1,
+            "batch_size": 64,
             "host_cores": None,
             "cached": None,
             "epochs": 1,
@@ -93,7 +95,7 @@ def test_check_and_explain_are_readable() -> None:
     }
     cached = pushdown.explain("s3://photos/train/", "decode", cached=0.5, epochs=3).members["options"]
     assert (cached["assumptions"]["cached"], cached["assumptions"]["epochs"]) == (0.5, 3)
-    for invalid in ({"cached": 1.5}, {"cached": float("nan")}, {"epochs": 0}):
+    for invalid in ({"cached": 1.5}, {"cached": float("nan")}, {"epochs": 0}, {"gateways": 0}, {"batch_size": 0}):
         with pytest.raises(ConfigError, match="invalid"):
             pushdown.explain("s3://photos/train/", "decode", **invalid)
     with pytest.raises(PipelineError) as raised:

@@ -7,7 +7,7 @@ use pushdown::{
     Pipeline,
     plan::{ASSUMED_HIT_SECONDS, CacheHits, Class, LaterEpochs, Paths, Rules, Tiers},
 };
-use pushdown_client::store::Profile;
+use pushdown_client::store::{Profile, ReplicaReport};
 use serde::{Deserialize, Serialize};
 
 use super::replicas::Replicas;
@@ -31,8 +31,9 @@ pub struct Assumptions {
     #[arg(long, value_name = "N", help_heading = "What if")]
     pub gateway_cores: Option<f64>,
     /// Assume this many replicas of the gateway, each on a machine of its own; the plan is made over the sum of their cores
-    #[arg(long, value_name = "N", default_value_t = NonZeroU16::MIN, help_heading = "What if")]
-    pub gateways: NonZeroU16,
+    /// [default: those that serve]
+    #[arg(long, value_name = "N", help_heading = "What if")]
+    pub gateways: Option<NonZeroU16>,
     /// Assume batches of this many samples; a reader uses no more replicas than its batches in flight keep busy
     #[arg(long, value_name = "N", default_value_t = DEFAULT_BATCH_SIZE, help_heading = "What if")]
     pub batch_size: NonZeroUsize,
@@ -65,7 +66,7 @@ impl Default for Assumptions {
             bandwidth: None,
             store_bandwidth: None,
             gateway_cores: None,
-            gateways: NonZeroU16::MIN,
+            gateways: None,
             batch_size: DEFAULT_BATCH_SIZE,
             host_cores: None,
             host_speed: 1.0,
@@ -81,8 +82,11 @@ impl Assumptions {
     /// The replicas of the gateway, and how many of them the reader uses.
     pub(super) fn replicas(&self, profile: &Profile) -> Replicas {
         let cores = self.gateway_cores.or(profile.gateway_cores);
+        let serving = profile.replicas.iter().filter(|replica| replica.state == ReplicaReport::SERVING).count();
+        let serving = u16::try_from(serving).unwrap_or(u16::MAX);
+        let serving = NonZeroU16::new(serving).unwrap_or(NonZeroU16::MIN);
         Replicas::new(
-            self.gateways,
+            self.gateways.unwrap_or(serving),
             cores.unwrap_or_else(available_cores),
             self.batch_size,
         )
@@ -128,7 +132,7 @@ impl Assumptions {
         profile.has_shared_cpus
             && self.gateway_cores.is_none()
             && self.host_cores.is_none()
-            && self.gateways.get() == 1
+            && self.gateways.is_none_or(|gateways| gateways.get() == 1)
     }
 
     /// The rules of a plan for this many objects.
@@ -316,6 +320,7 @@ mod tests {
             failed: Vec::new(),
             link_bytes_per_second: Some(5e6),
             gateway_cores: None,
+            replicas: Vec::new(),
             has_shared_cpus: false,
             engine_mismatch: None,
         }

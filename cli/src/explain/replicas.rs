@@ -3,6 +3,7 @@
 use std::num::{NonZeroU16, NonZeroUsize};
 
 use pushdown::plan::{MIN_SAMPLES_PER_REPLICA, Placement, simulate::ReadAhead};
+use pushdown_client::store::ReplicaReport;
 use serde_json::json;
 
 /// How many replicas there are, and how many of them a reader uses.
@@ -79,8 +80,12 @@ impl Replicas {
     }
 
     /// The same as JSON.
-    pub(super) fn as_json(&self, computed_fraction: f64) -> serde_json::Value {
+    pub(super) fn as_json(&self, computed_fraction: f64, found: &[ReplicaReport]) -> serde_json::Value {
+        let found = found.iter().map(|replica| {
+            json!({ "id": replica.id, "address": replica.address, "state": replica.state, "cores": replica.cores })
+        });
         json!({
+            "found": found.collect::<Vec<_>>(),
             "count": self.count, "used": self.used, "cores": self.cores,
             "share": computed_fraction / f64::from(self.used),
             "min_samples_in_flight": Self::min_samples_in_flight(self.used),

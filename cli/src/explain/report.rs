@@ -9,7 +9,7 @@ use pushdown::{
 };
 #[cfg(feature = "models")]
 use pushdown_client::internal::Escaped;
-use pushdown_client::store::Profile;
+use pushdown_client::store::{Profile, ReplicaReport};
 use serde_json::json;
 
 use super::{
@@ -119,6 +119,11 @@ fn last_samples_per_second(plan: &Plan) -> Option<f64> {
 )]
 fn bytes(bytes: f64) -> DecimalBytes {
     DecimalBytes(bytes as u64)
+}
+
+/// A replica that was found.
+fn describe_replica(replica: &ReplicaReport) -> String {
+    format!("{} at {} is {}", replica.id, replica.address, replica.state)
 }
 
 impl Explanation {
@@ -275,6 +280,12 @@ impl Explanation {
         for line in self.replicas.describe(self.computed_fraction()) {
             writeln!(out, "{line}")?;
         }
+        if let [first, others @ ..] = &self.profile.replicas[..]
+            && !others.is_empty()
+        {
+            let others = others.iter().map(|replica| format!(", {}", describe_replica(replica)));
+            writeln!(out, "  {}{}", describe_replica(first), others.collect::<String>())?;
+        }
         if self.uses_shared_cpus {
             writeln!(
                 out,
@@ -355,7 +366,7 @@ impl Explanation {
         json!({
             "endpoint": profile.endpoint, "gateway": profile.gateway_url,
             "pipeline": profile.pipeline.to_string(), "samples": profile.samples.len(), "failed": profile.failed,
-            "samples_left": self.samples_left(), "replicas": self.replicas.as_json(self.computed_fraction()),
+            "samples_left": self.samples_left(), "replicas": self.replicas.as_json(self.computed_fraction(), &profile.replicas),
             "tiers": {
                 "gateway_cores": tiers.gateway_cores, "link_bytes_per_second": finite(tiers.link_bytes_per_second),
                 "store_bytes_per_second": tiers.paths.and_then(|paths| finite(paths.store_bytes_per_second)),

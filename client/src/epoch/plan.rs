@@ -1,7 +1,5 @@
 //! Which batches of an epoch a reader reads.
 
-use pushdown::plan::{MIN_SAMPLES_PER_REPLICA, simulate::ReadAhead};
-
 use super::{
     Worker,
     order::{CheckedRank, ReaderShare, SampleOrder, Share, Tail},
@@ -29,24 +27,6 @@ pub(crate) struct ReadPlan {
 }
 
 impl ReadPlan {
-    /// The same plan for a gateway with several replicas: unless a number of requests is set, as many as keep 32 of them busy. The pace
-    /// begins no more than the replicas need that there are.
-    pub(crate) fn with_requests_for_replicas(self) -> Self {
-        /// Replicas may be added while the reader reads.
-        const REPLICAS: u64 = 32;
-        let default = ReadAhead::DEFAULT_BATCHES_IN_FLIGHT.get();
-        if self.requests != default {
-            return self;
-        }
-        let samples = usize::try_from(REPLICAS * MIN_SAMPLES_PER_REPLICA).unwrap_or(usize::MAX);
-        // One batch may have begun before, of which a part is missing.
-        let batches = samples.div_ceil(self.batch_size.max(1)) + 1;
-        Self {
-            requests: default.max(batches),
-            ..self
-        }
-    }
-
     /// Upper bound of the samples in flight whose values have this many bytes, if that is known.
     pub(crate) fn max_samples_in_flight(&self, sample_bytes: Option<u64>) -> u64 {
         let batch_size = self.batch_size as u64;

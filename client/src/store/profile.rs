@@ -16,7 +16,7 @@ use pushdown::{
 };
 use tokio::sync::oneshot;
 
-use super::{Store, ValueRequest};
+use super::{ReplicaReport, Store, ValueRequest};
 use crate::{
     engine::check_engine,
     error::{Error, ErrorKind, Result},
@@ -47,8 +47,10 @@ pub struct Profile {
     /// Bytes per second of concurrent object reads: the link, or with a gateway beside the store the path from the store, is at least
     /// this fast. `None` if too few bytes were read.
     pub link_bytes_per_second: Option<f64>,
-    /// Cores of the gateway, if it states them.
+    /// Cores of the gateway, or of each of its replicas, if they state them.
     pub gateway_cores: Option<f64>,
+    /// The replicas of the gateway; one if it has one address.
+    pub replicas: Vec<ReplicaReport>,
     /// Whether the gateway and this process use the same CPUs, all of them on both, so that their work adds up.
     pub has_shared_cpus: bool,
     /// Why values of the gateway do not agree with those of this host. A reader then pushes only the steps before, even if
@@ -129,6 +131,7 @@ impl Store {
             failed: Vec::new(),
             link_bytes_per_second: None,
             gateway_cores: None,
+            replicas: Vec::new(),
             has_shared_cpus: false,
             engine_mismatch: None,
         };
@@ -168,6 +171,7 @@ impl Store {
             }
         }
         profile.link_bytes_per_second = link.rate();
+        profile.replicas = self.replica_reports();
         Ok(profile)
     }
 

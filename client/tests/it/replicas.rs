@@ -110,13 +110,13 @@ impl Replicas {
             .bucket(BUCKET)
             .pipeline(pipeline)
             .mode(Mode::Pushdown)
-            .batch_size(16)
+            .batch_size(32)
     }
 
     /// The epoch as it is without a gateway.
     fn expected(&self) -> Vec<Row> {
         let reader = self.world.reader(PIPELINE).mode(Mode::Plain).seed(5);
-        read_rows(reader.batch_size(16))
+        read_rows(reader.batch_size(32))
     }
 }
 

@@ -132,7 +132,7 @@ def explain(
     bandwidth: float | None = None,
     store_bandwidth: float | None = None,
     gateway_cores: float | None = None,
-    gateways: int = 1,
+    gateways: int | None = None,
     batch_size: int = 64,
     host_cores: float | None = None,
     cached: float | None = None,
@@ -147,7 +147,7 @@ def explain(
     `bandwidth`: assume a link of this many megabits per second, with `gateway` a path from the gateway; `store_bandwidth`: assume
     that stored objects arrive from the store over another path, of this many megabits per second; `gateway_cores`,
     `host_cores`: assume machines with so many cores. By default they are measured, except for the path from the gateway, which
-    is taken for that from the store. `gateways`: assume this many replicas of the gateway, each on a machine of its own;
+    is taken for that from the store. `gateways`: assume this many replicas of the gateway, by default those that serve;
     `batch_size`: assume batches of this many samples, since a reader uses no more replicas than its batches in flight keep
     busy. `cached`: assume a gateway whose result cache has this ratio of the values, 0 to 1, at every stage before the first
     random step; `epochs`: plan that many epochs, of which the first one fills that cache. Raises `ConfigError`,
@@ -155,7 +155,8 @@ def explain(
     """
     text = Pipeline.of(pipeline).text
     check_least("epochs", epochs, 1)
-    check_least("gateways", gateways, 1)
+    if gateways is not None:
+        check_least("gateways", gateways, 1)
     check_least("batch_size", batch_size, 1)
     if cached is not None and not 0 <= cached <= 1:
         raise ConfigError(f"invalid cached: expected a ratio from 0 to 1, found {cached}")

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pushdown::{Step, wire::Features};
 
 use super::{
-    Adapter,
+    Adapter, float,
     event::{Event, SamplesLeft},
 };
 use crate::{
@@ -85,7 +85,9 @@ impl Adapter {
         self.observe(Event::Profiled {
             samples: profile.samples,
             link_bytes_per_second: profile.link_bytes_per_second,
-            gateway_cores: profile.gateway_cores,
+            gateway_cores: profile
+                .gateway_cores
+                .map(|cores| cores * float(store.serving_replicas() as u64)),
             left: SamplesLeft {
                 samples: objects.len(),
                 later_epochs,

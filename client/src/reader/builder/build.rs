@@ -31,7 +31,7 @@ impl PushdownReaderBuilder {
         self.check_applies(SampleKind::Objects)?;
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
-            mut plan,
+            plan,
             store,
             pipeline,
             objects,
@@ -131,9 +131,6 @@ impl PushdownReaderBuilder {
             .runtime()
             .cloned();
         let samples = plan.share(objects.len()).sample_count();
-        if mode != Mode::Plain && store.has_gateway() && store.replicas().await?.len() > 1 {
-            plan = plan.with_requests_for_replicas();
-        }
         let can_replace = adapter.is_some();
         let weight_download = can_replace
             .then(|| store.download_weights(pipeline.steps()))

@@ -58,12 +58,17 @@ pub struct ReplicaReport {
     pub id: String,
     /// Its URL, with the address that the host of the URL has.
     pub address: String,
-    /// `serving`, `draining` or `gone`.
+    /// [`SERVING`](Self::SERVING), `draining` or `gone`.
     pub state: &'static str,
     /// Cores for steps, if it states them.
     pub cores: Option<f64>,
     /// Samples that it has delivered to all readers of the store.
     pub samples: u64,
+}
+
+impl ReplicaReport {
+    /// The state of a replica that takes requests.
+    pub const SERVING: &'static str = header::SERVING;
 }
 
 /// Samples in flight at a replica, until this is dropped.
@@ -195,8 +200,8 @@ impl Replica {
             id: self.id().to_string(),
             address: name(self.transport.endpoint(), self.address),
             state: match self.health.state() {
-                GatewayState::Serving => "serving",
-                GatewayState::Draining => "draining",
+                GatewayState::Serving => header::SERVING,
+                GatewayState::Draining => header::DRAINING,
                 GatewayState::Gone => "gone",
             },
             cores: self.announced.read().cores,

@@ -85,7 +85,7 @@ fn without_any_replica_the_rest_is_read_plainly() {
         batches.extend(reader.by_ref().try_collect::<Vec<_>>().await.unwrap());
         let rows = into_rows(batches);
         assert_same_values(&rows, &expected);
-        assert_eq!(pushed(&rows[SAMPLES - 16..]), 0);
+        assert_eq!(pushed(&rows[SAMPLES - 32..]), 0);
     });
 }
 

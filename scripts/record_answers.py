@@ -4,7 +4,8 @@
 
 Run it once per release, with the gateway of that release and a new folder. Files of earlier releases never change. Each batch is a
 `NAME.json`, the body of the request, with the `NAME.arrow` of its answer; `get.npy` and `get.headers` are the answer to a GET. With `--stores` the requests
-state their store, in the path and in the host; `STYLE.store` is the header of a GET. With `--crops` they ask for cropped JPEGs.
+state their store, in the path and in the host; `STYLE.store` is the header of a GET. With `--crops` they ask for cropped JPEGs, and with
+`--demand` they state the demand of their reader.
 """
 
 import http.server
@@ -52,6 +53,9 @@ CROPPED = {
     "random": {"pipeline": "decode | random_resized_crop(8, scale=[0.05, 0.3]) | flip_h", "seed": 7, "epoch": 2},
 }
 """Batches whose first two samples may be cropped JPEGs."""
+
+DEMANDING = {"fixed": {"pipeline": "decode | resize(8, 6)", "demand": {"reader": "trainer-0", "cores": 3.2}}}
+"""Batches that state how many cores their reader could use."""
 
 
 class Store(http.server.BaseHTTPRequestHandler):
@@ -171,6 +175,10 @@ def main(binary, output, *options):
                 asked = {"x-pushdown-split": "0", "x-pushdown-form": "cropped-jpeg"}
                 asked["x-pushdown-pipeline"] = CROPPED["fixed"]["pipeline"]
                 return get(link_of(client), "get", output, asked, suffix="jpg")
+            if options == ("--demand",):
+                for name, fields in DEMANDING.items():
+                    post(client, endpoint, name, fields, output)
+                return
             for name, fields in BATCHES.items():
                 post(client, endpoint, name, fields, output)
             get(link_of(client), "get", output)

@@ -195,6 +195,7 @@ pub(crate) fn batch_request(
         compression: Compression::None,
         table: None,
         cache: None,
+        demand: None,
         columns: Vec::new(),
         presign: Some(shared),
         samples,

@@ -24,7 +24,8 @@ use tower_service::Service as _;
 
 use crate::body::Body;
 use crate::cache::ResultCache;
-use crate::config::{self, Secret};
+use crate::compute::DemandTable;
+use crate::config::{self, ReplicaId, Secret};
 use crate::models::ModelRegistry;
 use crate::origin::Origin;
 use crate::server::{self, Handler, NoSlot, Server};
@@ -70,6 +71,10 @@ pub struct Config {
 /// The data that the pages show.
 #[derive(Debug)]
 pub struct PageSources {
+    /// The id of this gateway among its replicas, for the status page.
+    pub replica: ReplicaId,
+    /// How many cores the readers could use, for the metrics page and the status page.
+    pub demand: DemandTable,
     /// The configuration, for its limits.
     pub config: Arc<config::Config>,
     /// The store, for readiness probes.
@@ -200,7 +205,15 @@ async fn ready(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
 }
 
 async fn metrics(State(pages): State<Arc<PageState>>) -> impl IntoResponse {
-    match telemetry::encode(&pages.sources.registry) {
+    let PageSources {
+        metrics,
+        demand,
+        registry,
+        ..
+    } = &pages.sources;
+    // A demand ends without an event that could lower the gauge.
+    metrics.set_demand_cores(demand.cores());
+    match telemetry::encode(registry) {
         Ok(page) => ([(header::CONTENT_TYPE, OPENMETRICS)], page).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }

@@ -17,11 +17,13 @@ use tracing::{info, warn};
 use crate::admin::{self, Admin};
 use crate::audit::Auditor;
 use crate::cache::{self, ResultCache};
-use crate::compute::{CpuPool, Ledger, Memory};
-use crate::config::{Config, Store};
+use crate::compute::{CpuPool, DemandTable, Ledger, Memory};
+use crate::config::{Config, ReplicaId, Store};
 use crate::embedded::EmbeddedStore;
+use crate::engine;
 use crate::models::ModelRegistry;
 use crate::origin::{self, Origin, OwnStoreConfig};
+use crate::replica;
 use crate::resign::Resign;
 use crate::routes::{Mode, Route, Routes, Services};
 use crate::server::{self, Server};
@@ -39,6 +41,8 @@ pub struct App {
     server: Server,
     admin: Admin,
     registry: Arc<Registry>,
+    replica: ReplicaId,
+    demand: DemandTable,
     /// Runs until the gateway is dropped.
     embedded: Option<EmbeddedStore>,
     /// Loads the models in the background, while all other routes are served.
@@ -50,6 +54,7 @@ pub struct App {
 impl App {
     /// Builds every component in order. Binds the sockets, so that a fault shows at start.
     pub async fn build(config: Config) -> anyhow::Result<Self> {
+        engine::init()?;
         let config = Arc::new(config);
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry, &Route::NAMES);
@@ -130,6 +135,13 @@ impl App {
         };
         let cache = cache.build(metrics.clone()).await;
         let cache = cache.context("cannot open the folder of the result cache")?;
+        // After the cache has checked its folder.
+        let replica = match &config.replica_id {
+            Some(id) => id.clone(),
+            None => replica::default_id(config.cache.dir.as_deref(), server.address())
+                .context("cannot read the id among replicas")?,
+        };
+        metrics.set_replica(&replica);
         let mode = match &config.resign {
             Some(resign) => Mode::Resign {
                 resign: Resign::build(resign).await?,
@@ -146,6 +158,7 @@ impl App {
             cache.clone(),
             limits,
             metrics.clone(),
+            replica.clone(),
         );
         let drain = CancellationToken::new();
         let services = services
@@ -164,6 +177,8 @@ impl App {
             server,
             admin,
             registry: Arc::new(registry),
+            replica,
+            demand: services.demand().clone(),
             embedded,
             model_loading,
             drain,
@@ -177,6 +192,8 @@ impl App {
         let drain = self.drain;
         let (listen, admin) = (self.server.address(), self.admin.address());
         let sources = admin::PageSources {
+            replica: self.replica.clone(),
+            demand: self.demand,
             config: Arc::clone(&self.config),
             origin: self.origin,
             metrics: self.gateway.metrics.clone(),
@@ -189,7 +206,7 @@ impl App {
         let pages = tokio::spawn(self.admin.serve(sources));
         let server = tokio::spawn(self.server.serve(self.gateway, drain.clone()));
         let store = self.embedded.as_ref().map(EmbeddedStore::address);
-        announce(&self.config, listen, admin, store);
+        announce(&self.config, &self.replica, listen, admin, store);
         let ready = async {
             self.model_loading.await??;
             ready(&self.config, listen, admin, store).await?;
@@ -216,14 +233,20 @@ impl App {
     }
 }
 
-/// Logs the addresses that the gateway listens on.
-fn announce(config: &Config, listen: SocketAddr, admin: SocketAddr, store: Option<SocketAddr>) {
+/// Logs the addresses that the gateway listens on, and its id among replicas.
+fn announce(
+    config: &Config,
+    replica: &ReplicaId,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    store: Option<SocketAddr>,
+) {
     for (name, address) in [("listen", listen), ("admin-listen", admin)] {
         if !address.ip().is_loopback() {
             warn!(%address, "{name} is not a loopback address: anyone who can reach it can use the gateway");
         }
     }
-    info!(%listen, %admin, store = store.map(tracing::field::display), tls = config.tls.is_some(), "listening");
+    info!(%listen, %admin, %replica, store = store.map(tracing::field::display), tls = config.tls.is_some(), "listening");
 }
 
 /// Writes the ready file: scripts wait for it, and read the addresses from it.

@@ -7,6 +7,7 @@ mod limits;
 #[cfg_attr(not(feature = "models"), path = "config/no_models.rs")]
 mod models;
 mod network;
+mod replica;
 mod resign;
 mod settings;
 mod store;
@@ -27,6 +28,7 @@ pub use faults::Faults;
 pub use limits::{LimitSettings, Limits, SMALL_BODY_BYTES, UnverifiedBytes};
 pub use models::Models;
 pub use network::Network;
+pub use replica::ReplicaId;
 pub use resign::{CredentialSource, Resign, ResignSettings};
 pub use settings::Settings;
 pub use store::{Store, StoreFolder};
@@ -63,6 +65,9 @@ pub struct Config {
     /// Proxies in front of the gateway, whose connections are those of many clients. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub proxies: Vec<Network>,
+    /// The id of this gateway among its replicas. None: [`default_id`](crate::replica::default_id).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replica_id: Option<ReplicaId>,
     /// File to write the bound addresses to when everything is served.
     pub ready_file: Option<PathBuf>,
     /// Total memory for the values of pipeline requests, in bytes. Default 1 GiB.
@@ -133,6 +138,9 @@ impl Config {
             tls: tls(settings, &mut faults),
             proxies: faults.parsed("proxies", settings.proxies.as_ref(), Vec::new(), |text| {
                 list(text).map(str::parse).collect()
+            }),
+            replica_id: faults.parsed("replica-id", settings.replica_id.as_ref(), None, |text| {
+                text.parse().map(Some)
             }),
             ready_file: settings.ready_file.as_ref().map(path),
             memory_budget,

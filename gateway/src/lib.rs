@@ -20,11 +20,13 @@ mod compute;
 mod config;
 #[cfg_attr(not(feature = "embedded-store"), path = "no_embedded.rs")]
 mod embedded;
+mod engine;
 mod error;
 #[cfg_attr(not(feature = "models"), path = "no_models.rs")]
 mod models;
 mod origin;
 mod private;
+mod replica;
 mod resign;
 mod routes;
 mod s3;

@@ -28,6 +28,7 @@ use self::http::insert;
 use crate::{
     audit::{AuditedHead, Auditor},
     body::{self, Body},
+    config::ReplicaId,
     error::Result,
     resign::{BatchAdmission, ForwardAdmission, ModelsAdmission, PublicAdmission, ReadAdmission, Resign},
     s3::{self, AddressStyle, RequestAddress},
@@ -152,7 +153,7 @@ macro_rules! routes {
                 let is_own = route.own_operation().is_some();
                 // An answer to a pipeline without an engine is the store's, to which nothing is added.
                 if is_own || route == Route::Pipeline && answer.headers().contains_key(header::ENGINE) {
-                    self.insert_features(answer.headers_mut());
+                    self.announce(answer.headers_mut());
                 }
                 Ok(if is_own && method == Method::HEAD {
                     answer.map(|_| body::empty())
@@ -167,7 +168,7 @@ macro_rules! routes {
 routes! {
     /// What this gateway is: for every caller, at any time.
     Version(version) {
-        handler: VersionRoute = |services, features| VersionRoute::new(features, services.drain.clone()),
+        handler: VersionRoute = |services, features| VersionRoute::new(services, features),
         place: Place::Path(header::VERSION_PATH),
         methods: Methods::Only(READS, "invalid method for the version: expected GET or HEAD"),
         forward: PublicAdmission::new,
@@ -262,6 +263,8 @@ pub struct Routes {
     handlers: Handlers,
     /// What this gateway can do beyond version 0.1.0.
     features: Features,
+    /// The id of this gateway among its replicas.
+    replica: ReplicaId,
     mode: Mode,
 }
 
@@ -272,6 +275,7 @@ impl Routes {
         Self {
             handlers: Handlers::new(services, &features),
             features,
+            replica: services.replica.clone(),
             mode,
         }
     }
@@ -298,8 +302,9 @@ impl Routes {
         (Route::for_request(head, is_virtual_host), address)
     }
 
-    /// Adds what this gateway can do beyond version 0.1.0.
-    pub fn insert_features(&self, headers: &mut HeaderMap) {
+    /// Adds what this gateway can do beyond version 0.1.0, and its id among replicas.
+    pub fn announce(&self, headers: &mut HeaderMap) {
+        insert(headers, header::REPLICA, self.replica.as_str());
         insert(headers, header::FEATURES, &self.features.to_string());
     }
 }

@@ -16,6 +16,7 @@
 //! - `admin`: health, metrics, status
 //! - `probes`: a gateway without a free connection or with other work is not taken for a dead one
 //! - `version`: the version of the gateway, for every caller and at any time
+//! - `replica`: the id of a gateway among its replicas, in its own answers and after a restart
 //! - `reference`: the generated pages of settings and metrics
 
 mod it {
@@ -30,6 +31,7 @@ mod it {
     mod pipeline;
     mod probes;
     mod reference;
+    mod replica;
     mod resign;
     mod sessions;
     mod smuggling;

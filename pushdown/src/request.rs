@@ -8,7 +8,9 @@ mod tests;
 
 use std::fmt;
 
-use pushdown_wire::{BatchSample, CacheHints, Compression, Features, OnError, Order, Split, StoreEndpoint};
+use pushdown_wire::{
+    BatchSample, CacheHints, Compression, Demand, Features, OnError, Order, Split, StoreEndpoint,
+};
 use serde::{Serialize, Serializer};
 
 use optional_fields::OPTIONAL_FIELDS;
@@ -47,6 +49,9 @@ pub struct BatchRequest {
     /// [`CACHE`](Features::CACHE).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheHints>,
+    /// How many cores the reader could use. For a gateway with the feature [`DEMAND`](Features::DEMAND).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub demand: Option<Demand>,
     /// Names of the further columns of samples that are members of shards, at most 16. Rows have a column for each of them. For a
     /// gateway with the feature [`MEMBERS`](Features::MEMBERS).
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,6 +89,7 @@ impl BatchRequest {
             compression: Compression::default(),
             table: None,
             cache: None,
+            demand: None,
             columns: Vec::new(),
             store: None,
             presign: None,
@@ -116,7 +122,9 @@ impl BatchRequest {
 
     /// Whether any of [`OPTIONAL_FIELDS`] is present.
     fn has_optional_fields(&self) -> bool {
-        self.cache.is_some() || self.samples.iter().any(|sample| sample.etag.is_some())
+        self.cache.is_some()
+            || self.demand.is_some()
+            || self.samples.iter().any(|sample| sample.etag.is_some())
     }
 
     /// The split of a sample: its own, or that of the request.

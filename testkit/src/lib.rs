@@ -18,6 +18,7 @@ mod process;
 mod raw;
 mod real_store;
 mod relay;
+mod replica;
 mod sending;
 mod sign;
 mod stats;
@@ -42,6 +43,7 @@ pub use relay::{
     Gate, RelayAction, draining_relay, faulty_relay, features_relay, gated_relay, late_relay,
     other_engine_relay, overloaded_relay, recording_relay, region_relay, slow_relay,
 };
+pub use replica::Replica;
 pub use sending::Sent;
 pub use sign::{ChunkedBody, Keys, Payload, Trailers};
 pub use stats::{distance, jain};

@@ -13,7 +13,7 @@ impl<'a> ServerTiming<'a> {
         Self(text.and_then(|text| text.to_str().ok()).unwrap_or_default())
     }
 
-    /// The names of phases, and their seconds.
+    /// The names of phases, and their seconds. The entry of the replica has no duration, and is no phase.
     pub(crate) fn phases(self) -> impl Iterator<Item = (&'a str, f64)> {
         self.0.split(',').filter_map(|entry| {
             let (name, milliseconds) = entry.trim().split_once(";dur=")?;
@@ -39,7 +39,8 @@ mod tests {
     fn phases_without_a_valid_duration_are_ignored() {
         let mut headers = HeaderMap::new();
         assert_eq!(ServerTiming::from_headers(&headers).phases().count(), 0);
-        let text = "origin;dur=1.5, queue, select;dur=-1, model;dur=x, each;dur=250";
+        let text =
+            "replica;desc=\"pushdown-0\", origin;dur=1.5, queue, select;dur=-1, model;dur=x, each;dur=250";
         headers.insert("server-timing", HeaderValue::from_static(text));
         let phases: Vec<_> = ServerTiming::from_headers(&headers).phases().collect();
         assert_eq!(phases, [("origin", 0.0015), ("each", 0.25)]);

@@ -3,18 +3,21 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use pushdown::Engine;
 use serde::Serialize;
 
 use super::PageSources;
 use crate::cache::CacheStatus;
-use crate::config::Limits;
+use crate::compute::TenantDemand;
+use crate::config::{Limits, ReplicaId};
+use crate::engine;
 use crate::models::ModelStatus;
 
 /// The current state of the gateway.
 #[derive(Debug, Serialize)]
 pub(super) struct Status<'a> {
     version: &'static str,
+    /// The id of this gateway among its replicas.
+    replica: &'a ReplicaId,
     /// The version of each step family.
     engine: String,
     draining: bool,
@@ -32,6 +35,8 @@ pub(super) struct Status<'a> {
     models: Vec<ModelStatus>,
     /// Null without a result cache.
     cache: Option<CacheStatus>,
+    /// How many cores the readers of each tenant could use.
+    demand: Vec<TenantDemand>,
     limits: &'a Limits,
 }
 
@@ -48,7 +53,8 @@ impl<'a> Status<'a> {
         let (config, metrics) = (&sources.config, &sources.metrics);
         Self {
             version: env!("CARGO_PKG_VERSION"),
-            engine: Engine::all().to_string(),
+            replica: &sources.replica,
+            engine: engine::stated_for_all().to_string(),
             draining: sources.drain.is_cancelled(),
             uptime_seconds: uptime.as_secs(),
             cores: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -63,6 +69,7 @@ impl<'a> Status<'a> {
             },
             models: sources.models.statuses(),
             cache: sources.cache.status(),
+            demand: sources.demand.tenants(),
             limits: &config.limits,
         }
     }

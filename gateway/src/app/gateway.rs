@@ -55,7 +55,7 @@ impl Handler for Gateway {
         let response = answer.unwrap_or_else(|error| {
             let mut refusal = refuse(&error, route, &method, target.path());
             if route != Route::Forward {
-                self.routes.insert_features(refusal.headers_mut());
+                self.routes.announce(refusal.headers_mut());
             }
             refusal
         });

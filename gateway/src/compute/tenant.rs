@@ -70,6 +70,11 @@ impl Tenant {
         }
     }
 
+    /// The name on the status page: the access key, or `anonymous`, as S3 calls callers without one.
+    pub fn name(&self) -> &str {
+        self.access_key().unwrap_or("anonymous")
+    }
+
     /// The position after all waiting work of this tenant.
     pub fn position_now(&self) -> QueuePosition {
         QueuePosition {

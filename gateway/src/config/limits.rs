@@ -123,6 +123,8 @@ limits! {
     max_header_bytes: Size = 64 << 10, in HEADER_BYTES_RANGE;
     /// Maximum queued pipeline requests; one access key may take as many places as it leaves free; more get 503
     max_queued: Count = 1024;
+    /// Maximum cores that a tenant adds to the metric `pushdown_demand_cores`
+    max_demand_cores_per_tenant: Count = 64;
     /// Longest wait of a pipeline request for memory, or for models at start; then 503
     queue_wait: Time = Duration::from_secs(10);
     /// Longest time to connect to the store; then 502

@@ -170,6 +170,16 @@ pub struct Settings {
         help_heading = "Addresses"
     )]
     pub proxies: Option<Text>,
+    /// Id of this gateway among its replicas, by which readers place samples: 1 to 128 characters of visible ASCII without commas, quotes
+    /// and backslashes. It stays over restarts, and no two replicas have the same [default: a random one, in a file of cache-dir; without
+    /// that folder host name and port]
+    #[arg(
+        long,
+        env = "PUSHDOWN_REPLICA_ID",
+        value_name = "ID",
+        help_heading = "Addresses"
+    )]
+    pub replica_id: Option<Text>,
     /// File to write the addresses to when ready, as {"listen": .., "admin": .., "store": ..}
     #[arg(
         long,
@@ -337,7 +347,7 @@ impl Settings {
             settings, fallback,
             upstream, upstream_ca, store, access_key, secret_key, allow_store, allow_bucket,
             allow_store_network, store_ca, tenant_by, models, onnxruntime, serve_weights,
-            execution_provider, listen, admin_listen, admin_token, tls_cert, tls_key, proxies, ready_file, memory_budget, threads, io_threads,
+            execution_provider, listen, admin_listen, admin_token, tls_cert, tls_key, proxies, replica_id, ready_file, memory_budget, threads, io_threads,
             drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; resign, limits
         )
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use pushdown::{
-    Pipeline, available_engine,
+    Pipeline,
     wire::{self, BatchRequest, BatchWriter, OptionalColumns, ValueType},
 };
 
@@ -31,6 +31,7 @@ use crate::{
     body::{Body, BoxError},
     compute::{CpuTimeReader, Tenant},
     config::TenantBy,
+    engine,
     error::{Error, ErrorKind, Result},
     resign::{BatchAdmission, SampleSignatures},
     s3::sign::Signature,
@@ -103,7 +104,7 @@ impl BatchRoute {
         let last_stage = stages.last().copied().unwrap_or_default();
         let form = batch.request.samples.iter().find_map(|sample| sample.form);
         let engine_steps = dependency_steps(pipeline, last_stage, form);
-        let engine = available_engine(&pipeline.steps()[..engine_steps]);
+        let engine = engine::stated(&pipeline.steps()[..engine_steps]);
         let writer = BatchWriter::new(
             value_type(pipeline, &stages),
             batch.request.compression,

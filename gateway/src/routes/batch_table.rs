@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, Response, header, request::Parts};
 use pushdown::{
-    MergeRule, SchemaMerger, available_engine,
+    MergeRule, SchemaMerger,
     wire::{self, Compression, TableEncoder, TableForm},
 };
 use tokio::time::timeout;
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     body::Body,
     compute::{CpuPool, Tenant},
+    engine,
     error::{Error, ErrorKind, Result},
     server::StallGuard,
 };
@@ -78,7 +79,7 @@ impl BatchTableRoute {
         );
         insert_engine(
             &mut headers,
-            &available_engine(&objects.pipeline().steps()[..objects.stage()]),
+            &engine::stated(&objects.pipeline().steps()[..objects.stage()]),
         );
         insert(&mut headers, wire::header::SOURCE_BYTES, &source_bytes);
         insert(&mut headers, wire::header::KIND, "table");

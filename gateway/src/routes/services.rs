@@ -7,8 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::{http::insert, value::ValueFlights};
 use crate::{
     cache::ResultCache,
-    compute::{CellBudget, CpuPool, Memory, MicroBatcher, cpu_set_id},
-    config::{Limits, TenantBy},
+    compute::{CellBudget, CpuPool, DemandTable, Memory, MicroBatcher, cpu_set_id},
+    config::{Limits, ReplicaId, TenantBy},
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
     origin::{Origin, OriginObject},
@@ -28,10 +28,14 @@ pub struct Services {
     /// The memory for values that `each` computes, a part of `memory`.
     pub(super) cell_budget: CellBudget,
     pub(super) models: ModelRegistry,
+    /// How many cores the readers could use.
+    pub(super) demand: DemandTable,
     pub(super) limits: Limits,
     /// Whose account requests in forward mode are charged to.
     pub(super) tenant_by: TenantBy,
     pub(super) metrics: Metrics,
+    /// The id of this gateway among its replicas.
+    pub(super) replica: ReplicaId,
     /// Cancelled when the gateway begins to drain.
     pub(super) drain: CancellationToken,
     /// Identifies the CPUs that steps run on, if steps run on all of them.
@@ -39,11 +43,12 @@ pub struct Services {
 }
 
 impl Services {
-    /// Handles to a store, a CPU pool, a memory budget, the models that pipelines can use, and the result cache.
+    /// Handles of the gateway `replica` to a store, a CPU pool, a memory budget, the models that pipelines can use, and the result cache.
     #[expect(
         clippy::large_types_passed_by_value,
         reason = "the limits are moved into the services"
     )]
+    #[expect(clippy::too_many_arguments, reason = "one for each component")]
     pub fn new(
         origin: Origin,
         cpu: CpuPool,
@@ -52,6 +57,7 @@ impl Services {
         cache: ResultCache,
         limits: Limits,
         metrics: Metrics,
+        replica: ReplicaId,
     ) -> Self {
         Self {
             origin,
@@ -61,9 +67,11 @@ impl Services {
             cell_budget: CellBudget::new(memory.clone()),
             memory,
             models,
+            demand: DemandTable::new(limits.max_demand_cores_per_tenant),
             limits,
             tenant_by: TenantBy::default(),
             metrics,
+            replica,
             drain: CancellationToken::new(),
             cpu_set_id: cpu_set_id(cpu.threads().get()),
             cpu,
@@ -82,14 +90,24 @@ impl Services {
         Self { drain, ..self }
     }
 
+    /// How many cores the readers could use.
+    pub const fn demand(&self) -> &DemandTable {
+        &self.demand
+    }
+
     /// The limits on every value of a sample.
     pub(super) fn sample_limits(&self) -> pushdown::Limits {
         self.limits.sample_limits(self.memory.total_bytes())
     }
 
+    /// Adds the number of CPUs that steps run on.
+    pub(super) fn insert_cores(&self, headers: &mut HeaderMap) {
+        insert(headers, wire::header::CORES, &self.cpu.threads().to_string());
+    }
+
     /// Adds the number of CPUs that steps run on, and what identifies them.
     pub(super) fn insert_cpus(&self, headers: &mut HeaderMap) {
-        insert(headers, wire::header::CORES, &self.cpu.threads().to_string());
+        self.insert_cores(headers);
         if let Some(name) = &self.cpu_set_id {
             insert(headers, wire::header::CPUS, name);
         }

@@ -92,7 +92,7 @@ async fn send_rows(
     let name = steps.first().map_or("", Step::name);
     timing.add(name, rows.compute_time());
     timing.add_if_any("model", admitted.layer_time.get());
-    insert_timing(&mut headers, &timing);
+    insert_timing(&mut headers, &services.replica, &timing);
     let body = RowsBody::start(
         first,
         rows,

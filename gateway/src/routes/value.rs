@@ -101,7 +101,7 @@ impl ValueRoute {
                 _ => return stored_object(head.headers, opened),
             };
             let computed = opened.compute(()).await?;
-            insert_timing(&mut head.headers, &computed.timing);
+            insert_timing(&mut head.headers, &services.replica, &computed.timing);
             insert(
                 &mut head.headers,
                 wire::header::CACHE,
@@ -160,7 +160,7 @@ impl ValueRoute {
 
 /// The answer with stage 0: the stored object, streamed without a memory permit, and without ranges.
 fn stored_object(mut headers: HeaderMap, opened: OpenedSample) -> Result<Response<Body>> {
-    insert_timing(&mut headers, &opened.timing);
+    insert_timing(&mut headers, &opened.staged.services.replica, &opened.timing);
     insert(
         &mut headers,
         wire::header::CACHE,

@@ -3,22 +3,21 @@
 use std::future::{Ready, ready};
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header};
-use pushdown::{
-    Engine,
-    wire::{self, Features},
-};
+use http::{HeaderMap, HeaderValue, Response, header};
+use pushdown::wire::{self, Features};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::{Services, http::insert_engine};
 use crate::{
     body::{self, Body},
+    engine,
     error::Result,
     resign::PublicAdmission,
 };
 
-/// Answers with the version, the features and the engine of this gateway, and whether it drains. All is known before the request, so
-/// that the answer waits for no store, memory, thread or model. In re-sign mode its audit record must be kept first, as that of every
+/// Answers with the version, the features, the cores and the engine of this gateway, its id among replicas, and whether it drains. All is
+/// known before the request, so that the answer waits for no store, memory, thread or model. In re-sign mode its audit record must be kept first, as that of every
 /// request.
 #[derive(Debug, Clone)]
 pub(super) struct VersionRoute {
@@ -30,17 +29,17 @@ pub(super) struct VersionRoute {
 /// The answer in one state.
 #[derive(Debug, Clone)]
 struct StateAnswer {
-    state: HeaderValue,
+    headers: HeaderMap,
     document: Bytes,
 }
 
 impl VersionRoute {
-    /// The route of a gateway with these features, which drains once `drain` is cancelled.
-    pub(super) fn new(features: &Features, drain: CancellationToken) -> Self {
+    /// The route of a gateway with these features.
+    pub(super) fn new(services: &Services, features: &Features) -> Self {
         Self {
-            serving: StateAnswer::new(wire::header::SERVING, features),
-            draining: StateAnswer::new(wire::header::DRAINING, features),
-            drain,
+            serving: StateAnswer::new(wire::header::SERVING, services, features),
+            draining: StateAnswer::new(wire::header::DRAINING, services, features),
+            drain: services.drain.clone(),
         }
     }
 
@@ -49,31 +48,34 @@ impl VersionRoute {
     /// # Errors
     /// None.
     pub(super) fn answer<B>(&self, _admission: PublicAdmission, _body: B) -> Ready<Result<Response<Body>>> {
-        let StateAnswer { state, document } = if self.drain.is_cancelled() {
+        let StateAnswer { headers, document } = if self.drain.is_cancelled() {
             &self.draining
         } else {
             &self.serving
         };
         let mut response = Response::new(body::full(document.clone()));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::CONTENT_LENGTH, document.len().into());
-        headers.insert(wire::header::STATE, state.clone());
+        *response.headers_mut() = headers.clone();
         ready(Ok(response))
     }
 }
 
 impl StateAnswer {
-    fn new(state: &'static str, features: &Features) -> Self {
+    fn new(state: &'static str, services: &Services, features: &Features) -> Self {
+        let engine = engine::stated_for_all();
         let document = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "features": features.names().collect::<Vec<_>>(),
-            "engine": Engine::all().to_string(),
+            "engine": engine.to_string(),
+            "replica": services.replica,
             "state": state,
         });
-        Self {
-            state: HeaderValue::from_static(state),
-            document: document.to_string().into(),
-        }
+        let document = Bytes::from(document.to_string());
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CONTENT_LENGTH, document.len().into());
+        headers.insert(wire::header::STATE, HeaderValue::from_static(state));
+        insert_engine(&mut headers, &engine);
+        services.insert_cores(&mut headers);
+        Self { headers, document }
     }
 }

@@ -78,6 +78,11 @@ pub(super) struct ReasonLabel {
     pub(super) reason: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ReplicaLabel {
+    pub(super) replica: String,
+}
+
 /// A level of the result cache. Its label is called `tier` since its first release.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct TierLabel {
@@ -195,6 +200,10 @@ metrics! {
     pub(super) stores_refused: Family<ReasonLabel, Counter> = counter "stores_refused" {reason} Unstable;
     /// Hosts of stores of readers that have open connections
     pub(super) store_hosts: Gauge = gauge "store_hosts" {} Unstable;
+    /// Cores of this gateway that its readers could use, as their batches of the last 30 seconds state, each tenant up to max-demand-cores-per-tenant
+    pub(super) demand_cores: Gauge<f64, AtomicU64> = gauge "demand_cores" {} Unstable;
+    /// Always 1: the id of this gateway among its replicas is the label
+    pub(super) replica_info: Family<ReplicaLabel, Gauge> = gauge "replica_info" {replica} Unstable;
     /// Size of the memory budget
     pub(super) memory_budget: Gauge = gauge "memory_budget" {} [bytes] Stable;
     /// Decisions of re-sign mode on requests and on samples of batches, by verdict: allowed, denied

@@ -1,4 +1,4 @@
-//! What is counted and how. Labels have few values: never a bucket, a key or an address.
+//! What is counted and how. Labels have few values: never a bucket, a key or an address of a client or a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,9 +8,11 @@ use http::StatusCode;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::config::ReplicaId;
+
 use super::list::{
-    Metrics, OriginLabel, ReasonLabel, RequestLabels, RouteLabel, StatusLabel, StepLabel, TierLabel,
-    VerdictLabel,
+    Metrics, OriginLabel, ReasonLabel, ReplicaLabel, RequestLabels, RouteLabel, StatusLabel, StepLabel,
+    TierLabel, VerdictLabel,
 };
 
 /// Why a store that a request states was refused.
@@ -207,6 +209,17 @@ impl Metrics {
         self.store_hosts.set(i64::try_from(hosts).unwrap_or(i64::MAX));
     }
 
+    /// Sets the cores that readers could use.
+    pub fn set_demand_cores(&self, cores: f64) {
+        self.demand_cores.set(cores);
+    }
+
+    /// Sets the id of this gateway among its replicas.
+    pub fn set_replica(&self, id: &ReplicaId) {
+        let replica = id.to_string();
+        self.replica_info.get_or_create(&ReplicaLabel { replica }).set(1);
+    }
+
     /// Sets the size of the memory budget, in bytes.
     pub fn set_memory_budget_bytes(&self, bytes: u64) {
         self.memory_budget.set(i64::try_from(bytes).unwrap_or(i64::MAX));
@@ -271,6 +284,8 @@ mod tests {
         metrics.add_step_time("decode", Duration::from_millis(1500));
         metrics.observe_queue_wait(Duration::from_millis(3));
         metrics.set_memory_budget_bytes(1 << 30);
+        metrics.set_demand_cores(3.2);
+        metrics.set_replica(&"pushdown-0".parse().unwrap());
         let guard = (
             metrics.track_in_flight(Route::Pipeline.name()),
             metrics.track_memory(4096),

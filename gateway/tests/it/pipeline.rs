@@ -8,6 +8,7 @@ mod batch;
 mod batch_bodies;
 mod cache;
 mod cropped_jpeg;
+mod demand;
 mod external_models;
 mod members;
 mod memory_bounds;

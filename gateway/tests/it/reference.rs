@@ -97,8 +97,8 @@ Generated from the code by `make docs`; CI checks it. `GET /metrics` on the admi
 Prometheus. `docker/grafana` has a dashboard.
 
 Names, labels and units of a stable metric change only in a major version, from 1.0 on; those of an unstable one in any version. Labels have few
-values: `kind` is a route (`version`, `batch`, `models`, `pipeline`, `forward`), `status` a class such as `2xx`, `step` a step of a pipeline, or `cropped-jpeg`. No label has a
-bucket, a key or an address.
+values: `kind` is a route (`version`, `batch`, `models`, `pipeline`, `forward`), `status` a class such as `2xx`, `step` a step of a pipeline, or `cropped-jpeg`, `replica` the gateway's own
+id. No label has a bucket, a key, or the address of a client or a store.
 
 | name | type | labels | unit | stability | meaning |
 |---|---|---|---|---|---|

@@ -31,14 +31,20 @@ pub(super) fn check_state(answer: &Response, features: &[&str], state: &str) -> 
     ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
     assert_eq!(answer.header("content-type"), Some("application/json"));
     let document: Value = serde_json::from_slice(&answer.body)?;
+    let engine = "decode=4 resample=4 tensor=4 random=4 table=4";
+    let replica = answer.header("x-pushdown-replica").context("no id")?;
     let expected = json!({
         "version": env!("CARGO_PKG_VERSION"),
         "features": features,
-        "engine": "decode=4 resample=4 tensor=4 random=4 table=4",
+        "engine": engine,
+        "replica": replica,
         "state": state,
     });
     assert_eq!(document, expected);
     assert_eq!(answer.header("x-pushdown-state"), Some(state));
+    assert_eq!(answer.header("x-pushdown-engine"), Some(engine));
+    let cores: u32 = answer.header("x-pushdown-cores").context("no cores")?.parse()?;
+    ensure!(cores > 0, "no threads for steps");
     assert_eq!(
         answer.header("x-pushdown-features"),
         Some(features.join(", ").as_str())
@@ -55,6 +61,9 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
         "content-length",
         "x-pushdown-features",
         "x-pushdown-state",
+        "x-pushdown-engine",
+        "x-pushdown-cores",
+        "x-pushdown-replica",
     ] {
         assert_eq!(head.header(name), get.header(name), "{name}");
     }
@@ -66,7 +75,14 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-pub(super) const FEATURES: [&str; 5] = ["cropped-jpeg", "each-parts", "families", "members", "stores"];
+pub(super) const FEATURES: [&str; 6] = [
+    "cropped-jpeg",
+    "demand",
+    "each-parts",
+    "families",
+    "members",
+    "stores",
+];
 
 #[test]
 fn every_caller_gets_the_same_version() -> Result<()> {

@@ -49,6 +49,17 @@ impl Engine {
         Self::new(Family::ALL, None)
     }
 
+    /// The same engine with the versions of `other` for the families that both have.
+    #[must_use]
+    pub fn with_versions_of(mut self, other: &Self) -> Self {
+        for (family, version) in other.versions.iter() {
+            if self.version(family).is_some() {
+                self.versions.set(family, version);
+            }
+        }
+        self
+    }
+
     /// The version of a family, if a step of it ran.
     pub const fn version(&self, family: Family) -> Option<u32> {
         self.versions.get(family)

@@ -9,6 +9,7 @@ use serde_json::{Result, Value};
 /// same values.
 pub(super) const OPTIONAL_FIELDS: &[(&str, &str)] = &[
     ("cache", Features::CACHE),
+    ("demand", Features::DEMAND),
     ("etag", Features::CACHE),
     ("form", Features::CROPPED_JPEG),
 ];

@@ -1,7 +1,8 @@
 //! Parses and checks the JSON body of a batch request.
 
 use pushdown_wire::{
-    BatchSample, CacheHints, Compression, OnError, Order, Split, StoreEndpoint, check_columns, check_presign,
+    BatchSample, CacheHints, Compression, Demand, OnError, Order, Split, StoreEndpoint, check_columns,
+    check_presign,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -27,6 +28,7 @@ struct UnparsedRequest<'a> {
     compression: Compression,
     table: Option<MergeRule>,
     cache: Option<CacheHints>,
+    demand: Option<Demand>,
     #[serde(default)]
     columns: Vec<String>,
     store: Option<StoreEndpoint>,
@@ -61,6 +63,7 @@ impl BatchRequest {
             compression: unparsed.compression,
             table: unparsed.table,
             cache: unparsed.cache,
+            demand: unparsed.demand,
             columns: unparsed.columns,
             store: unparsed.store,
             presign: unparsed.presign,
@@ -83,6 +86,7 @@ impl BatchRequest {
             )));
         }
         pipeline.check_split(self.split)?;
+        self.demand.as_ref().map_or(Ok(()), Demand::check)?;
         check_columns(&self.columns)?;
         if self.table.is_some() {
             checks::table(pipeline, self.split, samples, &self.columns)?;

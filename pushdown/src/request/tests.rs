@@ -26,6 +26,13 @@ fn fault(change: impl FnOnce(&mut serde_json::Value)) -> Error {
     BatchRequest::parse(json.to_string().as_bytes(), 4, &NoModels).unwrap_err()
 }
 
+fn demand() -> Demand {
+    Demand {
+        reader: "trainer-0".to_owned(),
+        cores: 3.2,
+    }
+}
+
 /// A member with two further columns.
 fn member() -> serde_json::Value {
     serde_json::json!({
@@ -71,6 +78,7 @@ fn requests_parse_their_own_json() {
         epochs: 90,
         samples: u64::MAX,
     });
+    request.demand = Some(demand());
     assert_eq!(
         BatchRequest::parse(&request.to_json().unwrap(), 3, &NoModels).unwrap(),
         request
@@ -100,6 +108,22 @@ fn a_request_without_newer_fields_is_the_same_for_every_gateway() {
     assert_eq!(BatchRequest::parse(&json, 3, &NoModels).unwrap(), plain);
     let json = newer.to_json_for(&Features::parse("cache, families")).unwrap();
     assert_eq!(BatchRequest::parse(&json, 3, &NoModels).unwrap(), newer);
+}
+
+/// A demand alone is reason enough to look at the features.
+#[test]
+fn a_demand_is_written_for_gateways_that_list_the_feature() {
+    let mut newer = request();
+    newer.demand = Some(demand());
+    let json = |features| newer.to_json_for(&Features::parse(features)).unwrap();
+    let old = BatchRequest::parse(&json("cache, families"), 3, &NoModels).unwrap();
+    assert_eq!(old, request());
+    assert_eq!(BatchRequest::parse(&json("demand"), 3, &NoModels).unwrap(), newer);
+    let text = String::from_utf8(newer.to_json().unwrap()).unwrap();
+    assert!(
+        text.contains(r#""demand":{"reader":"trainer-0","cores":3.2}"#),
+        "{text}"
+    );
 }
 
 #[test]
@@ -236,7 +260,7 @@ fn pipeline_errors_keep_kind_and_position() {
 
 #[test]
 fn invalid_requests_are_errors_with_a_reason() {
-    let faults: [(Change, &str); 23] = [
+    let faults: [(Change, &str); 28] = [
         (
             |json| {
                 json["pipeline"] = "select".into();
@@ -294,6 +318,26 @@ fn invalid_requests_are_errors_with_a_reason() {
         (
             |json| json["cache"] = serde_json::json!({"epochs": 1, "samples": 2, "uses": 3}),
             "unknown field `uses`",
+        ),
+        (
+            |json| json["demand"] = serde_json::json!({"reader": "a", "cores": 1e7}),
+            "invalid demand: expected 0 to 1000000 cores, found 10000000",
+        ),
+        (
+            |json| json["demand"] = serde_json::json!({"reader": "a", "cores": -1}),
+            "found -1",
+        ),
+        (
+            |json| json["demand"] = serde_json::json!({"reader": "a b", "cores": 1}),
+            "found \"a b\"",
+        ),
+        (
+            |json| json["demand"] = serde_json::json!({"reader": "a"}),
+            "missing field `cores`",
+        ),
+        (
+            |json| json["demand"] = serde_json::json!({"reader": "a", "cores": 1, "rate": 2}),
+            "unknown field `rate`",
         ),
         (
             |json| json["samples"][1]["member"] = "a.jpg".into(),

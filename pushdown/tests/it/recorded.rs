@@ -11,10 +11,12 @@ use pushdown::{
 /// The batches with a row per sample.
 const BATCHES: [&str; 5] = ["fixed", "random", "quantized", "bytes", "smallest"];
 
-/// The folders of recordings: of version 0.1.0, of requests that state their store, and of requests for cropped JPEGs.
+/// The folders of recordings: of version 0.1.0, of requests that state their store, of requests for cropped JPEGs, and of requests that
+/// state the demand of their reader.
 const VERSION_0_1_0: &str = "v0_1_0";
 const STORES: &str = "stores";
 const CROPS: &str = "crops";
+const DEMAND: &str = "demand";
 
 fn recorded(folder: &str, name: &str) -> Vec<u8> {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -138,6 +140,20 @@ fn recorded_cropped_jpegs_have_the_values_of_their_objects() {
         let cropped = Some(wire::ObjectForm::CroppedJpeg);
         assert!(forms.eq([cropped, cropped, None]), "{name}");
     }
+}
+
+/// The values are those of the same request without a demand.
+#[test]
+fn the_demand_of_a_recorded_request_has_its_meaning() {
+    let expected = wire::Demand {
+        reader: "trainer-0".to_owned(),
+        cores: 3.2,
+    };
+    assert_eq!(request(DEMAND, "fixed").demand, Some(expected));
+    assert_eq!(request(VERSION_0_1_0, "fixed").demand, None);
+    let values = check_rows(DEMAND, "fixed", "decode=4 resample=4");
+    assert_eq!(values, check_rows(VERSION_0_1_0, "fixed", "4"));
+    assert_eq!(values.iter().flatten().count(), 2);
 }
 
 #[test]

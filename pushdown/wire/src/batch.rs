@@ -4,6 +4,7 @@ mod cache;
 mod check;
 mod column;
 mod crops;
+mod demand;
 mod member;
 mod reader;
 mod row;
@@ -16,6 +17,7 @@ mod writer;
 
 pub use cache::{CacheHints, CacheStatus};
 pub use check::check_presign;
+pub use demand::Demand;
 pub use member::{ColumnMember, MAX_COLUMN_BYTES, MAX_COLUMNS, PLAIN_HEADER_BYTES, check_columns};
 pub use reader::BatchReader;
 pub use row::{Row, RowError};

@@ -31,7 +31,7 @@ mod table;
 mod tensor_column;
 
 pub use batch::{
-    BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, ColumnMember, Compression,
+    BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, ColumnMember, Compression, Demand,
     MAX_COLUMN_BYTES, MAX_COLUMNS, OnError, OptionalColumns, Order, PLAIN_HEADER_BYTES, Row, RowError,
     ValueType, check_columns, check_presign, is_etag_hint, sample_id,
 };

@@ -5,9 +5,6 @@ use serde::Serialize;
 use super::{Set, SetId};
 use crate::compute::Tenant;
 
-/// A tenant without an access key, as S3 calls it.
-const ANONYMOUS: &str = "anonymous";
-
 /// A set, its quota and what it saved.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct SetStatus {
@@ -34,7 +31,7 @@ impl SetStatus {
     pub(super) fn new(id: SetId, set: &Set, now: std::time::Duration) -> Self {
         let statistics = &set.statistics;
         let used = set.quota.used_bytes(statistics.all_bytes().unwrap_or(0.0));
-        let name = |tenant: &Tenant| tenant.access_key().unwrap_or(ANONYMOUS).to_owned();
+        let name = |tenant: &Tenant| tenant.name().to_owned();
         Self {
             set: id.to_string(),
             tenants: statistics.tenants.all().map(name).collect(),

@@ -203,6 +203,9 @@ impl Batch {
     pub(in crate::routes) fn mark_authorized(&self, index: usize, request: &OriginRequest) {
         self.in_flight.get_or_init(|| {
             self.request.mark_authorized(&self.tenant);
+            if let Some(demand) = &self.request.demand {
+                self.services.demand.set(&self.tenant, demand);
+            }
             (
                 index,
                 request.object_id(),

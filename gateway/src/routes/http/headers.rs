@@ -1,12 +1,14 @@
 //! The heads of derived answers.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use pushdown::{Engine, Pipeline, available_engine, wire};
+use pushdown::{Engine, Pipeline, wire};
 use pushdown_s3::conditions::{self, ConditionResult};
 
 use super::{Timing, etag};
 use crate::{
     body::{self, Body},
+    config::ReplicaId,
+    engine,
     error::{Error, ErrorKind, Result},
     origin,
     routes::{job::PipelineJob, request::PipelineRequest, stage::AnswerStage},
@@ -88,7 +90,7 @@ fn derived_headers(source: &HeaderMap, job: &PipelineJob, value: Option<AnswerSt
     // A value of unknown stage may be the result of all steps.
     let steps = job.pipeline.steps();
     let steps = value.map_or(steps, |value| &steps[..job.dependency_steps(value.stage)]);
-    insert_engine(&mut headers, &available_engine(steps));
+    insert_engine(&mut headers, &engine::stated(steps));
     insert(&mut headers, header::VARY.as_str(), &VARY.join(", "));
     headers.insert(
         header::CACHE_CONTROL,
@@ -110,9 +112,10 @@ pub(in crate::routes) fn insert_engine(headers: &mut HeaderMap, engine: &Engine)
     insert(headers, wire::header::ENGINE, &engine.to_string());
 }
 
-/// Adds `Server-Timing`.
-pub(in crate::routes) fn insert_timing(headers: &mut HeaderMap, timing: &Timing) {
-    insert(headers, "server-timing", &timing.to_string());
+/// Adds `Server-Timing`: the replica without a duration, and the times of the sample.
+pub(in crate::routes) fn insert_timing(headers: &mut HeaderMap, replica: &ReplicaId, timing: &Timing) {
+    let text = format!("replica;desc=\"{replica}\", {timing}");
+    insert(headers, "server-timing", &text);
 }
 
 /// Adds how much of the data set is cached, if anything is.

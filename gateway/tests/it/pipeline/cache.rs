@@ -118,7 +118,7 @@ fn origin(answer: &Response) -> Result<&str> {
     answer.header("x-pushdown-cache").context("no x-pushdown-cache")
 }
 
-/// The headers that must be equal, however an answer was made.
+/// The headers that must be equal, however an answer was made, and at whichever gateway.
 fn constant_headers(answer: &Response) -> Vec<(String, String)> {
     let varies = |name: &str| {
         [
@@ -126,6 +126,7 @@ fn constant_headers(answer: &Response) -> Vec<(String, String)> {
             "server-timing",
             "x-pushdown-cache",
             "x-pushdown-cached-ratio",
+            "x-pushdown-replica",
         ]
         .contains(&name)
     };

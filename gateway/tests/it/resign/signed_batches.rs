@@ -136,9 +136,12 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     for (gateway, features) in [
         (
             &resign,
-            "cropped-jpeg, each-parts, families, members, signed-batches",
+            "cropped-jpeg, demand, each-parts, families, members, signed-batches",
         ),
-        (&forward, "cropped-jpeg, each-parts, families, members, stores"),
+        (
+            &forward,
+            "cropped-jpeg, demand, each-parts, families, members, stores",
+        ),
     ] {
         let client = Client::new(&trainer(), gateway.listen());
         // An error lists them, too.

@@ -51,6 +51,13 @@ fn a_single_number_is_the_version_of_all_families() {
 }
 
 #[test]
+fn versions_are_replaced_for_families_that_both_engines_have() {
+    let other = engine(MODELS).with_versions_of(&engine("resample=99 tensor=98"));
+    assert_eq!(other.to_string(), MODELS.replace("tensor=4", "tensor=98"));
+    assert_eq!(engine("none").with_versions_of(&engine("5")), engine("none"));
+}
+
+#[test]
 fn families_of_later_versions_are_ignored() {
     assert_eq!(engine("decode=4 video=1"), engine("decode=4"));
 }

@@ -216,10 +216,13 @@ fn the_status_page_shows_what_is_cached() -> Result<()> {
 #[test]
 fn a_gateway_with_a_cache_lists_it() -> Result<()> {
     for (flags, features) in [
-        (&[][..], "cropped-jpeg, each-parts, families, members, stores"),
+        (
+            &[][..],
+            "cropped-jpeg, demand, each-parts, families, members, stores",
+        ),
         (
             &[MEMORY],
-            "cache, cropped-jpeg, each-parts, families, members, stores",
+            "cache, cropped-jpeg, demand, each-parts, families, members, stores",
         ),
     ] {
         let lab = CacheLab::new(flags)?;

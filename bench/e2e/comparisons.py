@@ -129,7 +129,7 @@ def comparisons(cell: Cell) -> list[Comparison]:
     rounds = Rounds(cell)
     found = [each for name in of_kind(cell, "auto") for each in _planned(rounds, name)]
     found += [*_simulated(rounds), *_documented_loaders(rounds), *_jobs(rounds), *_hits(rounds)]
-    return [*found, *_later_epoch(rounds), *_trained(rounds), *_repeated(rounds)]
+    return [*found, *_later_epoch(rounds), *_trained(rounds), *_replicas(rounds), *_repeated(rounds)]
 
 
 def _planned(rounds: Rounds, name: str) -> Iterator[Comparison]:
@@ -217,6 +217,14 @@ def _trained(rounds: Rounds) -> Iterator[Comparison]:
         ratio = rounds.ratio("trained_seconds", rounds.cell.baseline, name)
         if ratio is not None:
             yield rounds.compare("trained", name, rounds.cell.baseline, name, ratio)
+
+
+def _replicas(rounds: Rounds) -> Iterator[Comparison]:
+    """Several replicas of a gateway, and that many times the rate of one."""
+    one, all_ = targets.ONE_REPLICA, targets.ALL_REPLICAS
+    if {one, all_} <= set(rounds.cell.arms) and not rounds.cell.arms[one].failed_samples:
+        rates = rounds.column("rate")
+        yield rounds.compare("linear", all_, all_, f"{rounds.cell.x:g} x {one}", paired(rates[all_], rounds.cell.x * rates[one]))
 
 
 def _repeated(rounds: Rounds) -> Iterator[Comparison]:

@@ -1,7 +1,7 @@
 """Two processes that watch each other, so that a run leaves nothing behind however it ends.
 
 The outer process waits. The inner process does the work, in its own process group and with its own folder. When the inner
-process ends for any reason, the outer process kills the rest of the group, removes its namespaces and its folder, and
+process ends for any reason, the outer process kills the rest of the group, removes its namespaces, control groups and folder, and
 restores the network device that it shaped. If the outer process is killed, the kernel signals the inner one, which ends as if
 it had been asked to. If both are killed at once, the next run cleans up.
 """
@@ -18,6 +18,8 @@ from pathlib import Path
 
 import links
 from stack import remove_sockets
+
+from . import cgroups
 
 PARENT_DEATH_SIGNAL = 1
 PREFIX = "pushdown-e2e-"
@@ -37,6 +39,7 @@ def run_watched(command: list[str]) -> int:
     finally:
         end_group(run.pid)
         links.remove(run.pid)
+        cgroups.remove(run.pid)
         for stack in folder.glob("*/"):
             remove_sockets(stack)
         shutil.rmtree(folder, ignore_errors=True)
@@ -71,7 +74,9 @@ def end_group(group: int) -> None:
 
 
 def sweep() -> None:
-    """Removes folders of runs whose two processes were both killed. `links` removes their namespaces and devices."""
+    """Removes folders and control groups of runs whose two processes were both killed. `links` removes their namespaces and
+    devices."""
+    cgroups.sweep()
     for leftover in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             os.kill(int(leftover.name.removeprefix(PREFIX).partition("-")[0]), signal.SIG_DFL)

@@ -75,6 +75,8 @@ SECTIONS = {
                        ("jobs",)),
     "second-epoch": Section("Second epoch", "second-epoch", "One job reads a later epoch over a link, with all values, or a part of them, "
                             "in the memory of the result cache."),
+    "replicas": Section("Replicas", "replicas", "Several gateways, each with a CPU quota of a part of a core, and one of them alone. Each "
+                        "computes the same number of samples in both arms. Linear is that many times the rate of one."),
     "growth": Section("Key counts and connection counts", "growth", "Listing a prefix and reading its first samples; GETs over a growing "
                       "number of connections. One sample is one object."),
     "scans": Section("Scans", "scans", "Concurrent scans of a table with a small memory budget. Each ends with 200 or 503."),

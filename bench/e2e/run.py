@@ -24,6 +24,7 @@ from .kinds import (
     layouts,
     qualifying,
     read,
+    replicas,
     scans,
     second_epoch,
     sharing,
@@ -36,6 +37,7 @@ from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
 KINDS |= {"transfer": transfer, "sharing": sharing, "second-epoch": second_epoch, "layouts": layouts}
+KINDS |= {"replicas": replicas}
 # Kinds that restart the gateway with other flags.
 RESTARTING_KINDS = ("sharing", "second-epoch")
 PROGRAMS = (
@@ -162,6 +164,8 @@ def skip_reason(scenario: Scenario, options: Options, link: links.Links) -> str:
         split_cores(scenario.store_cores, scenario.host_cores)
     except ValueError as error:
         return str(error)
+    if scenario.kind == "replicas" and (reason := replicas.unavailable_reason(scenario)):
+        return reason
     if scenario.latency_ms and not link.can_delay():
         return "it needs latency, and this kernel has no netem"
     if missing := [name for name in scenario.models if not (MODELS / f"{name}.onnx").exists()]:
@@ -175,6 +179,8 @@ def missing_requirement(scenario: Scenario, options: Options) -> str:
         return f"it needs a gateway with the flags {' '.join(scenario.gateway_flags)}, and the gateway is external"
     if options.gateway is not None and scenario.kind in RESTARTING_KINDS:
         return "it restarts the gateway with other flags, and the gateway is external"
+    if scenario.kind == "replicas":
+        return "it starts gateways next to a store on a core of its own, and the store is external"
     refused = tenants.refused_tenants(options.upstream, max(scenario.sizes)) if scenario.kind == "tenants" else []
     if refused:
         owner = programs.KEYS["AWS_ACCESS_KEY_ID"]
@@ -186,7 +192,7 @@ def trial_count(scenario: Scenario) -> int:
     """The approximate number of trials, for the progress bar."""
     rows = len(scenario.sizes or scenario.layouts) or 1
     growing = len(scenario.connections) if scenario.kind == "growth" else 0
-    usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2}
+    usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2, "replicas": len(replicas.ARMS)}
     of_kind = len(scenario.arms) or usual[scenario.kind]
     before = len(qualifying.entrants(scenario)) if scenario.kind == "read" else 0
     return ((rows + growing) * of_kind * scenario.rounds + before) * len(scenario.links)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "scenarios"
-KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch", "layouts")
+KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch", "layouts", "replicas")
 # Kinds that require a pipeline, and kinds that require arms.
-PIPELINE_KINDS = ("read", "layouts", "tenants", "growth", "sharing", "second-epoch")
+PIPELINE_KINDS = ("read", "layouts", "tenants", "growth", "sharing", "second-epoch", "replicas")
 ARM_KINDS = ("read", "layouts", "tenants", "table", "sharing", "second-epoch")
 # Layouts of the kind `layouts`, with their names in cells.
 LAYOUTS = {
@@ -66,7 +66,7 @@ class Scenario:
     # The group of the cells: a line of a plot.
     group: str = ""
     # A folder under .cache/photos, or a glob pattern from the repository's root, and the number of photos; they repeat if there
-    # are fewer files. For tables: which table.
+    # are fewer files. For tables: which table; of the kind `replicas`: the photos of each replica.
     data: str = "imagenet"
     samples: int = 200
     pipeline: str = ""
@@ -85,7 +85,7 @@ class Scenario:
     host_cores: int = 1
     # Time that the simulated accelerator takes for a batch.
     trainer_step_ms: int = 0
-    # Object sizes, or numbers of tenants, jobs, keys or scans.
+    # Object sizes, or numbers of tenants, jobs, keys, scans or replicas.
     sizes: tuple[int, ...] = ()
     # Numbers of connections of the kind `growth`: one cell each, after the cells of keys.
     connections: tuple[int, ...] = (1, 4, 16, 64)

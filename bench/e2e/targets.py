@@ -22,6 +22,8 @@ ONE_JOB, UNSHARED, SHARED = "one", "off", ("memory", "disk")
 MAX_CPU_SECONDS_PER_HIT = {"revalidated": 0.00045, "remembered": 0.00015}
 # The arm of a later epoch with all values in memory, and its rate on the wire to that of the link.
 ALL_CACHED, MIN_LINK_RATIO = "memory", 0.9
+# Arms of a gateway with one replica and with several.
+ONE_REPLICA, ALL_REPLICAS = "one-replica", "all-replicas"
 # Hits per sample to the announced cached ratio.
 MIN_HITS_TO_ANNOUNCED = 0.97
 
@@ -62,6 +64,8 @@ RULES = {
     "link": Rule("bits/s on the wire"),
     "hits": Rule("hits per sample"),
     "trained": Rule("s to the trained head"),
+    # Several replicas, to that many times one.
+    "linear": Rule(target=Target(at_least=0.9)),
     # Without noise this would be 1.
     "repeat": Rule("seconds"),
 }

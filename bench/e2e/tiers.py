@@ -28,8 +28,8 @@ TIMEOUT_SECONDS = 900
 MEBIBYTE = 1 << 20
 # Headers of Ethernet, IP and TCP with timestamps, per packet.
 HEADER_BYTES = 14 + 20 + 32
-# The programs of each tier, by the names in `Stack.started`.
-PROGRAMS = {"store": ("weed", "tfdata"), "gateway": ("gateway", "nginx")}
+# The programs of each tier, by the names in `Stack.started` without a number such as that of `replica-1`.
+PROGRAMS = {"store": ("weed", "tfdata"), "gateway": ("gateway", "nginx", "replica")}
 # The metric of an external gateway's CPU.
 GATEWAY_CPU = "process_cpu_seconds_total"
 
@@ -131,7 +131,8 @@ class Tiers:
 
     def process_trees(self, *names: str) -> list[psutil.Process]:
         """The processes started under these names, and their descendants."""
-        roots = [psutil.Process(process.pid) for name, process in self.stack.started if name in names]
+        started = ((name.partition("-")[0], process) for name, process in self.stack.started)
+        roots = [psutil.Process(process.pid) for name, process in started if name in names]
         return [each for root in roots for each in (root, *root.children(recursive=True))]
 
 

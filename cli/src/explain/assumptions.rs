@@ -82,7 +82,11 @@ impl Assumptions {
     /// The replicas of the gateway, and how many of them the reader uses.
     pub(super) fn replicas(&self, profile: &Profile) -> Replicas {
         let cores = self.gateway_cores.or(profile.gateway_cores);
-        let serving = profile.replicas.iter().filter(|replica| replica.state == ReplicaReport::SERVING).count();
+        let serving = profile
+            .replicas
+            .iter()
+            .filter(|replica| replica.state == ReplicaReport::SERVING)
+            .count();
         let serving = u16::try_from(serving).unwrap_or(u16::MAX);
         let serving = NonZeroU16::new(serving).unwrap_or(NonZeroU16::MIN);
         Replicas::new(
@@ -128,7 +132,7 @@ impl Assumptions {
     }
 
     /// Whether gateway and host have the same CPUs. Several replicas and explicit numbers of cores describe other machines.
-    pub(super) const fn uses_shared_cpus(&self, profile: &Profile) -> bool {
+    pub(super) fn uses_shared_cpus(&self, profile: &Profile) -> bool {
         profile.has_shared_cpus
             && self.gateway_cores.is_none()
             && self.host_cores.is_none()

@@ -283,7 +283,9 @@ impl Explanation {
         if let [first, others @ ..] = &self.profile.replicas[..]
             && !others.is_empty()
         {
-            let others = others.iter().map(|replica| format!(", {}", describe_replica(replica)));
+            let others = others
+                .iter()
+                .map(|replica| format!(", {}", describe_replica(replica)));
             writeln!(out, "  {}{}", describe_replica(first), others.collect::<String>())?;
         }
         if self.uses_shared_cpus {

@@ -78,7 +78,8 @@ impl ReplicaAnswers {
             .filter_map(|(index, answer)| Some((answer.cores?, weight(*index))))
             .collect();
         let known_weight: f64 = of_shares.iter().map(|(_, weight)| weight).sum();
-        let cores = (known_weight > 0.0).then(|| Tiers::effective_cores(of_shares) * used_weight / known_weight);
+        let cores =
+            (known_weight > 0.0).then(|| Tiers::effective_cores(of_shares) * used_weight / known_weight);
         let fingerprints = known.iter().map(|(_, answer)| answer.fingerprint.as_ref());
         let mut time = CpuTime::default();
         for answer in self.0.values() {

@@ -1,21 +1,18 @@
 //! Several gateways behind one name: samples are placed on them, and the others take over from one that is lost.
 
+mod caches;
 mod losses;
 mod membership;
+mod versions;
 
-use std::{
-    fmt::Write as _,
-    fs,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::PathBuf,
-};
+use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use pushdown_client::{
     reader::{Batch, Mode, PushdownReader, PushdownReaderBuilder, Rank, Row},
     store::{Credentials, ReplicaReport, RetryPolicy, Store, StoreBuilder},
 };
-use pushdown_testkit::{Gateway, find_gateway};
+use pushdown_testkit::{Gateway, Replica, find_gateway};
 
 use super::world::{
     ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, assert_same_values, into_rows, photos, read_rows, run,
@@ -25,73 +22,73 @@ const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
 /// A name that only the hosts file has.
 const NAME: &str = "gateway.internal";
 
-/// Gateways at 127.0.0.2, 127.0.0.3 and so on, all on one port.
+/// A name, and gateways at 127.0.0.2, 127.0.0.3 and so on, all on one port.
 struct Replicas {
+    /// All that can be started.
+    replicas: Vec<Replica>,
     gateways: Vec<Option<Gateway>>,
-    port: u16,
+    flags: Vec<String>,
     hosts_file: PathBuf,
     world: World,
 }
 
 impl Replicas {
-    fn new(count: u8, objects: Objects) -> Self {
-        Self::with_flags(count, objects, |_| Vec::new())
+    /// Starts `count` replicas. One more can be started later.
+    fn new(count: usize, objects: Objects) -> Self {
+        Self::with_flags(count, objects, &[])
     }
 
-    /// The same with further flags of each gateway, by its number.
-    fn with_flags(count: u8, objects: Objects, flags: impl Fn(u8) -> Vec<String>) -> Self {
+    /// The same with further flags of each gateway, in which `FOLDER` is a folder of its own.
+    fn with_flags(count: usize, objects: Objects, flags: &[&str]) -> Self {
         let world = World::with_objects(objects);
+        let replicas = Replica::list(u8::try_from(count + 1).unwrap()).unwrap();
         let mut replicas = Self {
-            gateways: Vec::new(),
-            port: 0,
+            gateways: replicas.iter().map(|_| None).collect(),
+            replicas,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             hosts_file: world.folder().join("hosts"),
             world,
         };
-        for number in 0..count {
-            replicas.add(flags(number));
-        }
-        let numbers: Vec<u8> = (0..count).collect();
+        let numbers: Vec<usize> = (0..count).collect();
+        numbers.iter().for_each(|number| replicas.start(*number));
         replicas.name(&numbers);
         replicas
     }
 
-    /// Starts one more gateway, which the name does not have yet.
-    fn add(&mut self, flags: Vec<String>) {
-        let number = u8::try_from(self.gateways.len()).unwrap();
-        self.gateways.push(None);
-        self.start(number, flags);
-    }
-
-    fn start(&mut self, number: u8, mut flags: Vec<String>) {
-        let listen = SocketAddr::new(address(number), self.port);
-        flags.extend([
-            format!("--allow-store=http://{}", self.store()),
-            format!("--listen={listen}"),
-        ]);
-        let gateway = Gateway::launch(&find_gateway().unwrap(), flags).unwrap();
-        self.port = gateway.listen().port();
-        self.gateways[usize::from(number)] = Some(gateway);
+    fn start(&mut self, number: usize) {
+        let folder = self.world.folder().join(format!("replica-{number}"));
+        let flags = self.flags.iter();
+        let mut flags: Vec<String> = flags
+            .map(|flag| flag.replace("FOLDER", &folder.display().to_string()))
+            .collect();
+        flags.push(format!("--allow-store=http://{}", self.store()));
+        let gateway = self.replicas[number].launch(&find_gateway().unwrap(), flags);
+        self.gateways[number] = Some(gateway.unwrap());
     }
 
     /// Gives the name the addresses of these gateways.
-    fn name(&self, numbers: &[u8]) {
+    fn name(&self, numbers: &[usize]) {
         let mut text = String::new();
         for number in numbers {
-            writeln!(text, "{} {NAME}", address(*number)).unwrap();
+            writeln!(text, "{} {NAME}", self.replicas[*number].listen.ip()).unwrap();
         }
         fs::write(&self.hosts_file, text).unwrap();
+    }
+
+    fn url(&self) -> String {
+        format!("http://{NAME}:{}", self.replicas[0].listen.port())
     }
 
     fn store(&self) -> SocketAddr {
         self.world.gateway.store().unwrap()
     }
 
-    fn gateway(&self, number: u8) -> &Gateway {
-        self.gateways[usize::from(number)].as_ref().unwrap()
+    fn gateway(&self, number: usize) -> &Gateway {
+        self.gateways[number].as_ref().unwrap()
     }
 
-    fn kill(&mut self, number: u8) {
-        self.gateways[usize::from(number)] = None;
+    fn kill(&mut self, number: usize) {
+        self.gateways[number] = None;
     }
 
     fn store_through(&self, gateway: &str) -> StoreBuilder {
@@ -106,7 +103,7 @@ impl Replicas {
 
     fn reader(&self, pipeline: &str) -> PushdownReaderBuilder {
         PushdownReader::builder()
-            .store(self.store_through(&format!("http://{NAME}:{}", self.port)))
+            .store(self.store_through(&self.url()))
             .bucket(BUCKET)
             .pipeline(pipeline)
             .mode(Mode::Pushdown)
@@ -118,10 +115,6 @@ impl Replicas {
         let reader = self.world.reader(PIPELINE).mode(Mode::Plain).seed(5);
         read_rows(reader.batch_size(32))
     }
-}
-
-fn address(number: u8) -> IpAddr {
-    Ipv4Addr::new(127, 0, 0, 2 + number).into()
 }
 
 /// `count` photos, each under its own key and larger than its value.
@@ -181,8 +174,7 @@ fn all_replicas_deliver_samples_and_each_delivers_its_part() {
 #[test]
 fn ranks_and_epochs_place_samples_alike() {
     const SAMPLES: usize = 192;
-    let cache = |_| vec!["--cache-memory=64MiB".to_owned()];
-    let replicas = Replicas::with_flags(3, many_photos(SAMPLES), cache);
+    let replicas = Replicas::with_flags(3, many_photos(SAMPLES), &["--cache-memory=64MiB"]);
     let mut hits = [0, 0];
     run(async {
         for epoch in 0..2 {

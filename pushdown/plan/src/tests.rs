@@ -158,7 +158,10 @@ fn a_slow_trainer_makes_the_fewest_bytes_win() {
 
 #[test]
 fn a_reader_demands_the_cores_that_it_could_use() {
-    let classes = one_class(vec![split(0, 100_000.0, 0.0, 0.010), split(1, 20_000.0, 0.005, 0.0)]);
+    let classes = one_class(vec![
+        split(0, 100_000.0, 0.0, 0.010),
+        split(1, 20_000.0, 0.005, 0.0),
+    ]);
     let demand = |tiers: Tiers| {
         let rules = Rules::default();
         let decision = Decision {

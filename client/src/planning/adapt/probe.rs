@@ -5,8 +5,9 @@ use std::sync::Arc;
 use pushdown::{Step, wire::Features};
 
 use super::{
-    Adapter, float,
+    Adapter,
     event::{Event, SamplesLeft},
+    float,
 };
 use crate::{
     error::Result,

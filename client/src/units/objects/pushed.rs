@@ -165,7 +165,8 @@ async fn fetch_from(
         slots,
         in_flight,
     };
-    let replaceable = read.is_replaceable().then_some(&*health);
+    // Without anything that takes over at once, the next attempt waits until a replica may be back.
+    let replaceable = session.is_gateway_dispensable().then_some(&*health);
     let mut retries = session
         .store
         .gateway_retries(Some(&session.counters), replaceable);
@@ -231,7 +232,7 @@ impl Attempt for PushedRead<'_> {
     async fn run(&mut self) -> Result<(), Unfinished> {
         let (session, job, intake) = (self.session, self.job, self.intake);
         session.limit_routes(job, intake, &mut self.slots);
-        if self.has_others && session.is_limited_replica(&self.replica) {
+        if self.has_others && !session.is_usable(&self.replica) && session.has_usable_replica() {
             return Err(Unfinished::Displaced);
         }
         let before = self.slots.len();
@@ -265,7 +266,7 @@ impl Attempt for PushedRead<'_> {
             if (self.has_others || session.is_gateway_dispensable()) && error.kind() != ErrorKind::Unavailable
             {
                 let state = self.replica.health().after_failure().await;
-                if state != GatewayState::Serving && self.has_others && session.store.gateway_serves() {
+                if state != GatewayState::Serving && session.has_usable_replica() {
                     tracing::debug!(%error, ?state, replica = %self.replica, samples = slots.len(), "other replicas take over");
                     return Err(Unfinished::Displaced);
                 }
@@ -351,7 +352,8 @@ impl PushedRead<'_> {
         if lacks_crops(job, slots, &features) {
             return Ok(self.without_crops());
         }
-        let write = |signer, features| batch_post(session, job, slots, signer, features);
+        let demand = session.demand_on(&self.replica);
+        let write = |signer, features| batch_post(session, job, slots, (signer, features), demand.clone());
         let bucket = session.objects.bucket();
         let _pending = session.adapter.as_ref().map(Adapter::begin_batch);
         let _pending_here = session.replica_use.begin(&self.replica);

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use pushdown::{
     plan::MIN_SAMPLES_PER_REPLICA,
-    wire::{CachedRatios, object_hash},
+    wire::{CachedRatios, Demand, object_hash},
 };
 use pushdown_exec::sync::Mutex;
 
@@ -20,6 +20,8 @@ use crate::{
 /// What a reader knows of replicas beyond what all readers of its store do.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicaUse {
+    /// Tells this reader apart from others of its tenant: a random number.
+    reader_id: String,
     /// Upper bound of the samples of this reader in flight.
     max_samples_in_flight: u64,
     limits: Mutex<Vec<ReplicaLimit>>,
@@ -59,6 +61,7 @@ impl ReplicaUse {
     /// A reader that has at most this many samples in flight.
     pub(crate) fn new(max_samples_in_flight: u64) -> Self {
         Self {
+            reader_id: format!("{:016x}", rand::random::<u64>()),
             max_samples_in_flight,
             ..Self::default()
         }
@@ -184,9 +187,16 @@ impl Session {
         }
     }
 
-    /// Whether samples have to be requested from another replica than this one.
-    pub(super) fn is_limited_replica(&self, replica: &Arc<Replica>) -> bool {
-        self.replica_use.is_limited(replica)
+    /// Whether samples may be requested from this replica.
+    pub(super) fn is_usable(&self, replica: &Arc<Replica>) -> bool {
+        let list = self.store.known_replicas();
+        list.is_none_or(|list| list.is_usable(replica)) && !self.replica_use.is_limited(replica)
+    }
+
+    /// Whether one of several replicas may be asked for the samples of another one.
+    pub(super) fn has_usable_replica(&self) -> bool {
+        let list = self.store.known_replicas().filter(|list| list.len() > 1);
+        list.is_some_and(|list| !self.replica_use.used(&list, self.objects.bucket()).is_empty())
     }
 
     /// Lets a replica run only the first `stage` steps from now on: others take over. If all are limited, the gateway as a whole is.
@@ -242,6 +252,20 @@ impl Session {
                 later_epochs: self.epochs_left(job.epoch) - 1,
             }));
         }
+    }
+
+    /// What this reader demands of a replica: its part of the cores that the reader could use. `None` without a plan.
+    pub(super) fn demand_on(&self, replica: &Arc<Replica>) -> Option<Demand> {
+        let cores = self.adapter.as_ref()?.demand_cores()?;
+        let list = self.store.known_replicas()?;
+        let used = self.replica_use.used(&list, self.objects.bucket());
+        let weight = |index: &usize| list.placement().fraction(*index);
+        let own = used.iter().find(|index| Arc::ptr_eq(list.get(**index), replica));
+        let part = own.map_or(0.0, weight) / used.iter().map(weight).sum::<f64>().max(f64::MIN_POSITIVE);
+        Some(Demand {
+            reader: self.replica_use.reader_id.clone(),
+            cores: cores * part,
+        })
     }
 
     /// What the replicas in use state together.

@@ -12,7 +12,7 @@ enum Loss {
 }
 
 impl Replicas {
-    fn lose(&mut self, number: u8, loss: Loss) {
+    fn lose(&mut self, number: usize, loss: Loss) {
         match loss {
             Loss::Killed => self.kill(number),
             Loss::Frozen => self.gateway(number).freeze().unwrap(),
@@ -93,7 +93,7 @@ fn without_any_replica_the_rest_is_read_plainly() {
 #[test]
 fn single_values_are_requested_from_the_next_replica() {
     let mut replicas = Replicas::new(3, many_photos(12));
-    let store = replicas.store_through(&format!("http://{NAME}:{}", replicas.port));
+    let store = replicas.store_through(&replicas.url());
     run(async {
         let store = store.build().await.unwrap();
         let pipeline = pushdown::Pipeline::parse(PIPELINE).unwrap();

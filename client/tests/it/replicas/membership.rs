@@ -8,11 +8,7 @@ use super::*;
 fn urls_are_replicas_as_addresses_are() {
     const SAMPLES: usize = 192;
     let replicas = Replicas::new(2, many_photos(SAMPLES));
-    let urls = format!(
-        "http://{},http://{NAME}:{}",
-        replicas.gateway(0).listen(),
-        replicas.port
-    );
+    let urls = format!("http://{},{}", replicas.gateway(0).listen(), replicas.url());
     run(async {
         let reader = replicas.reader(PIPELINE).store(replicas.store_through(&urls));
         let mut reader = reader.build().await.unwrap();
@@ -39,7 +35,7 @@ fn a_replica_that_is_added_in_mid_epoch_gets_samples() {
         let reader = replicas.reader(PIPELINE).prefetch_bytes(4 << 20);
         let mut reader = reader.build().await.unwrap();
         let mut rows = into_rows(vec![reader.next().await.unwrap().unwrap()]);
-        replicas.add(Vec::new());
+        replicas.start(2);
         replicas.name(&[0, 1, 2]);
         let began = Instant::now();
         while let Some(batch) = reader.try_next().await.unwrap() {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pushdown::wire::{
-    BatchRequest, BatchSample, CacheHints, Features, MAX_REQUEST_BYTES, ObjectForm, Order, is_etag_hint,
+    BatchRequest, BatchSample, CacheHints, Demand, Features, MAX_REQUEST_BYTES, ObjectForm, Order,
+    is_etag_hint,
 };
 
 use crate::{
@@ -73,8 +74,8 @@ pub(super) async fn batch_post(
     session: &Arc<Session>,
     job: &BatchJob,
     slots: &[usize],
-    signer: BatchSigner,
-    features: Features,
+    (signer, features): (BatchSigner, Features),
+    demand: Option<Demand>,
 ) -> Result<BatchPost> {
     let samples = slots
         .iter()
@@ -84,7 +85,10 @@ pub(super) async fn batch_post(
     let cpu = session.cpu.clone();
     // Thousands of signatures take milliseconds.
     let post = cpu.run(move || {
-        let request = request(&session, &signer, &features, &samples, epoch);
+        let request = BatchRequest {
+            demand,
+            ..request(&session, &signer, &features, &samples, epoch)
+        };
         signer.post(&request, &features)
     });
     post.await?

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use indicatif::{HumanBytes, HumanCount};
-use pushdown_client::reader::{Mode, NotCached, Split, Stats};
+use pushdown_client::{
+    reader::{Mode, NotCached, Split, Stats},
+    store::ReplicaReport,
+};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -74,6 +77,29 @@ pub(crate) struct Addresses {
     /// URL of a gateway beside the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gateway: Option<String>,
+    /// The replicas of the gateway, if there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) replicas: Vec<ReplicaFigures>,
+}
+
+/// What a replica has delivered.
+#[derive(Debug, Serialize)]
+pub(crate) struct ReplicaFigures {
+    id: String,
+    address: String,
+    state: &'static str,
+    samples: u64,
+}
+
+impl From<ReplicaReport> for ReplicaFigures {
+    fn from(report: ReplicaReport) -> Self {
+        Self {
+            id: report.id,
+            address: report.address,
+            state: report.state,
+            samples: report.samples,
+        }
+    }
 }
 
 /// Figures of one epoch. Earlier epochs may include one-time costs and trials.
@@ -210,13 +236,27 @@ impl fmt::Display for Report {
             self.errors,
             self.retries
         )?;
-        let Addresses { endpoint, gateway } = &self.addresses;
+        let Addresses {
+            endpoint,
+            gateway,
+            replicas,
+        } = &self.addresses;
         if let Some(gateway) = gateway {
             writeln!(
                 f,
                 "from the gateway {gateway}: received {}, sent {}; the rest is with the store {endpoint}",
                 HumanBytes(self.gateway_bytes_down),
                 HumanBytes(self.gateway_bytes_up)
+            )?;
+        }
+        for replica in replicas {
+            writeln!(
+                f,
+                "replica {} at {}: {} samples, {}",
+                replica.id,
+                replica.address,
+                HumanCount(replica.samples),
+                replica.state
             )?;
         }
         if let Some(forms) = self.forms() {
@@ -296,6 +336,7 @@ mod tests {
         report.addresses = Addresses {
             endpoint: "http://store:9000".to_owned(),
             gateway: Some("http://gw:9900".to_owned()),
+            replicas: Vec::new(),
         };
         let expected = "from the gateway http://gw:9900: received 976.56 KiB, sent 1.95 KiB; the rest is with the store http://store:9000\n";
         assert!(report.to_string().contains(expected), "{report}");

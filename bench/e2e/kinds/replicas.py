@@ -1,9 +1,9 @@
 """Replicas of a gateway, and one of them alone.
 
 Each replica has a CPU quota of a part of a core, so several on one core compute like as many small machines. Store and reader have the
-other core. The reader has both addresses, the store's and one name for all replicas. Each replica gets the same number of samples in
-both arms, so their trials are about equally long: otherwise the last samples of an epoch, for which not all replicas are busy, would
-count more with several.
+other core. The reader has two addresses: that of the store, and one name for all replicas. A trial has the same number of samples for
+each replica in both arms, so their trials take about as long. In shorter ones of several replicas, the end of an epoch, when not all
+replicas are busy, would count more.
 """
 
 import statistics
@@ -30,7 +30,7 @@ GATEWAY = programs.BINARIES / "pushdown-gateway"
 CORES_PER_REPLICA = 0.1
 # With more CPU than this multiple of the quota, a trial does not measure what it should.
 MAX_QUOTA_RATIO = 1.1
-# The name of all replicas, in the reader's hosts file.
+# The name of all replicas in the reader's hosts file.
 NAME = "gateway.internal"
 # Addresses in the gateway's namespace, to which the trainer's default route leads.
 ADDRESSES = "198.18.1.{number}"
@@ -105,13 +105,8 @@ def gateway_command(scenario: Scenario, context: RunContext, address: str, numbe
     command = [*context.tiers.link.gateway.command, GATEWAY, "serve", "--allow-store", stack.store]
     command += ["--listen", f"{address}:{stack.spare_port}", "--admin-listen", f"{address}:0", "--ready-file", ready]
     command += ["--models", stack.models, "--onnxruntime", RUNTIME, "--threads", 1, "--io-threads", 1]
-    command += ["--replica-id", f"gw-{number}"] if has_replica_ids() else []
+    command += ["--replica-id", f"gw-{number}"]
     return [*command, *scenario.gateway_flags]
-
-
-def has_replica_ids() -> bool:
-    """Whether the gateway can be given an id. Without one, replicas are known by their addresses."""
-    return "--replica-id" in subprocess.run([GATEWAY, "serve", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def measure_cell(scenario: Scenario, context: RunContext, replicas: list[Replica]) -> Cell:
@@ -136,8 +131,8 @@ def measure_cell(scenario: Scenario, context: RunContext, replicas: list[Replica
 
 def describe(count: int) -> str:
     """The settings of an arm."""
-    gateways = "one gateway" if count == 1 else f"{count} gateways behind one name"
-    return f"`pushdown read --split full` beside the store, from {gateways} with a quota of {CORES_PER_REPLICA:g} core each"
+    gateways = "one gateway with" if count == 1 else f"{count} gateways of one name, each with"
+    return f"`pushdown read --split full` from {gateways} a quota of {CORES_PER_REPLICA:g} core"
 
 
 def describe_used(rounds: list[list[float]]) -> str:

@@ -7,7 +7,7 @@ use pushdown_client::{
     shards::ShardReader,
 };
 
-use crate::report::Addresses;
+use crate::report::{Addresses, ReplicaFigures};
 
 /// Reads samples.
 #[derive(Debug)]
@@ -51,9 +51,15 @@ impl SampleReader {
             Self::Objects(reader) => reader.monitor(),
             Self::Shards(reader) => reader.monitor(),
         };
+        let replicas = monitor.replicas();
         Addresses {
             endpoint: monitor.endpoint(),
             gateway: monitor.gateway_url(),
+            replicas: if replicas.len() > 1 {
+                replicas.into_iter().map(ReplicaFigures::from).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 

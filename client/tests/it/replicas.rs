@@ -25,7 +25,7 @@ const NAME: &str = "gateway.internal";
 /// A name, and gateways at 127.0.0.2, 127.0.0.3 and so on, all on one port.
 struct Replicas {
     /// All that can be started.
-    replicas: Vec<Replica>,
+    specs: Vec<Replica>,
     gateways: Vec<Option<Gateway>>,
     flags: Vec<String>,
     hosts_file: PathBuf,
@@ -41,16 +41,18 @@ impl Replicas {
     /// The same with further flags of each gateway, in which `FOLDER` is a folder of its own.
     fn with_flags(count: usize, objects: Objects, flags: &[&str]) -> Self {
         let world = World::with_objects(objects);
-        let replicas = Replica::list(u8::try_from(count + 1).unwrap()).unwrap();
+        let specs = Replica::list(u8::try_from(count + 1).unwrap()).unwrap();
         let mut replicas = Self {
-            gateways: replicas.iter().map(|_| None).collect(),
-            replicas,
+            gateways: specs.iter().map(|_| None).collect(),
+            specs,
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             hosts_file: world.folder().join("hosts"),
             world,
         };
         let numbers: Vec<usize> = (0..count).collect();
-        numbers.iter().for_each(|number| replicas.start(*number));
+        for number in &numbers {
+            replicas.start(*number);
+        }
         replicas.name(&numbers);
         replicas
     }
@@ -62,7 +64,7 @@ impl Replicas {
             .map(|flag| flag.replace("FOLDER", &folder.display().to_string()))
             .collect();
         flags.push(format!("--allow-store=http://{}", self.store()));
-        let gateway = self.replicas[number].launch(&find_gateway().unwrap(), flags);
+        let gateway = self.specs[number].launch(&find_gateway().unwrap(), flags);
         self.gateways[number] = Some(gateway.unwrap());
     }
 
@@ -70,13 +72,13 @@ impl Replicas {
     fn name(&self, numbers: &[usize]) {
         let mut text = String::new();
         for number in numbers {
-            writeln!(text, "{} {NAME}", self.replicas[*number].listen.ip()).unwrap();
+            writeln!(text, "{} {NAME}", self.specs[*number].listen.ip()).unwrap();
         }
         fs::write(&self.hosts_file, text).unwrap();
     }
 
     fn url(&self) -> String {
-        format!("http://{NAME}:{}", self.replicas[0].listen.port())
+        format!("http://{NAME}:{}", self.specs[0].listen.port())
     }
 
     fn store(&self) -> SocketAddr {

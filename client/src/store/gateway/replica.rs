@@ -146,6 +146,11 @@ impl Replica {
         self.announced.read().features.clone()
     }
 
+    /// Whether it listed this feature last.
+    pub(super) fn has(&self, feature: &str) -> bool {
+        self.announced.read().features.has(feature)
+    }
+
     /// Whether it has said what it is.
     pub(super) fn is_known(&self) -> bool {
         self.announced.read().features != Features::default()

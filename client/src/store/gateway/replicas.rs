@@ -289,10 +289,7 @@ impl ReplicaList {
 
     /// Whether requests that begin now may go to this replica.
     pub(crate) fn is_usable(&self, replica: &Arc<Replica>) -> bool {
-        let lacks_stores = || {
-            let features = replica.features();
-            self.is_beside_store && features != Features::default() && !features.has(Features::STORES)
-        };
+        let lacks_stores = || self.is_beside_store && replica.is_known() && !replica.has(Features::STORES);
         replica.health().serves() && (self.replicas.len() == 1 || !lacks_stores())
     }
 

@@ -1,6 +1,9 @@
 //! How a reader uses the replicas of its gateway: which ones, for which samples, and what they state together.
 
-use std::sync::{Arc, Weak};
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use pushdown::{
     plan::MIN_SAMPLES_PER_REPLICA,
@@ -24,6 +27,8 @@ pub(crate) struct ReplicaUse {
     reader_id: String,
     /// Upper bound of the samples of this reader in flight.
     max_samples_in_flight: u64,
+    /// The number of several replicas that the last batch used.
+    used_count: AtomicU64,
     limits: Mutex<Vec<ReplicaLimit>>,
     answers: Mutex<ReplicaAnswers>,
     /// The progress of the batch that began last.
@@ -102,10 +107,9 @@ impl ReplicaUse {
     }
 
     /// Lets the next batch begin if the replicas in use have too few samples in flight.
-    fn keep_busy(&self, list: &ReplicaList, used: usize) {
-        let wanted = MIN_SAMPLES_PER_REPLICA * used as u64;
-        if used > 1
-            && list.samples_in_flight() < wanted
+    fn keep_busy(&self, list: &ReplicaList) {
+        let wanted = MIN_SAMPLES_PER_REPLICA * self.used_count.load(Relaxed);
+        if list.samples_in_flight() < wanted
             && let Some(progress) = &*self.last_batch.lock()
         {
             progress.allow_next();
@@ -143,6 +147,7 @@ impl Session {
             }
         };
         if list.len() == 1 {
+            self.replica_use.used_count.store(1, Relaxed);
             return Ok(vec![place(0, slots, false)]);
         }
         let used = self.replica_use.used(&list, self.objects.bucket());
@@ -172,18 +177,18 @@ impl Session {
         let placed = by_replica.into_iter().enumerate();
         let placed = placed.filter(|(_, slots)| !slots.is_empty());
         let placed = placed.map(|(index, slots)| place(index, slots, true)).collect();
-        self.replica_use.keep_busy(&list, used.len());
+        self.replica_use.used_count.store(used.len() as u64, Relaxed);
+        self.replica_use.keep_busy(&list);
         Ok(placed)
     }
 
     /// A sample has arrived from one of several replicas.
     pub(super) fn observe_arrival(&self, placed: &mut InFlightSamples) {
         placed.arrived();
-        if let Some(list) = self.store.known_replicas()
-            && list.len() > 1
+        if self.replica_use.used_count.load(Relaxed) > 1
+            && let Some(list) = self.store.known_replicas()
         {
-            let used = self.replica_use.used(&list, self.objects.bucket()).len();
-            self.replica_use.keep_busy(&list, used);
+            self.replica_use.keep_busy(&list);
         }
     }
 

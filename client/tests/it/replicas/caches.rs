@@ -47,7 +47,7 @@ fn computed_after_replacement(id: Option<&str>) -> u64 {
         replicas.kill(1);
         fs::remove_dir_all(replicas.world.folder().join("replica-1")).unwrap();
         if let Some(id) = id {
-            id.clone_into(&mut replicas.replicas[1].id);
+            id.clone_into(&mut replicas.specs[1].id);
         }
         replicas.start(1);
         SAMPLES as u64 - hits_of_epoch(&replicas, 2).await

@@ -81,7 +81,9 @@ fn without_any_replica_the_rest_is_read_plainly() {
         let reader = replicas.reader(PIPELINE).mode(Mode::Auto).seed(5);
         let mut reader = reader.build().await.unwrap();
         let mut batches: Vec<Batch> = reader.by_ref().take(2).try_collect().await.unwrap();
-        (0..3).for_each(|number| replicas.kill(number));
+        for number in 0..3 {
+            replicas.kill(number);
+        }
         batches.extend(reader.by_ref().try_collect::<Vec<_>>().await.unwrap());
         let rows = into_rows(batches);
         assert_same_values(&rows, &expected);

@@ -25,6 +25,42 @@ fn urls_are_replicas_as_addresses_are() {
     });
 }
 
+/// A gateway in place of its store may have several addresses as well: what it forwards goes to any of them.
+#[test]
+fn an_endpoint_in_place_of_the_store_has_replicas() {
+    const SAMPLES: usize = 384;
+    let mut replicas = Replicas::new(0, many_photos(SAMPLES));
+    let upstream = format!("--upstream=http://{}", replicas.store());
+    replicas.flags = vec![upstream];
+    replicas.specs = Replica::list(3).unwrap();
+    replicas.gateways = vec![None, None, None];
+    for number in 0..3 {
+        replicas.start(number);
+    }
+    replicas.name(&[0, 1, 2]);
+    let expected = replicas.expected();
+    run(async {
+        let store = Store::builder()
+            .endpoint(replicas.url())
+            .region("us-east-1")
+            .credentials(Credentials::new(ACCESS_KEY, SECRET_KEY))
+            .hosts_file(&replicas.hosts_file);
+        let reader = replicas.reader(PIPELINE).store(store).seed(5);
+        let mut reader = reader.build().await.unwrap();
+        let mut batches: Vec<Batch> = reader.by_ref().take(3).try_collect().await.unwrap();
+        replicas.kill(2);
+        batches.extend(reader.by_ref().try_collect::<Vec<_>>().await.unwrap());
+        let rows = into_rows(batches);
+        assert_same_values(&rows, &expected);
+        assert_eq!(pushed(&rows), SAMPLES);
+        let reports = reader.monitor().replicas();
+        assert!(
+            delivered(&reports).iter().all(|samples| *samples > 0),
+            "{reports:?}"
+        );
+    });
+}
+
 /// Names are looked up again every ten seconds.
 #[test]
 #[ignore = "half a minute: make test-full"]

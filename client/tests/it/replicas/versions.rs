@@ -10,7 +10,7 @@ fn a_replica_that_computes_other_values_gets_no_samples() {
     const SAMPLES: usize = 384;
     let mut replicas = Replicas::new(3, many_photos(SAMPLES));
     replicas.kill(1);
-    OTHER.clone_into(&mut replicas.replicas[1].stated_versions);
+    OTHER.clone_into(&mut replicas.specs[1].stated_versions);
     replicas.start(1);
     let expected = replicas.expected();
     for mode in [Mode::Pushdown, Mode::Auto] {
@@ -37,7 +37,7 @@ fn if_all_replicas_compute_other_values_this_host_computes() {
     let mut replicas = Replicas::new(2, many_photos(SAMPLES));
     for number in 0..2 {
         replicas.kill(number);
-        OTHER.clone_into(&mut replicas.replicas[number].stated_versions);
+        OTHER.clone_into(&mut replicas.specs[number].stated_versions);
         replicas.start(number);
     }
     let expected = replicas.expected();
@@ -71,7 +71,7 @@ fn roll(batches_between: usize) {
             replicas.gateway(number).terminate().unwrap();
             batches.extend(reader.by_ref().take(1).try_collect::<Vec<_>>().await.unwrap());
             replicas.kill(number);
-            versions.clone_into(&mut replicas.replicas[number].stated_versions);
+            versions.clone_into(&mut replicas.specs[number].stated_versions);
             replicas.start(number);
         }
         batches.extend(reader.by_ref().try_collect::<Vec<_>>().await.unwrap());

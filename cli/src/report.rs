@@ -336,8 +336,15 @@ mod tests {
         report.addresses = Addresses {
             endpoint: "http://store:9000".to_owned(),
             gateway: Some("http://gw:9900".to_owned()),
-            replicas: Vec::new(),
+            replicas: vec![ReplicaFigures {
+                id: "gw-0".to_owned(),
+                address: "http://gw:9900 at 10.0.0.1".to_owned(),
+                state: ReplicaReport::SERVING,
+                samples: 5_000,
+            }],
         };
+        let replica = "\nreplica gw-0 at http://gw:9900 at 10.0.0.1: 5,000 samples, serving\n";
+        assert!(report.to_string().contains(replica), "{report}");
         let expected = "from the gateway http://gw:9900: received 976.56 KiB, sent 1.95 KiB; the rest is with the store http://store:9000\n";
         assert!(report.to_string().contains(expected), "{report}");
     }

@@ -3,6 +3,7 @@
 mod caches;
 mod losses;
 mod membership;
+mod moments;
 mod versions;
 
 use std::{fmt::Write as _, fs, net::SocketAddr, path::PathBuf};
@@ -198,6 +199,25 @@ fn ranks_and_epochs_place_samples_alike() {
         hits[1] * 100 >= SAMPLES as u64 * 90,
         "{} of {SAMPLES} samples were cached",
         hits[1]
+    );
+}
+
+/// Each replica is told its part of the cores that the reader could use.
+#[test]
+fn replicas_know_the_demand_of_their_readers() {
+    // With one thread the gateways do not have the CPUs of this host, as they would not in the field.
+    let replicas = Replicas::with_flags(2, many_photos(256), &["--threads=1"]);
+    run(async {
+        let reader = replicas.reader(PIPELINE).mode(Mode::Auto).max_expand(100.0);
+        let mut reader = reader.build().await.unwrap();
+        let _batches: Vec<Batch> = reader.by_ref().try_collect().await.unwrap();
+    });
+    let demand = [0, 1].map(|number| replicas.gateway(number).metric("pushdown_demand_cores").unwrap());
+    assert!(demand.iter().all(|cores| *cores > 0.0), "{demand:?}");
+    let [least, most] = [demand[0].min(demand[1]), demand[0].max(demand[1])];
+    assert!(
+        most <= 2.0 * least,
+        "both have the same part of about the same demand: {demand:?}"
     );
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 /// What happens to a replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loss {
+pub(super) enum Loss {
     Killed,
     Frozen,
     /// It completes the batches that it has, and ends.
@@ -12,7 +12,7 @@ enum Loss {
 }
 
 impl Replicas {
-    fn lose(&mut self, number: usize, loss: Loss) {
+    pub(super) fn lose(&mut self, number: usize, loss: Loss) {
         match loss {
             Loss::Killed => self.kill(number),
             Loss::Frozen => self.gateway(number).freeze().unwrap(),

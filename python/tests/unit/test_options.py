@@ -218,7 +218,7 @@ def test_the_arguments_of_the_last_release_have_moved() -> None:
     former = "endpoint region profile credentials timeouts retry order buffer tail rank world limit include_hidden split max_expand epochs"
     former += " compression models prefetch requests gets threads value_cache_bytes"
     # Members that are newer were never arguments.
-    newer = ["addressing_style"]
+    newer = ["addressing_style", "hosts_file"]
     assert sorted(name for name, *_ in MOVED) == sorted([*former.split(), *newer])
     arguments: Any = {"nonsense": 1}
     with pytest.raises(TypeError, match="unexpected argument nonsense: expected one of gateway, index, column, columns, batch_size"):

@@ -86,7 +86,7 @@ def test_check_and_explain_are_readable() -> None:
             "bandwidth": 100.0,
             "store_bandwidth": None,
             "gateway_cores": None,
-            "gateways": 1,
+            "gateways": None,
             "batch_size": 64,
             "host_cores": None,
             "cached": None,

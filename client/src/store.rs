@@ -85,8 +85,9 @@ pub(crate) use bucket_endpoints::BucketEndpoint;
 pub use conditional::{ConditionalAnswer, ConditionalGet, Signature};
 pub(crate) use failure::{Failure, NamedFailure, object_too_large};
 pub use gateway::ReplicaReport;
-pub(crate) use gateway::{GatewayHealth, GatewayState, InFlightSamples, Replica, ReplicaList};
-pub(crate) use get::GatewayRoute;
+pub(crate) use gateway::{
+    GatewayHealth, GatewayRoute, GatewayState, InFlightSamples, Replica, ReplicaList, ReplicaVersion,
+};
 pub use list::HiddenObjects;
 pub use multi_object::{StoredTables, TablesScan};
 use placement::Placement;

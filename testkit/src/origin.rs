@@ -33,7 +33,15 @@ pub struct Exchange {
 impl ScriptedOrigin {
     /// Starts listening. The script may block, since each connection has a thread.
     pub fn start(script: impl Fn(&mut Exchange) -> io::Result<()> + Send + Sync + 'static) -> Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), script)
+    }
+
+    /// The same at this address.
+    pub fn start_at(
+        address: SocketAddr,
+        script: impl Fn(&mut Exchange) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let listener = TcpListener::bind(address)?;
         let origin = Self {
             address: listener.local_addr()?,
             requests: Arc::default(),

@@ -64,9 +64,7 @@ def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
     replica_cores, tiers.host_cores = tiers.host_cores, tiers.stack.store_cores
     for count in scenario.sizes:
         with started_replicas(scenario, context, count, replica_cores) as replicas:
-            cell = measure_cell(scenario, context, replicas)
-        shown = [", ".join(map(str, sorted(cores))) for cores in (replica_cores, tiers.host_cores)]
-        cell.notes.insert(0, "replicas on core {}, store and reader on core {}".format(*shown))
+            cell = measure_cell(scenario, context, replicas, replica_cores)
         yield cell
 
 
@@ -109,8 +107,8 @@ def gateway_command(scenario: Scenario, context: RunContext, address: str, numbe
     return [*command, *scenario.gateway_flags]
 
 
-def measure_cell(scenario: Scenario, context: RunContext, replicas: list[Replica]) -> Cell:
-    """One replica and all of them, after a warm-up."""
+def measure_cell(scenario: Scenario, context: RunContext, replicas: list[Replica], cores: set[int]) -> Cell:
+    """One replica and all of them, which run on these cores, after a warm-up."""
     chosen = {ONE_REPLICA: replicas[:1], ALL_REPLICAS: replicas}
     measured = {name: Arm("pushed", describe(len(of_arm))) for name, of_arm in chosen.items()}
     readers = {name: reader(scenario, context, of_arm, scenario.samples) for name, of_arm in chosen.items()}
@@ -118,15 +116,23 @@ def measure_cell(scenario: Scenario, context: RunContext, replicas: list[Replica
     reader(scenario, context, replicas, max(1, scenario.samples // WARM_UP_DIVISOR))()
 
     def run_trial(name: str) -> None:
-        trial, cores = run_counted(context, chosen[name], readers[name])
+        trial, used_cores = run_counted(context, chosen[name], readers[name])
         measured[name].trials.append(trial)
-        used[name].append(cores)
+        used[name].append(used_cores)
 
     interleave(list(chosen), scenario.rounds, run_trial, context.progress)
-    notes = [*cell_notes(scenario, context)[1:], f"{scenario.samples} samples for each replica"]
+    # The first of the usual notes says which tier has which cores.
+    notes = [describe_cores(cores, context.tiers.host_cores), *cell_notes(scenario, context)[1:]]
+    notes.append(f"{scenario.samples} samples for each replica")
     notes += [f"`{name}`: {describe_used(rounds)}" for name, rounds in used.items()]
     label = f"{scenario.group}, {len(replicas)} replicas"
     return build_cell(label, "replicas", measured, notes, x=float(len(replicas)), x_label="replicas")
+
+
+def describe_cores(of_replicas: set[int], others: set[int]) -> str:
+    """Which programs run on which cores."""
+    shown = lambda cores: f"core{'' if len(cores) == 1 else 's'} {', '.join(map(str, sorted(cores)))}"
+    return f"replicas on {shown(of_replicas)}, store and reader on {shown(others)}"
 
 
 def describe(count: int) -> str:

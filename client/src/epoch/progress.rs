@@ -53,6 +53,11 @@ impl BatchProgress {
         self.next_allowed.cancel();
     }
 
+    /// Lets the next read begin although not enough has arrived, which says nothing of the time that takes.
+    pub(crate) fn allow_next_early(&self) {
+        self.next_allowed.cancel();
+    }
+
     /// The times of this read, if both events have happened.
     pub(crate) fn arrival_times(&self) -> Option<ArrivalTimes> {
         Some(ArrivalTimes {

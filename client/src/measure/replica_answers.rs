@@ -11,7 +11,13 @@ use super::GatewayCpus;
 
 /// The latest answers of replicas, by id.
 #[derive(Debug, Default)]
-pub(crate) struct ReplicaAnswers(BTreeMap<Arc<str>, ReplicaAnswer>);
+pub(crate) struct ReplicaAnswers {
+    by_id: BTreeMap<Arc<str>, ReplicaAnswer>,
+    /// CPU time of replicas that are gone.
+    retired: CpuTime,
+    /// Whether one has stated its CPU time.
+    has_time: bool,
+}
 
 #[derive(Debug, Default)]
 struct ReplicaAnswer {
@@ -30,19 +36,19 @@ struct ReplicaAnswer {
 impl ReplicaAnswers {
     /// Counts a batch request to this replica.
     pub(crate) fn begin(&mut self, id: &Arc<str>) {
-        self.0.entry(Arc::clone(id)).or_default().pending += 1;
+        self.by_id.entry(Arc::clone(id)).or_default().pending += 1;
     }
 
     /// The request has ended.
     pub(crate) fn end(&mut self, id: &Arc<str>) {
-        if let Some(answer) = self.0.get_mut(id) {
+        if let Some(answer) = self.by_id.get_mut(id) {
             answer.pending = answer.pending.saturating_sub(1);
         }
     }
 
     /// Takes what the head of an answer states.
     pub(crate) fn observe(&mut self, id: &Arc<str>, cpus: &GatewayCpus, ratios: CachedRatios) {
-        let answer = self.0.entry(Arc::clone(id)).or_default();
+        let answer = self.by_id.entry(Arc::clone(id)).or_default();
         if let Some(cores) = cpus.cores {
             let own = f64::from(answer.pending.max(1));
             let part = cpus.batches.map_or(1.0, |all| own / all.max(own));
@@ -55,42 +61,55 @@ impl ReplicaAnswers {
             .zip(answer.latest)
             .and_then(|(now, before)| now.since(before))
         {
-            answer.passed.busy_seconds += passed.busy_seconds;
-            answer.passed.total_seconds += passed.total_seconds;
-            answer.passed.step_seconds += passed.step_seconds;
+            add_time(&mut answer.passed, passed);
         }
         answer.latest = cpus.time.or(answer.latest);
         answer.ratios = ratios;
+        self.has_time |= cpus.time.is_some();
+    }
+
+    /// Whether none has answered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// Forgets replicas that are gone, but for their CPU time.
+    pub(crate) fn retain(&mut self, ids: &[Arc<str>]) {
+        let retired = &mut self.retired;
+        self.by_id.retain(|id, answer| {
+            let is_kept = ids.contains(id) || answer.pending > 0;
+            if !is_kept {
+                add_time(retired, answer.passed);
+            }
+            is_kept
+        });
     }
 
     /// What the replicas in use state together. Cores are as many as one gateway would need for the same throughput: a replica with fewer
     /// cores than its part of the samples holds up the others. A replica that has not answered counts as the mean of the others.
     pub(crate) fn total(&self, placement: &Placement, ids: &[Arc<str>], used: &[usize]) -> GatewayCpus {
-        let of = |index: &usize| self.0.get(&ids[*index]);
+        let of = |index: &usize| self.by_id.get(&ids[*index]);
         let known: Vec<(usize, &ReplicaAnswer)> = used
             .iter()
             .filter_map(|index| Some((*index, of(index)?)))
             .collect();
         let weight = |index: usize| placement.fraction(index);
         let used_weight: f64 = used.iter().map(|index| weight(*index)).sum();
-        let of_shares: Vec<(f64, f64)> = known
+        let shares: Vec<(f64, f64)> = known
             .iter()
             .filter_map(|(index, answer)| Some((answer.cores?, weight(*index))))
             .collect();
-        let known_weight: f64 = of_shares.iter().map(|(_, weight)| weight).sum();
-        let cores =
-            (known_weight > 0.0).then(|| Tiers::effective_cores(of_shares) * used_weight / known_weight);
+        let known_weight: f64 = shares.iter().map(|(_, weight)| weight).sum();
+        let cores = (known_weight > 0.0).then(|| Tiers::effective_cores(shares) * used_weight / known_weight);
         let fingerprints = known.iter().map(|(_, answer)| answer.fingerprint.as_ref());
-        let mut time = CpuTime::default();
-        for answer in self.0.values() {
-            time.busy_seconds += answer.passed.busy_seconds;
-            time.total_seconds += answer.passed.total_seconds;
-            time.step_seconds += answer.passed.step_seconds;
+        let mut time = self.retired;
+        for answer in self.by_id.values() {
+            add_time(&mut time, answer.passed);
         }
         GatewayCpus {
             cores,
             batches: None,
-            time: Some(time),
+            time: self.has_time.then_some(time),
             // The CPUs of this host, if all of them run there.
             fingerprint: fingerprints
                 .reduce(|all, one| all.filter(|all| Some(*all) == one))
@@ -109,7 +128,7 @@ impl ReplicaAnswers {
         let used_weight: f64 = used.iter().map(|index| placement.fraction(*index)).sum();
         let mut ratios = BTreeMap::<u8, f64>::new();
         for index in used {
-            let Some(answer) = self.0.get(&ids[*index]) else {
+            let Some(answer) = self.by_id.get(&ids[*index]) else {
                 continue;
             };
             let share = placement.fraction(*index) / used_weight;
@@ -119,6 +138,12 @@ impl ReplicaAnswers {
         }
         ratios.into_iter().collect()
     }
+}
+
+fn add_time(sum: &mut CpuTime, time: CpuTime) {
+    sum.busy_seconds += time.busy_seconds;
+    sum.total_seconds += time.total_seconds;
+    sum.step_seconds += time.step_seconds;
 }
 
 #[cfg(test)]
@@ -192,5 +217,9 @@ mod tests {
                 "{id} {busy}"
             );
         }
+        // What a replica that is gone has worked stays.
+        answers.retain(&ids[1..]);
+        assert!((busy_seconds(&answers, &placement) - 4.0).abs() < 1e-9);
+        assert_eq!(ReplicaAnswers::default().total(&placement, &ids, &[0]).time, None);
     }
 }

@@ -27,13 +27,11 @@ use tokio::runtime::Handle;
 use self::download::Download;
 use crate::{
     error::{Error, ErrorKind, Result},
-    store::{Replica, Store},
+    store::{GatewayRoute, Replica, Store},
 };
 
 /// The most bytes of a list of models.
 const LIST_BYTES: u64 = 64 << 20;
-/// Decides which replica is asked about models: the same one for all of them, so that a list and its weights agree.
-const MODELS_HASH: u64 = 0;
 /// The most model names in an error.
 const NEAREST: usize = 8;
 
@@ -82,7 +80,10 @@ impl Store {
         }
         let request = |replica: Arc<Replica>| async move { self.request_models(&replica).await };
         let requested = self
-            .at_replica(MODELS_HASH, self.has_gateway_beside(), request)
+            .at_replica(
+                GatewayRoute::ANY.dispensable_if(self.has_gateway_beside()),
+                request,
+            )
             .await;
         let list = match requested {
             Ok(list) => list,

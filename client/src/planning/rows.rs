@@ -76,8 +76,8 @@ pub(crate) struct ReaderSize {
 pub(crate) enum ReadCost {
     /// CPU time of this host for stored columns, and the rate at which they arrived.
     Host { time: Duration, rate: RateSamples },
-    /// What the answer of one of `replicas` states, which share the row groups.
-    Gateway { headers: HeaderMap, replicas: usize },
+    /// What the answer of a replica states. All of them have `cores_ratio` times its cores, and share the row groups.
+    Gateway { headers: HeaderMap, cores_ratio: f64 },
 }
 
 impl RowPlanner {
@@ -211,7 +211,7 @@ impl RowPlanner {
                     links.observe_bandwidth(Path::Store, rate.max_bytes_per_second);
                 }
             }
-            ReadCost::Gateway { headers, replicas } => {
+            ReadCost::Gateway { headers, cores_ratio } => {
                 // The answer begins with its first record batch, and so its head knows the time of that one.
                 let first_rows = rows.batches().first().map_or(0, RecordBatch::num_rows);
                 let phases = ServerTiming::from_headers(headers).phases();
@@ -221,7 +221,7 @@ impl RowPlanner {
                     let row_seconds = seconds / float(first_rows as u64);
                     planner.replanner.observe_gateway_seconds(0, stage, row_seconds);
                 }
-                let part = float((*replicas).max(1) as u64) / float(self.ranks as u64);
+                let part = cores_ratio / float(self.ranks as u64);
                 planner.observe_gateway_cpus(&GatewayCpus::from_headers(headers), part);
             }
         }

@@ -4,6 +4,7 @@ mod failover;
 mod health;
 mod replacement;
 mod replica;
+mod replica_list;
 mod replicas;
 
 use std::{sync::Arc, time::Duration};
@@ -13,7 +14,7 @@ use futures::future::join_all;
 use http::{HeaderMap, Method};
 use pushdown::wire::{
     Features,
-    header::{MODELS_PATH, VERSION_PATH},
+    header::{MODELS_PATH, REPLICA, VERSION_PATH},
 };
 use pushdown_exec::sync::RwLock;
 use pushdown_s3::is_transient;
@@ -25,11 +26,12 @@ use crate::{
     stats::Traffic,
     transport::{Answer, Endpoint, Transport, listed_features},
 };
+pub(crate) use failover::GatewayRoute;
 pub(super) use failover::ReplicaError;
 pub(crate) use health::{GatewayHealth, GatewayState};
 pub use replica::ReplicaReport;
-pub(crate) use replica::{InFlightSamples, Replica};
-pub(crate) use replicas::ReplicaList;
+pub(crate) use replica::{InFlightSamples, Replica, ReplicaVersion};
+pub(crate) use replica_list::ReplicaList;
 use replicas::Replicas;
 
 /// Longest wait for the features of a gateway.
@@ -163,10 +165,11 @@ impl Store {
         self.shared.gateway.as_ref()?.replicas.known_list()
     }
 
-    /// How many replicas of the gateway serve, as far as is known; at least 1.
-    pub(crate) fn serving_replicas(&self) -> usize {
-        let list = self.known_replicas();
-        list.map_or(1, |list| list.serving_count().max(1))
+    /// Cores of all replicas that serve, as a multiple of those of the one with this answer; 1 with one replica.
+    pub(crate) fn cores_ratio(&self, answer: &HeaderMap) -> f64 {
+        let id = answer.get(REPLICA).and_then(|id| id.to_str().ok());
+        let list = self.known_replicas().filter(|list| list.len() > 1);
+        list.map_or(1.0, |list| list.cores_ratio(id))
     }
 
     /// Whether the gateway has several replicas, as far as is known.
@@ -280,7 +283,7 @@ impl Store {
         }
     }
 
-    /// What all replicas of the gateway can do. None if they have not answered yet, or are older than these lists.
+    /// What all replicas of the gateway can do that serve and have answered. None if none has, or is older than these lists.
     pub(crate) fn features(&self) -> Features {
         let gateway = self.shared.gateway.as_ref();
         gateway.map(Gateway::features).unwrap_or_default()
@@ -295,9 +298,12 @@ impl Store {
         };
         let ask = async || {
             if gateway.features() == Features::default() {
-                let list = gateway.replicas.list().await;
+                let request = async {
+                    let list = gateway.replicas.list().await;
+                    drop(self.request_features(list.choice(0)).await);
+                };
                 // A gateway that cannot be reached fails the batch, with a better message.
-                drop(timeout(FEATURES_TIMEOUT, self.request_features(list.choice(0))).await);
+                drop(timeout(FEATURES_TIMEOUT, request).await);
             }
         };
         gateway.asked.get_or_init(ask).await;

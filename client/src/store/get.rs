@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use pushdown::{
-    Engine, Limits,
-    wire::{self, object_hash},
-};
+use pushdown::{Engine, Limits, wire};
 
 use super::{
     BucketEndpoint, Failure, Store,
-    gateway::Replica,
+    gateway::{GatewayRoute, Replica},
     has_ended,
     value::{Value, ValueRequest, ValueStream, form_header, member_headers, store_header},
 };
@@ -23,43 +20,6 @@ use crate::{
     sign::Validity,
     transport::{Answer, BUCKET_REGION, Refusal},
 };
-
-/// Which replica of the gateway a value is requested from.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct GatewayRoute {
-    /// Decides between replicas.
-    object_hash: u64,
-    /// Whether this host can do without the gateway: then nothing is requested again that does not arrive.
-    pub(crate) is_dispensable: bool,
-}
-
-impl GatewayRoute {
-    /// The route to the value of an object, or of a member of this shard.
-    pub(crate) fn to(bucket: &str, key: &str) -> Self {
-        Self {
-            object_hash: object_hash(bucket, key),
-            is_dispensable: false,
-        }
-    }
-
-    /// The route to a row group of an object that begins with this row: those of one object are spread over the replicas.
-    #[must_use]
-    pub(crate) const fn at_row(self, first_row: u64) -> Self {
-        Self {
-            object_hash: self.object_hash.wrapping_add(first_row),
-            ..self
-        }
-    }
-
-    /// The same if this host can do without the gateway.
-    #[must_use]
-    pub(crate) const fn dispensable_if(self, is_dispensable: bool) -> Self {
-        Self {
-            is_dispensable,
-            ..self
-        }
-    }
-}
 
 impl Store {
     /// Reads an object as stored.
@@ -241,19 +201,18 @@ impl Store {
         route: GatewayRoute,
         attempt: impl Fn(Arc<Replica>) -> A + Sync,
     ) -> Result<T> {
-        let GatewayRoute {
-            object_hash,
-            is_dispensable,
-        } = route;
-        let first_choice = self.replica(object_hash).await?;
+        let is_dispensable = route.is_dispensable;
+        let list = self.replicas().await?;
+        let first_choice = list.choice(route.object_hash);
         let attempt = || async {
-            match self.at_replica(object_hash, is_dispensable, &attempt).await {
+            match self.at_replica(route, &attempt).await {
                 Err(Failure::Lost(error)) if is_dispensable && error.is_retryable() => Ok(Err(error)),
                 attempted => attempted.map(Ok),
             }
         };
         let mut attempt = || async { attempt().await.map_err(|failure| failure.about(subject)) };
-        let replaceable = is_dispensable.then(|| &**first_choice.health());
+        // Of several replicas, others may be asked after a pause.
+        let replaceable = (is_dispensable && list.len() == 1).then(|| &**first_choice.health());
         let done = self
             .gateway_retries(None, replaceable)
             .complete(&mut attempt)

@@ -8,11 +8,11 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
-use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix, wire::object_hash};
+use pushdown::{Context, Limits, Pipeline, Scan, Source, Suffix};
 
 #[cfg(feature = "tables")]
 use super::ObjectEnd;
-use super::{GatewayState, Replica, Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
+use super::{GatewayRoute, Replica, Store, ValueRequest, ValueStream, versioned_object::VersionedObject};
 use crate::{
     error::{Error, ErrorKind, Result},
     measure::RateSamples,
@@ -152,22 +152,22 @@ impl StoredTable {
         if !store.has_gateway() {
             return false;
         }
-        let hash = object_hash(self.object.bucket(), self.object.key());
         let is_beside = store.has_gateway_beside();
-        let check = |replica: Arc<Replica>| async move { store.check_reads_stores(&replica).await };
-        let checked = store.at_replica(hash, is_beside, check).await;
-        if !is_beside {
-            // Whatever its endpoint is.
-        } else if !store.gateway_serves() {
+        if is_beside && !store.gateway_serves() {
             return false;
-        } else if checked.as_ref().is_err_and(Error::is_retryable) {
-            let Ok(replica) = store.replica(hash).await else {
-                return false;
-            };
-            // The outage is logged.
-            if replica.health().after_failure().await != GatewayState::Serving {
-                return false;
+        }
+        let route = GatewayRoute::to(self.object.bucket(), self.object.key());
+        let check = |replica: Arc<Replica>| async move {
+            let checked = store.check_reads_stores(&replica).await;
+            if is_beside && checked.as_ref().is_err_and(Error::is_retryable) {
+                replica.health().after_failure().await;
             }
+            checked
+        };
+        let checked = store.at_replica(route.dispensable_if(is_beside), check).await;
+        // The outage is logged.
+        if is_beside && checked.as_ref().is_err_and(Error::is_retryable) && !store.gateway_serves() {
+            return false;
         }
         if let Err(why) = &checked {
             tracing::warn!(%why, "falling back to plain reading: the rows are computed on this host");

@@ -1,6 +1,7 @@
 //! Several gateways behind one name: samples are placed on them, and the others take over from one that is lost.
 
 mod caches;
+mod changes;
 mod losses;
 mod membership;
 mod moments;

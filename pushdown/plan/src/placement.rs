@@ -152,11 +152,10 @@ impl Placement {
     }
 
     /// The replicas that a reader uses if it has too few samples in flight for all of them: the first `count` in the ranking of the
-    /// data set. They are the same for all ranks of a job, and differ between data sets.
-    pub fn subset(&self, data_set_hash: u64, count: usize) -> Vec<usize> {
-        let mut ranking = self.ranking(data_set_hash);
-        ranking.truncate(count);
-        ranking
+    /// data set that are usable. They are the same for all ranks of a job, and differ between data sets.
+    pub fn subset(&self, data_set_hash: u64, count: usize, is_usable: impl Fn(usize) -> bool) -> Vec<usize> {
+        let ranking = self.ranking(data_set_hash).into_iter();
+        ranking.filter(|index| is_usable(*index)).take(count).collect()
     }
 
     /// The first replica by rank among those that satisfy `is_candidate`. One pass: it does not sort the others.

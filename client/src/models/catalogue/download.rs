@@ -21,11 +21,11 @@ use pushdown::{
 };
 use tokio::runtime::Handle;
 
-use super::{MODELS_HASH, host_runtime};
+use super::host_runtime;
 use crate::{
     atomic_write::write_atomically,
     error::{Error, Result},
-    store::{Replica, Store},
+    store::{GatewayRoute, Replica, Store},
     transport::Answer,
 };
 
@@ -214,7 +214,7 @@ async fn request(store: &Store, name: &str, digest: &str, headers: HeaderMap) ->
             sent.await
         }
     };
-    let answer = store.at_replica(MODELS_HASH, false, request).await?;
+    let answer = store.at_replica(GatewayRoute::ANY, request).await?;
     if matches!(answer.status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
         return Ok(answer);
     }

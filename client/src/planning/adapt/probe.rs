@@ -7,12 +7,11 @@ use pushdown::{Step, wire::Features};
 use super::{
     Adapter,
     event::{Event, SamplesLeft},
-    float,
 };
 use crate::{
     error::Result,
     objects::Objects,
-    store::{ProfileRequest, Replica, Store},
+    store::{GatewayRoute, ProfileRequest, Replica, Store},
     weights::preload,
 };
 
@@ -70,7 +69,7 @@ impl Adapter {
             return Ok(());
         }
         let check = |replica: Arc<Replica>| async move { store.check_reads_stores(&replica).await };
-        if store.at_replica(0, false, check).await.is_err() {
+        if store.at_replica(GatewayRoute::ANY, check).await.is_err() {
             // The same, with a warning at the first batch.
             return Ok(());
         }
@@ -83,12 +82,11 @@ impl Adapter {
             epoch,
         };
         let profile = store.profile_all(&probed, &request).await?;
+        let gateway_cores = profile.all_gateway_cores();
         self.observe(Event::Profiled {
             samples: profile.samples,
             link_bytes_per_second: profile.link_bytes_per_second,
-            gateway_cores: profile
-                .gateway_cores
-                .map(|cores| cores * float(store.serving_replicas() as u64)),
+            gateway_cores,
             left: SamplesLeft {
                 samples: objects.len(),
                 later_epochs,

@@ -70,7 +70,7 @@ fn read_at(planner: &RowPlanner, split: usize, cores: u32) {
     ];
     let cost = ReadCost::Gateway {
         headers: headers.into_iter().collect(),
-        replicas: 1,
+        cores_ratio: 1.0,
     };
     planner.observe_read(split, &rows(), &cost);
     planner.observe_times(split, 4, &times()[1..]);

@@ -25,7 +25,7 @@ use pushdown::wire::header::{DRAINING, STATE, VERSION_PATH};
 use pushdown_exec::sync::Mutex;
 use pushdown_s3::{FailingRequest as _, RetryPolicy};
 use tokio::{
-    runtime::Handle,
+    runtime::{Handle, Id},
     sync::watch,
     time::{Instant, sleep},
 };
@@ -57,9 +57,9 @@ const LEAST_PAUSE: f64 = 0.5;
 pub(crate) enum GatewayState {
     /// It serves, or has not been probed.
     Serving,
-    /// It ends once its answers in flight are complete: batches that have not begun are read plainly.
+    /// It ends once its answers in flight are complete: batches that have not begun go elsewhere.
     Draining,
-    /// It does not answer: everything is read plainly.
+    /// It does not answer: everything goes elsewhere.
     Gone,
 }
 
@@ -85,8 +85,8 @@ struct Known {
     state: GatewayState,
     /// When a probe was answered last.
     answered: Option<Instant>,
-    /// The probe in flight, whose answer is that of all who wait for one.
-    in_flight: Option<WeakShared<BoxFuture<'static, GatewayState>>>,
+    /// The probe in flight, whose answer is that of all who wait for one in this runtime: that of another one may never end.
+    in_flight: Option<(Id, WeakShared<BoxFuture<'static, GatewayState>>)>,
     /// Set while the gateway does not serve.
     outage: Option<OutageEntry>,
     /// Repeats the probe while the gateway does not serve.
@@ -236,7 +236,9 @@ impl GatewayHealth {
     /// Sends a probe, or joins the one in flight.
     fn probe(self: &Arc<Self>) -> Shared<BoxFuture<'static, GatewayState>> {
         let mut known = self.known.lock();
-        let in_flight = known.in_flight.as_ref().and_then(WeakShared::upgrade);
+        let runtime = Handle::try_current().map(|runtime| runtime.id()).ok();
+        let in_flight = known.in_flight.as_ref().filter(|(id, _)| Some(*id) == runtime);
+        let in_flight = in_flight.and_then(|(_, probe)| probe.upgrade());
         if let Some(in_flight) = in_flight.filter(|probe| probe.peek().is_none()) {
             return in_flight;
         }
@@ -247,7 +249,7 @@ impl GatewayHealth {
             health.note(found, before)
         };
         let probe = probe.boxed().shared();
-        known.in_flight = probe.downgrade();
+        known.in_flight = runtime.zip(probe.downgrade());
         probe
     }
 
@@ -341,8 +343,12 @@ async fn probe_until_serving(health: Weak<GatewayHealth>) {
 ///
 /// # Errors
 /// If another server answered in place of the gateway, which it does not reach.
-async fn state_in(answer: Answer) -> Result<GatewayState> {
-    if !answer.status.is_success() && listed_features(&answer.headers).is_none() {
+pub(super) async fn state_in(answer: Answer) -> Result<GatewayState> {
+    if listed_features(&answer.headers).is_none() {
+        if answer.status.is_success() {
+            let text = "the gateway is not reached: an answer of another server lists no features";
+            return Err(Error::new(ErrorKind::Unreachable, text));
+        }
         return Err(answer.refusal().await.into_error("the gateway is not reached"));
     }
     Ok(match answer.header(STATE) {

@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -14,7 +14,7 @@ use http::{HeaderMap, Method};
 use pushdown::wire::{Features, header};
 use pushdown_exec::sync::RwLock;
 
-use super::health::{GatewayHealth, GatewayState, PROBE_TIMEOUT};
+use super::health::{GatewayHealth, GatewayState, PROBE_TIMEOUT, state_in};
 use crate::{
     error::Result,
     measure::number,
@@ -40,6 +40,14 @@ pub(crate) struct Replica {
     in_flight: AtomicU64,
     /// Samples that it has delivered.
     samples: AtomicU64,
+    is_suspect: AtomicBool,
+}
+
+/// Which gateway is at an address: it differs once that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReplicaVersion {
+    recoveries: u64,
+    engine: Option<Arc<str>>,
 }
 
 /// What a replica states about itself.
@@ -49,6 +57,10 @@ struct Announced {
     features: Features,
     id: Option<Arc<str>>,
     cores: Option<f64>,
+    /// The versions of its step families.
+    engine: Option<Arc<str>>,
+    /// Whether it has answered a question for its version, which states all of this.
+    is_introduced: bool,
 }
 
 /// A replica of a gateway, as seen by a reader.
@@ -79,23 +91,24 @@ pub(crate) struct InFlightSamples {
 }
 
 impl Replica {
-    /// The replica at this address of an endpoint's host. `changes` counts changes of its id and its cores, and `is_one_of_several` is whether
-    /// others can take over.
+    /// The replica at this address of an endpoint's host. `changes` counts changes of its id and its cores, and `has_several` is whether the
+    /// gateway has others.
     pub(super) fn new(
         endpoint: Endpoint,
         address: Option<IpAddr>,
         connector: &GatewayConnector,
-        (changes, is_one_of_several): (Arc<AtomicU64>, Arc<std::sync::atomic::AtomicBool>),
+        changes: Arc<AtomicU64>,
+        has_several: Arc<AtomicBool>,
     ) -> Self {
         let prober = Arc::new(connector.prober(endpoint.clone(), address));
         let transport = connector.transport(endpoint, address);
         let announced = Arc::<RwLock<Announced>>::default();
         let name = name(transport.endpoint(), address);
         // A gateway that is back may be another version.
-        let (of_probes, of_probe_changes) = (Arc::clone(&announced), Arc::clone(&changes));
-        let note = move |headers: &HeaderMap| note(&of_probes, &of_probe_changes, headers);
+        let (probed, probe_changes) = (Arc::clone(&announced), Arc::clone(&changes));
+        let note = move |headers: &HeaderMap| note(&probed, &probe_changes, headers);
         let traffic = Arc::clone(transport.traffic());
-        let health = GatewayHealth::new(Arc::clone(&prober), name, traffic, is_one_of_several, note);
+        let health = GatewayHealth::new(Arc::clone(&prober), name, traffic, has_several, note);
         Self {
             address,
             transport,
@@ -105,6 +118,7 @@ impl Replica {
             changes,
             in_flight: AtomicU64::new(0),
             samples: AtomicU64::new(0),
+            is_suspect: AtomicBool::new(false),
         }
     }
 
@@ -136,9 +150,9 @@ impl Replica {
         })
     }
 
-    /// Cores for steps; not a number if it does not state them.
-    pub(super) fn cores(&self) -> f64 {
-        self.announced.read().cores.unwrap_or(f64::NAN)
+    /// Cores for steps, if it states them.
+    pub(super) fn cores(&self) -> Option<f64> {
+        self.announced.read().cores
     }
 
     /// The features that it listed last; none before its first answer.
@@ -151,24 +165,57 @@ impl Replica {
         self.announced.read().features.has(feature)
     }
 
-    /// Whether it has said what it is.
+    /// Whether an answer has listed features.
     pub(super) fn is_known(&self) -> bool {
         self.announced.read().features != Features::default()
     }
 
-    /// Asks it what it is. Its state is unknown if it does not answer.
-    pub(super) async fn introduce(&self) -> Result<()> {
-        let answer = self.prober.head(header::VERSION_PATH, PROBE_TIMEOUT).await?;
-        note(&self.announced, &self.changes, &answer.headers);
-        Ok(())
+    /// Whether it has not said what it is, or may be another version by now.
+    pub(super) fn is_to_be_asked(&self) -> bool {
+        !self.announced.read().is_introduced || self.is_suspect.load(Relaxed)
     }
 
-    /// Notes the features that an answer lists.
+    /// It computes other values than a reader. It is asked again at each look-up, since it may be replaced.
+    pub(crate) fn suspect(&self) {
+        self.is_suspect.store(true, Relaxed);
+    }
+
+    /// What changes whenever it is replaced by another version.
+    pub(crate) fn version(&self) -> ReplicaVersion {
+        ReplicaVersion {
+            recoveries: self.health.recoveries(),
+            engine: self.announced.read().engine.clone(),
+        }
+    }
+
+    /// Asks it what it is.
+    ///
+    /// # Errors
+    /// If it does not answer, or is no gateway.
+    pub(super) async fn introduce(&self) -> Result<GatewayState> {
+        let answer = self.prober.head(header::VERSION_PATH, PROBE_TIMEOUT).await?;
+        note(&self.announced, &self.changes, &answer.headers);
+        state_in(answer).await
+    }
+
+    /// Notes the features and the id that an answer states.
     pub(super) fn note_features(&self, headers: &HeaderMap) {
-        if let Some(listed) = listed_features(headers)
-            && self.announced.read().features != listed
-        {
-            self.announced.write().features = listed;
+        let Some(features) = listed_features(headers) else {
+            return;
+        };
+        let before = self.announced.read().clone();
+        let id = stated_id(headers).or_else(|| before.id.clone());
+        if (&before.features, &before.id) != (&features, &id) {
+            let is_placed_anew = before.id != id;
+            let stated = Announced {
+                features,
+                id,
+                ..before
+            };
+            *self.announced.write() = stated;
+            if is_placed_anew {
+                add(&self.changes, 1);
+            }
         }
     }
 
@@ -222,13 +269,17 @@ impl fmt::Display for Replica {
 }
 
 impl InFlightSamples {
-    /// A sample has arrived.
-    pub(crate) fn arrived(&mut self) {
+    /// A sample is in flight no more.
+    pub(crate) fn release(&mut self) {
         if let Some(rest) = self.samples.checked_sub(1) {
             self.samples = rest;
             self.replica.in_flight.fetch_sub(1, Relaxed);
-            add(&self.replica.samples, 1);
         }
+    }
+
+    /// A sample that is in flight no more was delivered.
+    pub(crate) fn count_delivered(&self) {
+        add(&self.replica.samples, 1);
     }
 }
 
@@ -246,17 +297,26 @@ fn name(endpoint: &Endpoint, address: Option<IpAddr>) -> String {
     }
 }
 
+/// The id of a replica in an answer.
+fn stated_id(headers: &HeaderMap) -> Option<Arc<str>> {
+    let id = headers.get(header::REPLICA)?.to_str().ok()?;
+    (!id.is_empty() && id.len() <= MAX_ID_CHARS).then(|| id.into())
+}
+
 /// Takes what an answer to a probe states.
 fn note(announced: &RwLock<Announced>, changes: &AtomicU64, headers: &HeaderMap) {
     let Some(features) = listed_features(headers) else {
         return;
     };
-    let id = headers.get(header::REPLICA).and_then(|id| id.to_str().ok());
-    let id = id.filter(|id| !id.is_empty() && id.len() <= MAX_ID_CHARS);
+    let engine = headers
+        .get(header::ENGINE)
+        .and_then(|engine| engine.to_str().ok());
     let stated = Announced {
         features,
-        id: id.map(Arc::from),
+        id: stated_id(headers),
         cores: number(headers.get(header::CORES)),
+        engine: engine.map(Arc::from),
+        is_introduced: true,
     };
     let before = announced.read().clone();
     if before != stated {

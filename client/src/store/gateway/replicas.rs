@@ -1,9 +1,9 @@
-//! The replicas of a gateway: the addresses of its names, looked up again from time to time, and the placement of samples on them.
+//! The membership of a gateway: the addresses of its names, looked up again from time to time.
 //!
-//! Replicas know nothing of each other. A reader learns them from the names that it was given, asks each what it is, and places samples by
-//! [`Placement`], so that readers with equal lists agree.
+//! Replicas know nothing of each other. A reader learns them from the names that it was given, and asks each what it is.
 
 use std::{
+    collections::BTreeMap,
     net::IpAddr,
     sync::{
         Arc,
@@ -16,17 +16,23 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Shared, WeakShared, join_all},
 };
-use pushdown::{plan::Placement, wire::Features};
 use pushdown_exec::sync::Mutex;
-use tokio::{runtime::Handle, time::Instant};
+use tokio::{
+    runtime::{Handle, Id},
+    time::{Instant, timeout},
+};
 
-use super::{GatewayState, Replica};
+use super::{GatewayState, Replica, ReplicaList};
 use crate::transport::{Endpoint, GatewayConnector};
 
 /// How often names are looked up.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon after a look-up a failed connect leads to another one.
 const MIN_LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest wait for the addresses of a name.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an address that is none of a replica is not asked again.
+const FOREIGN_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The replicas of a gateway, for all readers of a store.
 #[derive(Debug)]
@@ -45,21 +51,34 @@ pub(crate) struct Replicas {
 struct Known {
     /// The replicas at all addresses.
     at_addresses: Vec<Arc<Replica>>,
-    /// What follows from them; `None` before the first look-up.
+    /// Addresses of names that are none of a replica, and when that was found.
+    foreign: BTreeMap<(String, IpAddr), Instant>,
+    /// What follows from the replicas; `None` before the first look-up.
     list: Option<Arc<ReplicaList>>,
     /// The number of changes that the list accounts for.
     listed_changes: u64,
     looked_up: Option<Instant>,
-    /// The look-up in flight, for which all wait who need one.
-    in_flight: Option<WeakShared<BoxFuture<'static, ()>>>,
+    /// The look-up in flight, for which all wait who need one, and the runtime that it needs.
+    in_flight: Option<(Id, WeakShared<BoxFuture<'static, ()>>)>,
 }
 
-/// The replicas at a moment, never none.
-#[derive(Debug)]
-pub(crate) struct ReplicaList {
-    replicas: Vec<Arc<Replica>>,
-    placement: Placement,
-    is_beside_store: bool,
+/// How a replica has answered the question what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Introduction {
+    Known,
+    /// It serves, or drains.
+    Answered(GatewayState),
+    Failed,
+}
+
+impl Known {
+    /// The look-up in flight of this runtime: that of another one may never end.
+    fn in_flight(&self) -> Option<Shared<BoxFuture<'static, ()>>> {
+        let runtime = Handle::try_current().ok()?.id();
+        let (id, look_up) = self.in_flight.as_ref()?;
+        let look_up = look_up.upgrade().filter(|_| *id == runtime)?;
+        look_up.peek().is_none().then_some(look_up)
+    }
 }
 
 impl Replicas {
@@ -84,27 +103,31 @@ impl Replicas {
         &self.endpoints
     }
 
-    /// The replicas as far as they are known. Looks names up if that has not been done, and in the background if it was long ago.
+    /// The replicas as far as they are known. Looks names up if that has not been done.
     pub(super) async fn list(self: &Arc<Self>) -> Arc<ReplicaList> {
         loop {
             if let Some(list) = self.known_list() {
-                let looked_up = self.known.lock().looked_up;
-                if looked_up.is_none_or(|time| time.elapsed() >= LOOKUP_INTERVAL) {
-                    self.look_up_in_background();
-                }
                 return list;
             }
             self.look_up().await;
         }
     }
 
-    /// The replicas as far as they are known; `None` before the first look-up.
-    pub(super) fn known_list(&self) -> Option<Arc<ReplicaList>> {
+    /// The replicas as far as they are known; `None` before the first look-up. Looks names up in the background if that was long ago.
+    pub(super) fn known_list(self: &Arc<Self>) -> Option<Arc<ReplicaList>> {
         let mut known = self.known.lock();
         if known.list.is_some() && known.listed_changes != self.changes.load(Relaxed) {
             self.publish(&mut known);
         }
-        known.list.clone()
+        let list = known.list.clone()?;
+        let is_old = known
+            .looked_up
+            .is_none_or(|time| time.elapsed() >= LOOKUP_INTERVAL);
+        drop(known);
+        if is_old {
+            self.look_up_in_background();
+        }
+        Some(list)
     }
 
     /// A connection has failed: names may have other addresses by now.
@@ -116,7 +139,9 @@ impl Replicas {
     }
 
     fn look_up_in_background(self: &Arc<Self>) {
-        if let Ok(runtime) = Handle::try_current() {
+        if let Ok(runtime) = Handle::try_current()
+            && self.known.lock().in_flight().is_none()
+        {
             runtime.spawn(self.look_up());
         }
     }
@@ -124,14 +149,15 @@ impl Replicas {
     /// Looks names up, or joins the look-up in flight.
     fn look_up(self: &Arc<Self>) -> Shared<BoxFuture<'static, ()>> {
         let mut known = self.known.lock();
-        let in_flight = known.in_flight.as_ref().and_then(WeakShared::upgrade);
-        if let Some(in_flight) = in_flight.filter(|look_up| look_up.peek().is_none()) {
+        if let Some(in_flight) = known.in_flight() {
             return in_flight;
         }
         known.looked_up = Some(Instant::now());
         let replicas = Arc::clone(self);
         let look_up = async move { replicas.update().await }.boxed().shared();
-        known.in_flight = look_up.downgrade();
+        if let (Ok(runtime), Some(weak)) = (Handle::try_current(), look_up.downgrade()) {
+            known.in_flight = Some((runtime.id(), weak));
+        }
         look_up
     }
 
@@ -149,194 +175,130 @@ impl Replicas {
 
     /// The replicas at the addresses of an endpoint. An answer without addresses leaves those that are known.
     async fn replicas_of(&self, endpoint: &Endpoint) -> Vec<Arc<Replica>> {
-        let found = self.connector.addresses(endpoint).await;
-        let known = self.known.lock().at_addresses.clone();
-        let mut of_endpoint = known.into_iter().filter(|replica| replica.endpoint() == endpoint);
-        let addresses: Vec<Option<IpAddr>> = match found {
-            Ok(addresses) => addresses.into_iter().map(Some).collect(),
-            Err(error) => {
-                tracing::debug!(%error, "the last list of replicas stays");
-                let kept: Vec<_> = of_endpoint.collect();
-                return if kept.is_empty() {
-                    vec![self.replica(endpoint, None)]
-                } else {
-                    kept
-                };
+        let found = timeout(LOOKUP_TIMEOUT, self.connector.addresses(endpoint)).await;
+        let (known, foreign) = {
+            let mut known = self.known.lock();
+            known
+                .foreign
+                .retain(|_, found| found.elapsed() < FOREIGN_INTERVAL);
+            (known.at_addresses.clone(), known.foreign.clone())
+        };
+        let known: Vec<_> = known
+            .into_iter()
+            .filter(|replica| replica.endpoint() == endpoint)
+            .collect();
+        let is_foreign = |address: &IpAddr| foreign.contains_key(&(endpoint.to_string(), *address));
+        let addresses: Vec<IpAddr> = match found {
+            Ok(Ok(addresses)) => addresses
+                .into_iter()
+                .filter(|address| !is_foreign(address))
+                .collect(),
+            failed => {
+                tracing::debug!(?failed, "the last list of replicas stays");
+                Vec::new()
             }
         };
-        let known: Vec<_> = of_endpoint.by_ref().collect();
         let replica_at = |address: Option<IpAddr>| {
             let known = known.iter().find(|replica| replica.is_at(endpoint, address));
             known.cloned().unwrap_or_else(|| self.replica(endpoint, address))
         };
-        addresses.into_iter().map(replica_at).collect()
+        match (addresses.is_empty(), known.is_empty()) {
+            (false, _) => addresses
+                .into_iter()
+                .map(|address| replica_at(Some(address)))
+                .collect(),
+            (true, false) => known,
+            (true, true) => vec![replica_at(None)],
+        }
     }
 
     fn replica(&self, endpoint: &Endpoint, address: Option<IpAddr>) -> Arc<Replica> {
-        let shared = (Arc::clone(&self.changes), Arc::clone(&self.has_several));
-        Arc::new(Replica::new(endpoint.clone(), address, &self.connector, shared))
+        let (changes, has_several) = (Arc::clone(&self.changes), Arc::clone(&self.has_several));
+        let replica = Replica::new(endpoint.clone(), address, &self.connector, changes, has_several);
+        Arc::new(replica)
     }
 
-    /// Asks several replicas what they are, unless they have said so, and returns those that count.
+    /// Asks several replicas what they are, unless that is known, and returns those that count.
     async fn introduce(&self, found: Vec<Arc<Replica>>) -> Vec<Arc<Replica>> {
         let asked = found.iter().map(|replica| async move {
-            if replica.is_known() {
-                return true;
+            if !replica.is_to_be_asked() {
+                return Introduction::Known;
             }
             match replica.introduce().await {
-                Ok(()) => true,
+                Ok(state) => Introduction::Answered(state),
                 Err(error) => {
                     tracing::debug!(%error, %replica, "a replica does not say what it is");
-                    false
+                    Introduction::Failed
                 }
             }
         });
-        let answered = join_all(asked).await;
-        if !self.is_beside_store && !found.iter().any(|replica| replica.is_known()) {
+        let answers: Vec<Introduction> = join_all(asked).await;
+        let pairs = || found.iter().zip(&answers);
+        if !self.is_beside_store && answers.iter().all(|answer| *answer == Introduction::Failed) {
             // A store with several addresses, or a gateway that is too old: connections choose.
-            let mut names: Vec<&Endpoint> = Vec::new();
+            self.note_foreign(found.iter());
+            let mut chosen: Vec<Arc<Replica>> = Vec::new();
             for replica in &found {
-                if !names.contains(&replica.endpoint()) {
-                    names.push(replica.endpoint());
+                let endpoint = replica.endpoint();
+                if chosen.iter().all(|known| known.endpoint() != endpoint) {
+                    chosen.push(self.replica(endpoint, None));
                 }
             }
-            return names
-                .into_iter()
-                .map(|endpoint| self.replica(endpoint, None))
-                .collect();
+            return chosen;
         }
-        let is_reached = |endpoint: &Endpoint, is_ipv4: bool| {
-            found.iter().zip(&answered).any(|(replica, answered)| {
-                let is_of_family = replica
+        let is_reached = |replica: &Arc<Replica>, address: IpAddr| {
+            pairs().any(|(other, answer)| {
+                let is_of_other_family = other
                     .address()
-                    .is_some_and(|address| address.is_ipv4() == is_ipv4);
-                *answered && is_of_family && replica.endpoint() == endpoint
+                    .is_some_and(|other| other.is_ipv4() != address.is_ipv4());
+                *answer != Introduction::Failed
+                    && is_of_other_family
+                    && other.endpoint() == replica.endpoint()
             })
         };
-        let mut counted = Vec::with_capacity(found.len());
-        for (replica, answered) in found.iter().zip(&answered) {
-            // A host may have an address of a family that this network does not route.
-            let is_other_family = replica
-                .address()
-                .is_some_and(|address| is_reached(replica.endpoint(), !address.is_ipv4()));
-            if *answered || !is_other_family {
-                counted.push(Arc::clone(replica));
-            }
-            if !answered && !is_other_family {
-                // It is probed until it answers.
-                replica.health().after_failure().await;
+        // A host may have an address of a family that this network does not route.
+        let is_unrouted = |(replica, answer): &(&Arc<Replica>, &Introduction)| {
+            **answer == Introduction::Failed
+                && replica
+                    .address()
+                    .is_some_and(|address| is_reached(replica, address))
+        };
+        let (unrouted, counted): (Vec<_>, Vec<_>) = pairs().partition(is_unrouted);
+        self.note_foreign(unrouted.into_iter().map(|(replica, _)| replica));
+        // Those that do not serve are probed until they do.
+        let lost = counted.iter().filter(|(_, answer)| {
+            !matches!(
+                answer,
+                Introduction::Known | Introduction::Answered(GatewayState::Serving)
+            )
+        });
+        join_all(lost.map(|(replica, _)| replica.health().after_failure())).await;
+        counted
+            .into_iter()
+            .map(|(replica, _)| Arc::clone(replica))
+            .collect()
+    }
+
+    /// Notes addresses that are none of a replica.
+    fn note_foreign<'a>(&self, replicas: impl Iterator<Item = &'a Arc<Replica>>) {
+        let mut known = self.known.lock();
+        for replica in replicas {
+            if let Some(address) = replica.address() {
+                let key = (replica.endpoint().to_string(), address);
+                known.foreign.insert(key, Instant::now());
             }
         }
-        counted
     }
 
     /// Replaces the list by what is known of the replicas now.
     fn publish(&self, known: &mut Known) {
         known.listed_changes = self.changes.load(Relaxed);
-        let mut replicas: Vec<Arc<Replica>> = Vec::with_capacity(known.at_addresses.len());
-        for replica in &known.at_addresses {
-            // One replica may have several addresses, of which one is enough.
-            let same = replicas.iter_mut().find(|listed| listed.id() == replica.id());
-            match same {
-                Some(listed) if listed.health().state() == GatewayState::Gone => {
-                    *listed = Arc::clone(replica);
-                }
-                Some(_) => {}
-                None => replicas.push(Arc::clone(replica)),
-            }
+        let list = ReplicaList::new(&known.at_addresses, self.is_beside_store);
+        self.has_several.store(list.len() > 1, Relaxed);
+        let is_changed = known.list.as_ref().is_none_or(|before| !before.has_ids_of(&list));
+        if is_changed && list.len() > 1 {
+            tracing::info!(replicas = ?list.ids(), "the gateway has several replicas");
         }
-        self.has_several.store(replicas.len() > 1, Relaxed);
-        let ids: Vec<_> = replicas.iter().map(|replica| replica.id()).collect();
-        let is_changed = known.list.as_ref().is_none_or(|list| !list.is_of(&ids));
-        if is_changed && ids.len() > 1 {
-            tracing::info!(replicas = ?ids, "the gateway has several replicas");
-        }
-        let cores = replicas.iter().map(|replica| replica.cores());
-        let placement = Placement::new(ids.iter().map(|id| &**id).zip(cores));
-        known.list = Some(Arc::new(ReplicaList {
-            replicas,
-            placement,
-            is_beside_store: self.is_beside_store,
-        }));
-    }
-}
-
-impl ReplicaList {
-    pub(crate) fn len(&self) -> usize {
-        self.replicas.len()
-    }
-
-    /// All replicas.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Replica>> {
-        self.replicas.iter()
-    }
-
-    pub(crate) fn get(&self, index: usize) -> &Arc<Replica> {
-        &self.replicas[index]
-    }
-
-    /// How samples are placed on all of them.
-    pub(crate) const fn placement(&self) -> &Placement {
-        &self.placement
-    }
-
-    fn is_of(&self, ids: &[Arc<str>]) -> bool {
-        self.replicas
-            .iter()
-            .map(|replica| replica.id())
-            .eq(ids.iter().cloned())
-    }
-
-    /// Whether requests that begin now may go to this replica.
-    pub(crate) fn is_usable(&self, replica: &Arc<Replica>) -> bool {
-        let lacks_stores = || self.is_beside_store && replica.is_known() && !replica.has(Features::STORES);
-        replica.health().serves() && (self.replicas.len() == 1 || !lacks_stores())
-    }
-
-    /// What all of them can do that serve and have answered; `None` if none has answered.
-    pub(super) fn features(&self) -> Option<Features> {
-        let known = self.replicas.iter().filter(|replica| replica.is_known());
-        let (serving, others): (Vec<_>, Vec<_>) =
-            known.partition(|replica| replica.health().state() == GatewayState::Serving);
-        let counted = if serving.is_empty() { others } else { serving };
-        let features = counted.iter().map(|replica| replica.features());
-        features.reduce(|all, features| all.intersection(&features))
-    }
-
-    /// Whether one of them serves.
-    pub(crate) fn serves(&self) -> bool {
-        self.serving_count() > 0
-    }
-
-    /// How many of them serve. All are looked at, since each that does not serve has to be probed.
-    pub(crate) fn serving_count(&self) -> usize {
-        let serving = self.replicas.iter().filter(|replica| self.is_usable(replica));
-        serving.count()
-    }
-
-    /// Samples in flight at all replicas.
-    pub(crate) fn samples_in_flight(&self) -> u64 {
-        self.replicas
-            .iter()
-            .map(|replica| replica.samples_in_flight())
-            .sum()
-    }
-
-    /// The first choice of an object among the replicas that serve; among all of them if none does.
-    pub(crate) fn choice(&self, object_hash: u64) -> &Arc<Replica> {
-        &self.replicas[self.index_of_choice(object_hash, |replica| self.is_usable(replica))]
-    }
-
-    /// The number of the first choice of an object among the replicas that satisfy `is_candidate`; among all of them if none does.
-    pub(crate) fn index_of_choice(
-        &self,
-        object_hash: u64,
-        is_candidate: impl Fn(&Arc<Replica>) -> bool,
-    ) -> usize {
-        let candidates: Vec<bool> = self.replicas.iter().map(is_candidate).collect();
-        let has_candidate = candidates.contains(&true);
-        let is_allowed = |index: usize| !has_candidate || candidates[index];
-        let choice = self.placement.assign(&[object_hash], &[], is_allowed);
-        choice.first().copied().unwrap_or_default()
+        known.list = Some(Arc::new(list));
     }
 }

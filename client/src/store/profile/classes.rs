@@ -2,10 +2,22 @@
 
 use pushdown::plan::{CacheHits, Candidate, Class, LoadingCost, Stage};
 
-use super::{Profile, SampleProfile};
+use super::{Profile, ReplicaReport, SampleProfile};
 use crate::measure::float;
 
 impl Profile {
+    /// Cores of the replicas that serve; of the gateway if it has one address.
+    pub(crate) fn all_gateway_cores(&self) -> Option<f64> {
+        let serving = || {
+            let replicas = self.replicas.iter();
+            replicas.filter(|replica| replica.state == ReplicaReport::SERVING)
+        };
+        match serving().count() {
+            0 | 1 => self.gateway_cores,
+            _ => serving().map(|replica| replica.cores).sum(),
+        }
+    }
+
     /// The samples in at most `max_classes` classes of equally many samples, from the smallest objects to the largest. Costs
     /// are means.
     ///

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt as _, future::try_join_all};
+use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use http::{
     HeaderMap, HeaderValue,
     header::{ACCEPT, CONTENT_TYPE},
@@ -61,8 +61,8 @@ struct PushedRead<'a> {
     job: &'a BatchJob,
     intake: &'a Intake<'a>,
     replica: Arc<Replica>,
-    /// Whether another replica can take over.
-    has_others: bool,
+    /// Replicas that have failed this batch.
+    avoided: Vec<Arc<Replica>>,
     /// Slots of those that have not arrived.
     slots: Vec<usize>,
     in_flight: InFlightSamples,
@@ -75,7 +75,14 @@ enum ReplicaEnd {
     /// The gateway had no time, or did not answer: this host reads the samples that are missing.
     LeftToHost,
     /// These slots are to be requested from another replica.
-    Displaced(Vec<usize>),
+    Displaced(Displaced),
+}
+
+/// Samples that another replica is to be asked for.
+struct Displaced {
+    slots: Vec<usize>,
+    /// The replica that serves and has failed this batch, if that is the reason.
+    failed: Option<Arc<Replica>>,
 }
 
 /// Why a request did not deliver all of its rows.
@@ -84,8 +91,8 @@ enum Unfinished {
     NothingLeft,
     /// The gateway did not deliver the samples, which this host reads plainly.
     LeftToHost,
-    /// The replica does not serve, or may not run the steps, and others may.
-    Displaced,
+    /// Another replica is to be asked: this one does not serve, or may not run the steps, or it serves and fails this batch.
+    Displaced { has_failed: bool },
     /// No other request may succeed.
     Failed(Error),
     /// The answer is missing, or a part of it.
@@ -112,34 +119,41 @@ pub(super) async fn fetch(
     session: &Arc<Session>,
     job: &BatchJob,
     intake: &Intake<'_>,
-    mut slots: Vec<usize>,
+    slots: Vec<usize>,
 ) -> Result<bool> {
+    if slots.is_empty() {
+        return Ok(true);
+    }
     session.replica_use.batch_began(&job.progress);
-    let mut is_served = true;
-    while !slots.is_empty() {
-        let placed = session.place(job, slots.clone()).await?;
-        if placed.is_empty() {
-            job.leave_to_host(intake, &mut slots);
-            return Ok(false);
-        }
-        let reads = placed
-            .into_iter()
-            .map(|placed| fetch_from(session, job, intake, placed));
-        slots.clear();
-        for end in try_join_all(reads).await? {
-            match end {
-                ReplicaEnd::Served => {}
-                ReplicaEnd::LeftToHost => is_served = false,
-                ReplicaEnd::Displaced(rest) => slots.extend(rest),
+    let (mut is_served, mut avoided) = (true, Vec::new());
+    let mut reads = FuturesUnordered::new();
+    let mut unplaced = slots;
+    loop {
+        if !unplaced.is_empty() {
+            let placed = session.place(job, unplaced.clone(), &avoided).await?;
+            if placed.is_empty() {
+                job.leave_to_host(intake, &mut unplaced);
+                is_served = false;
+            }
+            for placed in placed {
+                reads.push(fetch_from(session, job, intake, placed, avoided.clone()));
             }
         }
-        if !slots.is_empty() {
-            session.observe_lost_replica(job);
-            session.plan_again(job, intake, &mut slots);
-            slots.sort_unstable();
-        }
+        unplaced = match reads.next().await.transpose()? {
+            None => return Ok(is_served),
+            Some(ReplicaEnd::Served) => Vec::new(),
+            Some(ReplicaEnd::LeftToHost) => {
+                is_served = false;
+                Vec::new()
+            }
+            Some(ReplicaEnd::Displaced(Displaced { mut slots, failed })) => {
+                avoided.extend(failed);
+                session.observe_displacement(job);
+                session.plan_again(job, intake, &mut slots);
+                slots
+            }
+        };
     }
-    Ok(is_served)
 }
 
 /// The same of slots that are placed on one replica.
@@ -148,12 +162,12 @@ async fn fetch_from(
     job: &BatchJob,
     intake: &Intake<'_>,
     placed: PlacedSamples,
+    avoided: Vec<Arc<Replica>>,
 ) -> Result<ReplicaEnd> {
     let PlacedSamples {
         replica,
         slots,
         in_flight,
-        has_others,
     } = placed;
     let health = Arc::clone(replica.health());
     let mut read = PushedRead {
@@ -161,7 +175,7 @@ async fn fetch_from(
         job,
         intake,
         replica,
-        has_others,
+        avoided,
         slots,
         in_flight,
     };
@@ -175,7 +189,12 @@ async fn fetch_from(
             Ok(()) => {}
             Err(Unfinished::NothingLeft) => return Ok(ReplicaEnd::Served),
             Err(Unfinished::LeftToHost) => return Ok(ReplicaEnd::LeftToHost),
-            Err(Unfinished::Displaced) => return Ok(ReplicaEnd::Displaced(read.slots)),
+            Err(Unfinished::Displaced { has_failed }) => {
+                return Ok(ReplicaEnd::Displaced(Displaced {
+                    failed: has_failed.then_some(read.replica),
+                    slots: read.slots,
+                }));
+            }
             Err(Unfinished::Lost { error, .. }) if is_overload(session, &error) => {
                 let state = if session.is_gateway_dispensable() {
                     health.after_failure().await
@@ -208,7 +227,27 @@ async fn fetch_from(
 impl PushedRead<'_> {
     /// Whether another replica or this host can take over.
     fn is_replaceable(&self) -> bool {
-        self.has_others || self.session.is_gateway_dispensable()
+        self.session.store.has_several_replicas() || self.session.is_gateway_dispensable()
+    }
+
+    /// Every replica that serves may run fewer steps: this host takes over, or the next attempt waits until another one serves.
+    fn without_replicas(&mut self) -> Unfinished {
+        if self.session.is_gateway_dispensable() {
+            self.job.leave_to_host(self.intake, &mut self.slots);
+            return Unfinished::LeftToHost;
+        }
+        let text = "no replica of the gateway that serves computes the values of this host";
+        Unfinished::Lost {
+            error: Error::new(ErrorKind::Unreachable, text),
+            retry_after: None,
+            has_progressed: false,
+            is_given_up: false,
+        }
+    }
+
+    /// Whether another replica may be asked now.
+    fn has_usable_other(&self) -> bool {
+        self.session.has_usable_other(&self.replica, &self.avoided)
     }
 
     /// Waits for an answer of the replica, or a part of one.
@@ -232,8 +271,13 @@ impl Attempt for PushedRead<'_> {
     async fn run(&mut self) -> Result<(), Unfinished> {
         let (session, job, intake) = (self.session, self.job, self.intake);
         session.limit_routes(job, intake, &mut self.slots);
-        if self.has_others && !session.is_usable(&self.replica) && session.has_usable_replica() {
-            return Err(Unfinished::Displaced);
+        if !session.may_request_from(&self.replica) {
+            if self.has_usable_other() {
+                return Err(Unfinished::Displaced { has_failed: false });
+            }
+            if session.is_limited_replica(&self.replica) {
+                return Err(self.without_replicas());
+            }
         }
         let before = self.slots.len();
         let wanted = request_slots(session, job, &self.slots);
@@ -263,22 +307,27 @@ impl Attempt for PushedRead<'_> {
         let has_progressed = slots.len() < before;
         if let Some((error, retry_after)) = lost {
             // A gateway that has no time says so, and may have some later.
-            if (self.has_others || session.is_gateway_dispensable()) && error.kind() != ErrorKind::Unavailable
-            {
-                let state = self.replica.health().after_failure().await;
-                if state != GatewayState::Serving && session.has_usable_replica() {
-                    tracing::debug!(%error, ?state, replica = %self.replica, samples = slots.len(), "other replicas take over");
-                    return Err(Unfinished::Displaced);
+            let is_busy = error.kind() == ErrorKind::Unavailable;
+            let is_dispensable = session.is_gateway_dispensable();
+            let state = if !is_busy && (is_dispensable || session.store.has_several_replicas()) {
+                self.replica.health().after_failure().await
+            } else {
+                GatewayState::Serving
+            };
+            if session.has_usable_other(&self.replica, &self.avoided) {
+                tracing::debug!(%error, ?state, replica = %self.replica, samples = slots.len(), "another replica is asked");
+                return Err(Unfinished::Displaced {
+                    has_failed: state == GatewayState::Serving,
+                });
+            }
+            if is_dispensable && !is_busy {
+                if state == GatewayState::Serving && !session.loss_warning_logged.swap(true, Relaxed) {
+                    tracing::warn!(%error, "the gateway lives, but a batch has failed there: what is missing is read plainly");
+                } else {
+                    tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
                 }
-                if session.is_gateway_dispensable() {
-                    if state == GatewayState::Serving && !session.loss_warning_logged.swap(true, Relaxed) {
-                        tracing::warn!(%error, "the gateway lives, but a batch has failed there: what is missing is read plainly");
-                    } else {
-                        tracing::debug!(%error, ?state, samples = slots.len(), "the rest of a batch is read plainly");
-                    }
-                    job.leave_to_host(intake, slots);
-                    return Err(Unfinished::LeftToHost);
-                }
+                job.leave_to_host(intake, slots);
+                return Err(Unfinished::LeftToHost);
             }
             return Err(Unfinished::Lost {
                 is_given_up: is_overload(session, &error) && session.is_overloaded.load(Relaxed),
@@ -306,7 +355,7 @@ impl fmt::Display for Unfinished {
         match self {
             Self::NothingLeft => f.write_str("nothing is left to request"),
             Self::LeftToHost => f.write_str("the gateway did not answer"),
-            Self::Displaced => f.write_str("other replicas take over"),
+            Self::Displaced { .. } => f.write_str("another replica is asked"),
             Self::Failed(error) | Self::Lost { error, .. } => error.fmt(f),
             Self::Rows { first, .. } => f.write_str(first),
         }
@@ -316,7 +365,7 @@ impl fmt::Display for Unfinished {
 impl AttemptError for Unfinished {
     fn is_retryable(&self) -> bool {
         match self {
-            Self::NothingLeft | Self::LeftToHost | Self::Displaced | Self::Failed(_) => false,
+            Self::NothingLeft | Self::LeftToHost | Self::Displaced { .. } | Self::Failed(_) => false,
             Self::Lost { is_given_up, .. } | Self::Rows { is_given_up, .. } => !is_given_up,
         }
     }
@@ -324,16 +373,18 @@ impl AttemptError for Unfinished {
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Lost { retry_after, .. } => *retry_after,
-            Self::NothingLeft | Self::LeftToHost | Self::Displaced | Self::Failed(_) | Self::Rows { .. } => {
-                None
-            }
+            Self::NothingLeft
+            | Self::LeftToHost
+            | Self::Displaced { .. }
+            | Self::Failed(_)
+            | Self::Rows { .. } => None,
         }
     }
 
     fn has_progressed(&self) -> bool {
         match self {
             Self::Lost { has_progressed, .. } | Self::Rows { has_progressed, .. } => *has_progressed,
-            Self::NothingLeft | Self::LeftToHost | Self::Displaced | Self::Failed(_) => false,
+            Self::NothingLeft | Self::LeftToHost | Self::Displaced { .. } | Self::Failed(_) => false,
         }
     }
 }
@@ -462,7 +513,6 @@ impl PushedRead<'_> {
                         ))
                     })?;
                 taken += 1;
-                session.observe_arrival(&mut self.in_flight);
                 let is_first = match row.value {
                     Err(error) if may_sign_again(&error.code) || is_transient_code(&error.code) => {
                         failures.transient.insert(slot, error).is_none()
@@ -471,9 +521,18 @@ impl PushedRead<'_> {
                         if is_forbidden(&error.code) && session.is_gateway_dispensable() {
                             intake.refused_to_gateway(slot, error);
                         }
+                        session.observe_arrival(&mut self.in_flight);
                         failures.left_to_host.insert(slot)
                     }
-                    _ => intake.row(slot, row).map(|()| true)?,
+                    _ => {
+                        session.observe_arrival(&mut self.in_flight);
+                        let is_delivered = row.value.is_ok();
+                        intake.row(slot, row)?;
+                        if is_delivered {
+                            self.in_flight.count_delivered();
+                        }
+                        true
+                    }
                 };
                 if !is_first {
                     return Err(Error::protocol("the gateway sent the error of a row twice"));

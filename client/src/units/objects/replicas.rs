@@ -16,8 +16,9 @@ use crate::{
     epoch::BatchProgress,
     error::Result,
     measure::{GatewayCpus, ReplicaAnswers},
+    objects::Objects,
     planning::{Event, SamplesLeft},
-    store::{InFlightSamples, Replica, ReplicaList},
+    store::{InFlightSamples, Replica, ReplicaList, ReplicaVersion},
 };
 
 /// What a reader knows of replicas beyond what all readers of its store do.
@@ -39,8 +40,8 @@ pub(crate) struct ReplicaUse {
 #[derive(Debug)]
 struct ReplicaLimit {
     replica: Weak<Replica>,
-    /// How often it had recovered. After the next time it may be another version.
-    recoveries: u64,
+    /// Another one at the same address has no limit.
+    version: ReplicaVersion,
     /// The steps that it may run.
     stage: usize,
 }
@@ -51,8 +52,6 @@ pub(super) struct PlacedSamples {
     pub(super) replica: Arc<Replica>,
     pub(super) slots: Vec<usize>,
     pub(super) in_flight: InFlightSamples,
-    /// Whether another replica can take over.
-    pub(super) has_others: bool,
 }
 
 /// A batch request in flight at a replica, until this is dropped.
@@ -72,33 +71,31 @@ impl ReplicaUse {
         }
     }
 
-    /// Whether another replica is to be asked in place of this one.
-    fn is_limited(&self, replica: &Arc<Replica>) -> bool {
-        self.limit(replica).is_some()
-    }
-
     /// The steps that a replica may run, if it may not run all that others may.
     fn limit(&self, replica: &Arc<Replica>) -> Option<usize> {
-        let recoveries = replica.health().recoveries();
         let mut limits = self.limits.lock();
+        if limits.is_empty() {
+            return None;
+        }
         limits.retain(|limit| limit.replica.strong_count() > 0);
-        let of_replica = limits.iter().filter(|limit| {
-            limit.recoveries == recoveries && Weak::as_ptr(&limit.replica) == Arc::as_ptr(replica)
-        });
-        of_replica.map(|limit| limit.stage).min()
+        let version = replica.version();
+        let own = limits
+            .iter()
+            .filter(|limit| Weak::as_ptr(&limit.replica) == Arc::as_ptr(replica) && limit.version == version);
+        own.map(|limit| limit.stage).min()
     }
 
-    /// The replicas that this reader uses: as many as its samples in flight are enough for, of those that serve and compute the values of this
-    /// host. All ranks use the same ones for a data set.
-    fn used(&self, list: &ReplicaList, bucket: &str) -> Vec<usize> {
+    /// The replicas that this reader uses: as many as its samples in flight are enough for, of those that serve, compute the values of this
+    /// host and are not `avoided`. All ranks use the same ones for a data set.
+    fn used(&self, list: &ReplicaList, objects: &Objects, avoided: &[Arc<Replica>]) -> Vec<usize> {
         let placement = list.placement();
         let count = placement.count_for(self.max_samples_in_flight);
-        let ranking = placement.ranking(object_hash(bucket, ""));
-        let usable = ranking.into_iter().filter(|index| {
-            let replica = list.get(*index);
-            list.is_usable(replica) && !self.is_limited(replica)
-        });
-        usable.take(count).collect()
+        let first_key = if objects.is_empty() { "" } else { objects.key(0) };
+        placement.subset(object_hash(objects.bucket(), first_key), count, |index| {
+            let replica = list.get(index);
+            let is_avoided = avoided.iter().any(|avoided| Arc::ptr_eq(avoided, replica));
+            !is_avoided && list.is_usable(replica) && self.limit(replica).is_none()
+        })
     }
 
     /// A batch has begun. The next one may begin as well while the replicas have too few samples in flight.
@@ -112,7 +109,7 @@ impl ReplicaUse {
         if list.samples_in_flight() < wanted
             && let Some(progress) = &*self.last_batch.lock()
         {
-            progress.allow_next();
+            progress.allow_next_early();
         }
     }
 
@@ -131,35 +128,42 @@ impl Drop for PendingRequest<'_> {
 }
 
 impl Session {
-    /// Divides slots by the replicas that their samples are requested from. Nothing if this host does without those that are left.
+    /// Divides slots by the replicas that their samples are requested from, without those that are `avoided`. Nothing if this host does
+    /// without those that are left.
     ///
     /// # Errors
     /// If there is certainly no gateway.
-    pub(super) async fn place(&self, job: &BatchJob, slots: Vec<usize>) -> Result<Vec<PlacedSamples>> {
+    pub(super) async fn place(
+        &self,
+        job: &BatchJob,
+        slots: Vec<usize>,
+        avoided: &[Arc<Replica>],
+    ) -> Result<Vec<PlacedSamples>> {
         let list = self.store.replicas().await?;
-        let place = |index: usize, slots: Vec<usize>, has_others: bool| {
+        let place = |index: usize, slots: Vec<usize>| {
             let replica = Arc::clone(list.get(index));
             PlacedSamples {
                 in_flight: replica.begin(slots.len() as u64),
                 replica,
                 slots,
-                has_others,
             }
         };
         if list.len() == 1 {
             self.replica_use.used_count.store(1, Relaxed);
-            return Ok(vec![place(0, slots, false)]);
+            if let Some(stage) = self.replica_use.limit(list.get(0)) {
+                self.limit_stage(stage, "the only replica that is left does not run more");
+            }
+            return Ok(vec![place(0, slots)]);
         }
-        let used = self.replica_use.used(&list, self.objects.bucket());
+        let used = self.replica_use.used(&list, &self.objects, avoided);
         if used.is_empty() {
             if self.is_gateway_dispensable() {
                 return Ok(Vec::new());
             }
             // The next attempts find one that serves again.
-            let index = list.index_of_choice(object_hash(self.objects.bucket(), ""), |replica| {
-                !self.replica_use.is_limited(replica)
-            });
-            return Ok(vec![place(index, slots, true)]);
+            let hash = object_hash(self.objects.bucket(), "");
+            let index = list.index_of_choice(hash, |replica| self.replica_use.limit(replica).is_none());
+            return Ok(vec![place(index, slots)]);
         }
         let hash = |slot: &usize| {
             let key = self.objects.key(job.samples[*slot].index);
@@ -176,15 +180,15 @@ impl Session {
         }
         let placed = by_replica.into_iter().enumerate();
         let placed = placed.filter(|(_, slots)| !slots.is_empty());
-        let placed = placed.map(|(index, slots)| place(index, slots, true)).collect();
+        let placed = placed.map(|(index, slots)| place(index, slots)).collect();
         self.replica_use.used_count.store(used.len() as u64, Relaxed);
         self.replica_use.keep_busy(&list);
         Ok(placed)
     }
 
-    /// A sample has arrived from one of several replicas.
-    pub(super) fn observe_arrival(&self, placed: &mut InFlightSamples) {
-        placed.arrived();
+    /// A sample has arrived, or failed, at one of several replicas.
+    pub(super) fn observe_arrival(&self, in_flight: &mut InFlightSamples) {
+        in_flight.release();
         if self.replica_use.used_count.load(Relaxed) > 1
             && let Some(list) = self.store.known_replicas()
         {
@@ -192,16 +196,25 @@ impl Session {
         }
     }
 
-    /// Whether samples may be requested from this replica.
-    pub(super) fn is_usable(&self, replica: &Arc<Replica>) -> bool {
+    /// Whether samples may still be requested from this replica: it is listed, serves, and has no limit.
+    pub(super) fn may_request_from(&self, replica: &Arc<Replica>) -> bool {
         let list = self.store.known_replicas();
-        list.is_none_or(|list| list.is_usable(replica)) && !self.replica_use.is_limited(replica)
+        list.is_none_or(|list| list.contains(replica) && list.is_usable(replica))
+            && self.replica_use.limit(replica).is_none()
     }
 
-    /// Whether one of several replicas may be asked for the samples of another one.
-    pub(super) fn has_usable_replica(&self) -> bool {
-        let list = self.store.known_replicas().filter(|list| list.len() > 1);
-        list.is_some_and(|list| !self.replica_use.used(&list, self.objects.bucket()).is_empty())
+    /// Whether this replica may not run all steps that others may.
+    pub(super) fn is_limited_replica(&self, replica: &Arc<Replica>) -> bool {
+        self.replica_use.limit(replica).is_some()
+    }
+
+    /// Whether another replica, not one of those that are `avoided`, may be asked for the samples of this one.
+    pub(super) fn has_usable_other(&self, replica: &Arc<Replica>, avoided: &[Arc<Replica>]) -> bool {
+        let Some(list) = self.store.known_replicas() else {
+            return false;
+        };
+        let used = self.replica_use.used(&list, &self.objects, avoided);
+        used.iter().any(|index| !Arc::ptr_eq(list.get(*index), replica))
     }
 
     /// Lets a replica run only the first `stage` steps from now on: others take over. If all are limited, the gateway as a whole is.
@@ -209,11 +222,12 @@ impl Session {
         let Some(list) = self.store.known_replicas().filter(|list| list.len() > 1) else {
             return self.limit_stage(stage, why);
         };
-        if !self.replica_use.is_limited(replica) {
+        if self.replica_use.limit(replica).is_none() {
             tracing::warn!(why, %replica, "its samples go to other replicas");
+            replica.suspect();
             self.replica_use.limits.lock().push(ReplicaLimit {
                 replica: Arc::downgrade(replica),
-                recoveries: replica.health().recoveries(),
+                version: replica.version(),
                 stage,
             });
         }
@@ -221,7 +235,7 @@ impl Session {
             .iter()
             .map(|replica| self.replica_use.limit(replica))
             .collect();
-        if let Some(stage) = limits.and_then(|limits| limits.into_iter().min()) {
+        if let Some(stage) = limits.and_then(|limits| limits.into_iter().max()) {
             self.limit_stage(stage, why);
             self.replica_use.limits.lock().clear();
         }
@@ -232,22 +246,25 @@ impl Session {
         let Some(adapter) = &self.adapter else {
             return;
         };
-        let Some(list) = self.store.known_replicas().filter(|list| list.len() > 1) else {
+        let list = self.store.known_replicas();
+        let mut answers = self.replica_use.answers.lock();
+        // Once there were several, what one states goes on where their sum was.
+        let Some(list) = list.filter(|list| list.len() > 1 || !answers.is_empty()) else {
+            drop(answers);
             adapter.observe(Event::RequestAnswered(cpus));
             adapter.observe(Event::CachedRatiosAnnounced(ratios));
             return;
         };
-        self.replica_use
-            .answers
-            .lock()
-            .observe(&replica.id(), &cpus, ratios);
+        answers.observe(&replica.id(), &cpus, ratios);
+        answers.retain(&list.ids());
+        drop(answers);
         let (cpus, ratios) = self.total(&list);
         adapter.observe(Event::RequestAnswered(cpus));
         adapter.observe(Event::CachedRatiosAnnounced(ratios));
     }
 
-    /// A replica is lost: the samples that it has not delivered are planned for those that are left.
-    pub(super) fn observe_lost_replica(&self, job: &BatchJob) {
+    /// Samples go to other replicas: those that have not arrived are planned for the ones that are left.
+    pub(super) fn observe_displacement(&self, job: &BatchJob) {
         let list = self.store.known_replicas().filter(|list| list.len() > 1);
         if let (Some(adapter), Some(list)) = (&self.adapter, list) {
             let (cpus, _) = self.total(&list);
@@ -263,7 +280,7 @@ impl Session {
     pub(super) fn demand_on(&self, replica: &Arc<Replica>) -> Option<Demand> {
         let cores = self.adapter.as_ref()?.demand_cores()?;
         let list = self.store.known_replicas()?;
-        let used = self.replica_use.used(&list, self.objects.bucket());
+        let used = self.replica_use.used(&list, &self.objects, &[]);
         let weight = |index: &usize| list.placement().fraction(*index);
         let own = used.iter().find(|index| Arc::ptr_eq(list.get(**index), replica));
         let part = own.map_or(0.0, weight) / used.iter().map(weight).sum::<f64>().max(f64::MIN_POSITIVE);
@@ -275,8 +292,8 @@ impl Session {
 
     /// What the replicas in use state together.
     fn total(&self, list: &ReplicaList) -> (GatewayCpus, CachedRatios) {
-        let used = self.replica_use.used(list, self.objects.bucket());
-        let ids: Vec<Arc<str>> = list.iter().map(|replica| replica.id()).collect();
+        let used = self.replica_use.used(list, &self.objects, &[]);
+        let ids = list.ids();
         let answers = self.replica_use.answers.lock();
         let placement = list.placement();
         (

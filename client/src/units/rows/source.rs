@@ -115,8 +115,8 @@ impl TableSource {
         self.check_engine(&pipeline.steps()[..usize::from(steps)], &value)?;
         let limits = self.limits;
         let cost = ReadCost::Gateway {
+            cores_ratio: self.store.cores_ratio(&value.headers),
             headers: value.headers.clone(),
-            replicas: self.store.serving_replicas(),
         };
         match self.cpu.run(move || value.decode(&limits)).await?? {
             Sample::Table(table) => Ok((table, cost)),

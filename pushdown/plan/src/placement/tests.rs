@@ -210,11 +210,17 @@ fn a_reader_with_few_samples_uses_few_replicas() {
     let placement = equal(8);
     let counted = [0, 31, 64, 255, 256, u64::MAX].map(|samples| placement.count_for(samples));
     assert_eq!(counted, [1, 1, 2, 7, 8, 8]);
-    assert_eq!(placement.subset(7, 3), placement.ranking(7)[..3]);
-    assert_eq!(placement.subset(7, 9).len(), 8);
+    assert_eq!(placement.subset(7, 3, |_| true), placement.ranking(7)[..3]);
+    assert_eq!(placement.subset(7, 9, |_| true).len(), 8);
+    // The next ones stand in for those that are not usable.
+    let first = placement.ranking(7)[0];
+    assert_eq!(
+        placement.subset(7, 3, |index| index != first),
+        placement.ranking(7)[1..4]
+    );
     // Data sets are spread over all replicas.
     let used = counts(
-        hashes(1_000).flat_map(|data_set| placement.subset(data_set, 2)),
+        hashes(1_000).flat_map(|data_set| placement.subset(data_set, 2, |_| true)),
         8,
     );
     assert!(used.iter().all(|count| *count > 200), "{used:?}");

@@ -22,7 +22,7 @@ impl PushedRead<'_> {
     /// signed for the store that it fetches them there.
     pub(super) async fn features(&self) -> Result<KnownFeatures> {
         let (session, store) = (self.session, &self.session.store);
-        if session.objects.has_members() || store.has_gateway_beside() || self.has_others {
+        if session.objects.has_members() || store.has_gateway_beside() || store.has_several_replicas() {
             let asked = self.wait_for(store.known_features(&self.replica));
             let Some(known) = asked.await? else {
                 let error = not_a_gateway(session, "its answers list no features");
@@ -57,9 +57,9 @@ impl PushedRead<'_> {
         Ok(is_too_old.then(|| self.fall_back(NO_MEMBERS)))
     }
 
-    /// The replica does not crop: another one does, or the samples have another route.
+    /// The replica does not crop: another one that was asked before may, or the samples have another route.
     pub(super) fn without_crops(&self) -> Attempted {
-        if self.has_others {
+        if self.has_usable_other() {
             let why = "the replica is too old for cropped JPEGs: it does not list the feature `cropped-jpeg`";
             self.session.limit_replica(&self.replica, usize::MAX, why);
         }

@@ -17,7 +17,9 @@ impl PushedRead<'_> {
     /// Returns an error of a whole answer, or lets others take over: another replica, or this host if a plan allows that.
     pub(super) fn fail_or_fall_back(&self, refused: Result<Attempted>) -> Result<Attempted> {
         match refused {
-            Err(error) if self.session.adapter.is_some() => Ok(self.fall_back(&error.to_string())),
+            Err(error) if self.session.adapter.is_some() || self.has_usable_other() => {
+                Ok(self.fall_back(&error.to_string()))
+            }
             refused => refused,
         }
     }

@@ -25,6 +25,40 @@ fn urls_are_replicas_as_addresses_are() {
     });
 }
 
+/// A name may have addresses of both families, of which this network routes one.
+#[test]
+fn an_address_that_is_not_routed_is_no_replica() {
+    const SAMPLES: usize = 64;
+    let replicas = Replicas::new(2, many_photos(SAMPLES));
+    let mut text = fs::read_to_string(&replicas.hosts_file).unwrap();
+    writeln!(text, "::1 {NAME}").unwrap();
+    fs::write(&replicas.hosts_file, text).unwrap();
+    run(async {
+        let mut reader = replicas.reader(PIPELINE).build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap());
+        assert_eq!(pushed(&rows), SAMPLES);
+        let reports = reader.monitor().replicas();
+        let states: Vec<_> = reports.iter().map(|report| report.state).collect();
+        assert_eq!(states, ["serving", "serving"], "{reports:?}");
+    });
+}
+
+/// What states one id is one replica, whatever its addresses are.
+#[test]
+fn two_addresses_of_one_replica_count_once() {
+    const SAMPLES: usize = 64;
+    let mut replicas = Replicas::new(2, many_photos(SAMPLES));
+    replicas.kill(1);
+    replicas.specs[1].id = replicas.specs[0].id.clone();
+    replicas.start(1);
+    run(async {
+        let mut reader = replicas.reader(PIPELINE).build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap());
+        assert_eq!(pushed(&rows), SAMPLES);
+        assert_eq!(reader.monitor().replicas().len(), 1);
+    });
+}
+
 /// A gateway in place of its store may have several addresses as well: what it forwards goes to any of them.
 #[test]
 fn an_endpoint_in_place_of_the_store_has_replicas() {

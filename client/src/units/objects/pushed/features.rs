@@ -2,7 +2,7 @@
 
 use pushdown::wire::Features;
 
-use super::{Attempted, PushedRead, refusals::not_a_gateway};
+use super::{answer::Attempted, read::PushedRead, refusals::not_a_gateway};
 use crate::{error::Result, units::objects::BatchJob};
 
 /// Why everything is read plainly from a gateway without [`Features::MEMBERS`].

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use pushdown::{Engine, Family, available_engine, wire};
 
-use super::{Attempted, PushedRead};
+use super::{answer::Attempted, read::PushedRead};
 use crate::{
     engine::{Disagreement, check_steps, parse_engine},
     error::{Error, ErrorKind, Result},

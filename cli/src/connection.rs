@@ -13,7 +13,7 @@ use crate::errors::PipelineError;
 
 // Constants, because in doc comments `clap` would show the backticks that names of variables require.
 const ENDPOINT: &str = "URL of the store, or of a gateway in its place [default: as the AWS tools, AWS_ENDPOINT_URL_S3 first, else AWS]";
-const GATEWAY: &str = "URL of a gateway that fetches from the store what is signed for the store [default: PUSHDOWN_GATEWAY_URL, else the endpoint itself]";
+const GATEWAY: &str = "URL of a gateway that fetches from the store what is signed for the store; several, separated by commas, are its replicas [default: PUSHDOWN_GATEWAY_URL, else the endpoint itself]";
 const REGION: &str = "Region to sign for [default: AWS_REGION, the profile's, then us-east-1]";
 
 /// The endpoint and the credentials.

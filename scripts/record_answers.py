@@ -5,7 +5,7 @@
 Run it once per release, with the gateway of that release and a new folder. Files of earlier releases never change. Each batch is a
 `NAME.json`, the body of the request, with the `NAME.arrow` of its answer; `get.npy` and `get.headers` are the answer to a GET. With `--stores` the requests
 state their store, in the path and in the host; `STYLE.store` is the header of a GET. With `--crops` they ask for cropped JPEGs, and with
-`--demand` they state the demand of their reader.
+`--demand` they state the demand of their reader. With `--deliver` they ask for no values, of a gateway with a result cache.
 """
 
 import http.server
@@ -56,6 +56,10 @@ CROPPED = {
 
 DEMANDING = {"fixed": {"pipeline": "decode | resize(8, 6)", "demand": {"reader": "trainer-0", "cores": 3.2}}}
 """Batches that state how many cores their reader could use."""
+
+
+UNDELIVERED = {"fixed": {"pipeline": "decode | resize(8, 6)", "cache": {"epochs": 1, "samples": 3}, "deliver": False, "pin": {"keep_seconds": 86400}}}
+"""Batches whose values are kept in the result cache, and not sent."""
 
 
 class Store(http.server.BaseHTTPRequestHandler):
@@ -162,7 +166,8 @@ def main(binary, output, *options):
         folder = pathlib.Path(folder)
         if options == ("--stores",):
             return record_stated(binary, folder, output)
-        flags = [f"--store={folder / 'store'}", "--access-key=recorder", "--secret-key=not-a-secret"]
+        cache = ["--cache-memory=16MiB"] if options == ("--deliver",) else []
+        flags = [*cache, f"--store={folder / 'store'}", "--access-key=recorder", "--secret-key=not-a-secret"]
         process, endpoint = start(binary, folder, flags)
         try:
             client = client_of(endpoint, "path")
@@ -175,8 +180,8 @@ def main(binary, output, *options):
                 asked = {"x-pushdown-split": "0", "x-pushdown-form": "cropped-jpeg"}
                 asked["x-pushdown-pipeline"] = CROPPED["fixed"]["pipeline"]
                 return get(link_of(client), "get", output, asked, suffix="jpg")
-            if options == ("--demand",):
-                for name, fields in DEMANDING.items():
+            if options in (("--demand",), ("--deliver",)):
+                for name, fields in (DEMANDING if options == ("--demand",) else UNDELIVERED).items():
                     post(client, endpoint, name, fields, output)
                 return
             for name, fields in BATCHES.items():

@@ -196,6 +196,8 @@ pub(crate) fn batch_request(
         table: None,
         cache: None,
         demand: None,
+        deliver: true,
+        pin: None,
         columns: Vec::new(),
         presign: Some(shared),
         samples,

@@ -126,6 +126,7 @@ impl App {
             objects_bytes: config.cache.objects_bytes(config.memory_budget),
             scope: config.cache.scope,
             expiry: config.cache.expiry,
+            pin_ratio: config.cache.pin_ratio,
             auth_ttl: config.cache.auth_ttl,
             max_age: config
                 .resign

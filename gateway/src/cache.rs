@@ -201,17 +201,26 @@ impl ResultCache {
     }
 
     /// Counts a request that the store has authorized, for the value at `stage`. It decides about the quota of its data set.
-    pub fn observe_request(&self, sample: &CacheSample, stage: usize, hints: Option<Hints>) {
+    /// With `keep`, its tenant pins the set for this time.
+    pub fn observe_request(
+        &self,
+        sample: &CacheSample,
+        stage: usize,
+        hints: Option<Hints>,
+        keep: Option<Duration>,
+    ) {
         let stage = sample.prefixes.last_deterministic(stage);
         if let Some(inner) = &self.inner
             && stage > 0
             && let Some(set) = inner.set(sample, stage)
         {
             let (hash, now) = (sample.object.sample_hash(), inner.now());
-            inner
-                .quotas
-                .lock()
-                .observe_request(set, &sample.tenant, hash, hints, now);
+            let mut quotas = inner.quotas.lock();
+            quotas.observe_request(set, &sample.tenant, hash, hints, now);
+            if let Some(keep) = keep {
+                quotas.pin(set, &sample.tenant, keep, now);
+                inner.metrics.set_cache_pinned_bytes(quotas.pinned_bytes());
+            }
         }
     }
 
@@ -276,7 +285,7 @@ impl ResultCache {
         })
     }
 
-    /// Adds a value. Copies it.
+    /// Adds a value. Copies it. Returns its key; `None` if it has no form in the cache.
     pub fn insert(
         &self,
         sample: &CacheSample,
@@ -284,17 +293,29 @@ impl ResultCache {
         source: &SourceHead,
         value: &Sample,
         admission: Admission,
-    ) {
-        if let Some(inner) = &self.inner
-            && let Some(prefix) = sample.prefixes.digest(stage)
-            && let Some(entry) = Entry::new(source, value, admission.cost)
-        {
-            let key = inner.key(sample, &source.etag, &prefix);
-            inner
-                .metrics
-                .count_cache_insert(admission.level.name(), entry.as_bytes().len() as u64);
-            inner.levels.insert(key, entry, admission.level, admission.owner);
-            inner.metrics.set_cache_memory_bytes(inner.levels.memory_bytes());
+    ) -> Option<ValueKey> {
+        let inner = self.inner.as_ref()?;
+        let prefix = sample.prefixes.digest(stage)?;
+        let entry = Entry::new(source, value, admission.cost)?;
+        let key = inner.key(sample, &source.etag, &prefix);
+        inner
+            .metrics
+            .count_cache_insert(admission.level.name(), entry.as_bytes().len() as u64);
+        inner.levels.insert(key, entry, admission.level, admission.owner);
+        inner.metrics.set_cache_memory_bytes(inner.levels.memory_bytes());
+        Some(key)
+    }
+
+    /// Whether a value is in the cache: in memory, or probably on the disk or on its way there.
+    pub fn contains(&self, key: &ValueKey) -> bool {
+        let found = self.inner.as_ref().and_then(|inner| inner.levels.find(key));
+        found.is_some()
+    }
+
+    /// Waits until what has been added is on the disk, or was dropped because the disk is too slow.
+    pub async fn flush(&self) {
+        if let Some(inner) = &self.inner {
+            inner.levels.flush().await;
         }
     }
 
@@ -318,6 +339,13 @@ impl Inner {
     /// The time of the quotas.
     fn now(&self) -> Duration {
         self.started_at + self.started.elapsed()
+    }
+
+    /// Ends the leases on data sets whose time is over.
+    fn end_leases(&self) {
+        let mut quotas = self.quotas.lock();
+        quotas.end_leases(self.now());
+        self.metrics.set_cache_pinned_bytes(quotas.pinned_bytes());
     }
 
     fn key(&self, sample: &CacheSample, etag: &HeaderValue, prefix: &Digest) -> ValueKey {

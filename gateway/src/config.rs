@@ -39,7 +39,7 @@ pub use values::Secret;
 use values::{Text, duration, size};
 
 /// A validated configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Config {
     /// The gateway's own object store. None: requests with a pipeline state their store, and all others are refused.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ mod tests;
 use std::fmt;
 
 use pushdown_wire::{
-    BatchSample, CacheHints, Compression, Demand, Features, OnError, Order, Split, StoreEndpoint,
+    BatchSample, CacheHints, Compression, Demand, Features, OnError, Order, Pin, Split, StoreEndpoint,
 };
 use serde::{Serialize, Serializer};
 
@@ -52,6 +52,13 @@ pub struct BatchRequest {
     /// How many cores the reader could use. For a gateway with the feature [`DEMAND`](Features::DEMAND).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<Demand>,
+    /// Whether the answer has the values. Without them each value is computed or found, and kept in the result cache, and its row says
+    /// whether it is there now. For a gateway with the feature [`DELIVER`](Features::DELIVER).
+    #[serde(skip_serializing_if = "is_true")]
+    pub deliver: bool,
+    /// How long values that are not delivered stay in the result cache. For a gateway with the feature [`DELIVER`](Features::DELIVER).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<Pin>,
     /// Names of the further columns of samples that are members of shards, at most 16. Rows have a column for each of them. For a
     /// gateway with the feature [`MEMBERS`](Features::MEMBERS).
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -90,6 +97,8 @@ impl BatchRequest {
             table: None,
             cache: None,
             demand: None,
+            deliver: true,
+            pin: None,
             columns: Vec::new(),
             store: None,
             presign: None,
@@ -124,6 +133,8 @@ impl BatchRequest {
     fn has_optional_fields(&self) -> bool {
         self.cache.is_some()
             || self.demand.is_some()
+            || !self.deliver
+            || self.pin.is_some()
             || self.samples.iter().any(|sample| sample.etag.is_some())
     }
 
@@ -145,6 +156,11 @@ impl fmt::Debug for BatchRequest {
             .field("samples", &self.samples)
             .finish_non_exhaustive()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_true(value: &bool) -> bool {
+    *value
 }
 
 fn as_text<S: Serializer>(pipeline: &Pipeline, serializer: S) -> Result<S::Ok, S::Error> {

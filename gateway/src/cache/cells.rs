@@ -136,7 +136,7 @@ impl CellValues for PipelineCells {
             tenant: self.cells.tenant.clone(),
             unit: CacheUnit::Cell,
         };
-        self.cells.cache.observe_request(&sample, self.stage, None);
+        self.cells.cache.observe_request(&sample, self.stage, None, None);
         Box::new(Cell {
             cells: self.cells.clone(),
             pipeline: Arc::clone(&self.pipeline),

@@ -195,6 +195,13 @@ impl Levels {
         self.memory.as_ref().map_or(0, |memory| memory.usage() as u64)
     }
 
+    /// Waits until what has been added is on the disk, or was dropped.
+    pub(super) async fn flush(&self) {
+        if let Some(disk) = &self.disk {
+            disk.storage().wait().await;
+        }
+    }
+
     /// Writes what is still in buffers.
     pub(super) async fn close(&self) {
         if let Some(disk) = &self.disk

@@ -36,6 +36,8 @@ pub struct Config {
     pub scope: Scope,
     /// How long a data set keeps its quota unused.
     pub expiry: Duration,
+    /// The part of the cache that a tenant can pin, from 0 to 1.
+    pub pin_ratio: f64,
     /// How long authorizations of signed targets are remembered.
     pub auth_ttl: Duration,
     /// How long versions are remembered that the store has confirmed to the gateway's own identity.
@@ -75,6 +77,7 @@ impl Config {
             self.memory_bytes,
             disk_bytes,
             self.expiry,
+            self.pin_ratio,
         )));
         let has_place = has_place(Arc::clone(&quotas), metrics.clone());
         let levels = Levels::open(self.memory_bytes, disk, self.max_disk_entries, has_place).await?;
@@ -108,6 +111,7 @@ impl Config {
                     reallocated_at = Instant::now();
                     inner.quotas.lock().reallocate(inner.now());
                 }
+                inner.end_leases();
                 inner.save_quotas(false).await;
             }
         });

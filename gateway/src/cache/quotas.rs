@@ -11,6 +11,7 @@ mod allocate;
 mod decayed;
 mod distinct;
 mod movement;
+mod pins;
 mod quota;
 mod reallocate;
 mod saved;
@@ -27,7 +28,7 @@ pub(super) use reallocate::REALLOCATION_INTERVAL;
 pub(super) use saved::SavedQuotas;
 use set::Set;
 pub(super) use set::SetId;
-pub(super) use status::SetStatus;
+pub(super) use status::{PinStatus, SetStatus};
 pub use tenants::Hints;
 
 use crate::compute::Tenant;
@@ -50,10 +51,21 @@ pub(super) struct Quotas {
     granted: LevelBytes,
     /// Sets without a request for this time are forgotten.
     expiry: Duration,
+    /// The part of the capacity that a tenant can pin, from 0 to 1.
+    pin_ratio: f64,
     sets: BTreeMap<SetId, Set>,
     reallocated_at: Option<Duration>,
     /// Changes so far, so that only changed quotas are saved.
     changes: u64,
+}
+
+/// What a set can give up.
+#[derive(Debug)]
+struct SpareBytes {
+    is_reused: bool,
+    last_request: Duration,
+    set: SetId,
+    bytes: f64,
 }
 
 /// Where a value is cached.
@@ -76,8 +88,8 @@ impl CacheLevel {
 }
 
 impl Quotas {
-    /// No sets. A size of 0 turns its level off.
-    pub(super) fn new(memory_bytes: u64, disk_bytes: u64, expiry: Duration) -> Self {
+    /// No sets. A size of 0 turns its level off. `pin_ratio` is the part of the level that a tenant can pin, from 0 to 1.
+    pub(super) fn new(memory_bytes: u64, disk_bytes: u64, expiry: Duration, pin_ratio: f64) -> Self {
         let bytes = LevelBytes {
             memory: float(memory_bytes),
             disk: float(disk_bytes),
@@ -86,6 +98,7 @@ impl Quotas {
             capacity: bytes.scaled(USED_RATIO),
             granted: LevelBytes::default(),
             expiry,
+            pin_ratio,
             sets: BTreeMap::new(),
             reallocated_at: None,
             changes: 0,
@@ -165,16 +178,19 @@ impl Quotas {
     /// Adapts the quota of a set to what has been observed.
     fn recompute_quota(&mut self, id: SetId) {
         self.changes += 1;
+        self.grow_pin(id);
         let Some(set) = self.sets.get(&id) else { return };
-        let is_short = set.missing_bytes() > self.capacity.minus(self.granted).total();
+        let levels = self.levels_of(set);
+        let is_short = set.missing_bytes() > self.free(levels).total();
         let more_bytes = if is_short && set.may_displace() {
             self.displace(id)
         } else {
             0.0
         };
+        let free = self.free(levels);
         let Some(set) = self.sets.get_mut(&id) else { return };
         let before = set.quota.bytes();
-        set.resize_quota(self.capacity.minus(self.granted), more_bytes);
+        set.resize_quota(free, more_bytes);
         self.granted = self.granted.minus(before).plus(set.quota.bytes());
     }
 
@@ -182,29 +198,68 @@ impl Quotas {
     /// for longest. Returns how many the set is to get, with those that were free.
     fn displace(&mut self, id: SetId) -> f64 {
         let Some(set) = self.sets.get(&id) else { return 0.0 };
-        let now = set.statistics.last_request();
-        let is_displaced = |(other, set): &(&SetId, &Set)| **other != id && !set.statistics.is_reused(now);
-        let displaced = self
-            .sets
-            .iter()
-            .filter(is_displaced)
-            .map(|(id, set)| (set.statistics.last_request(), *id, set.quota.bytes().total()));
-        let mut displaced: Vec<(Duration, SetId, f64)> =
-            displaced.filter(|(.., bytes)| *bytes > 0.0).collect();
-        displaced.sort_unstable_by_key(|(last_request, id, _)| (*last_request, *id));
-        let mut found_bytes = self.capacity.minus(self.granted).total();
-        let available_bytes = found_bytes + displaced.iter().map(|(.., bytes)| bytes).sum::<f64>();
+        let levels = self.levels_of(set);
+        let others = self.spare_of_others(id, levels, false);
+        let free_bytes = self.free(levels).total();
+        let available_bytes = free_bytes + others.iter().map(|other| other.bytes).sum::<f64>();
         let wanted_bytes = set.growth_bytes(available_bytes);
-        for (_, other, _) in displaced {
-            if found_bytes < wanted_bytes
-                && let Some(set) = self.sets.get_mut(&other)
-            {
-                let given_up = set.give_up(wanted_bytes - found_bytes);
+        self.take(&others, wanted_bytes - free_bytes, levels);
+        wanted_bytes
+    }
+
+    /// The levels that a set may use: 1 for these, else 0. All values of a pinned set are in one.
+    fn levels_of(&self, set: &Set) -> LevelBytes {
+        if set.leases.is_empty() {
+            LevelBytes {
+                memory: 1.0,
+                disk: 1.0,
+            }
+        } else {
+            self.pin_level()
+        }
+    }
+
+    /// What no set has, in these levels.
+    fn free(&self, levels: LevelBytes) -> LevelBytes {
+        self.capacity.minus(self.granted).times(levels)
+    }
+
+    /// What a set has in these levels, and has not pinned.
+    fn spare(&self, set: &Set, levels: LevelBytes) -> LevelBytes {
+        let pinned = self.pin_level().scaled(set.leases.bytes());
+        set.quota.bytes().minus(pinned).times(levels)
+    }
+
+    /// What other sets can give up in these levels, in the order in which they are to. Those that are used again only if `is_reused_too`.
+    fn spare_of_others(&self, id: SetId, levels: LevelBytes, is_reused_too: bool) -> Vec<SpareBytes> {
+        let now = self.sets.get(&id).map(|set| set.statistics.last_request());
+        let spare = |(id, set): (&SetId, &Set)| SpareBytes {
+            is_reused: now.is_some_and(|now| set.statistics.is_reused(now)),
+            last_request: set.statistics.last_request(),
+            set: *id,
+            bytes: self.spare(set, levels).total(),
+        };
+        let others = self.sets.iter().filter(|(other, _)| **other != id).map(spare);
+        let is_displaced = |other: &SpareBytes| other.bytes > 0.0 && (is_reused_too || !other.is_reused);
+        let mut others: Vec<SpareBytes> = others.filter(is_displaced).collect();
+        others.sort_unstable_by_key(|other| (other.is_reused, other.last_request, other.set));
+        others
+    }
+
+    /// Takes bytes of these levels from sets, in their order.
+    fn take(&mut self, others: &[SpareBytes], bytes: f64, levels: LevelBytes) {
+        let mut taken_bytes = 0.0;
+        for other in others {
+            let Some(set) = self.sets.get(&other.set).filter(|_| taken_bytes < bytes) else {
+                return;
+            };
+            let spare = self.spare(set, levels);
+            if let Some(set) = self.sets.get_mut(&other.set) {
+                let given_up = set.give_up(bytes - taken_bytes, spare);
                 self.granted = self.granted.minus(given_up);
-                found_bytes += given_up.total();
+                taken_bytes += given_up.total();
             }
         }
-        wanted_bytes
     }
 
     fn mark_cached(&mut self, id: SetId, object_hash: u64) {
@@ -216,12 +271,19 @@ impl Quotas {
     }
 
     /// Forgets the sets that have been unused for longest, first of all those without a quota, and then those of which nobody
-    /// knows whether they are used again.
+    /// knows whether they are used again. Pinned ones are the last.
     fn forget_oldest_sets(&mut self, now: Duration) {
         let age = |(id, set): (&SetId, &Set)| {
+            let is_pinned = !set.leases.is_empty();
             let has_quota = set.quota.bytes() != LevelBytes::default();
             let is_reused = has_quota && set.statistics.is_reused(now);
-            (has_quota, is_reused, set.statistics.last_request(), *id)
+            (
+                is_pinned,
+                has_quota,
+                is_reused,
+                set.statistics.last_request(),
+                *id,
+            )
         };
         let mut ages: Vec<_> = self.sets.iter().map(age).collect();
         ages.select_nth_unstable(FORGOTTEN_SETS);

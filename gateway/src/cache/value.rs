@@ -20,6 +20,13 @@ pub struct Candidate {
     pub bytes: Option<u64>,
 }
 
+impl Candidate {
+    /// The key of the value.
+    pub const fn key(&self) -> ValueKey {
+        self.key
+    }
+}
+
 /// A cached value, released by an [`Authorization`](crate::origin::Authorization).
 #[derive(Debug, Clone)]
 pub struct CachedValue {

@@ -23,6 +23,8 @@ const STATISTICS_BYTES: u64 = 16 << 20;
 const MAX_AUTH_TTL: Duration = Duration::from_mins(1);
 /// Time after which an unused data set loses its quota.
 const DEFAULT_EXPIRY: Duration = Duration::from_hours(24);
+/// The part of the cache that a tenant can pin.
+const DEFAULT_PIN_RATIO: f64 = 0.5;
 
 /// Who shares cached values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -41,7 +43,7 @@ const INDEX_ENTRY_BYTES: u64 = 96;
 const MIN_ENTRY_BYTES: u64 = 4096;
 
 /// The result cache. It is off without memory and without a disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cache {
     /// Bytes of values in memory, within the memory budget.
     #[serde(serialize_with = "size")]
@@ -56,6 +58,8 @@ pub struct Cache {
     /// Time after which an unused data set loses its quota.
     #[serde(serialize_with = "duration")]
     pub expiry: Duration,
+    /// The part of the cache that a tenant can pin, from 0 to 1.
+    pub pin_ratio: f64,
     /// How long an authorization of the store is remembered for the same signed target.
     #[serde(serialize_with = "duration")]
     pub auth_ttl: Duration,
@@ -80,6 +84,15 @@ impl Cache {
                 },
             ),
             expiry: faults.duration("cache-expiry", settings.cache_expiry.as_ref(), DEFAULT_EXPIRY),
+            pin_ratio: faults.parsed(
+                "cache-pin-ratio",
+                settings.cache_pin_ratio.as_ref(),
+                DEFAULT_PIN_RATIO,
+                |text| match text.parse() {
+                    Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+                    _ => Err(format!("expected a number from 0 to 1, found `{text}`")),
+                },
+            ),
             auth_ttl: faults.duration_within(
                 "auth-cache-ttl",
                 settings.auth_cache_ttl.as_ref(),
@@ -214,5 +227,15 @@ mod tests {
             ..settings()
         };
         assert!(fault(&scope).contains("cache-scope: expected shared or tenant"));
+        for ratio in ["1.1", "-0.1", "NaN", "half"] {
+            let pins = Settings {
+                cache_pin_ratio: Some(ratio.into()),
+                ..settings()
+            };
+            assert!(
+                fault(&pins).contains("cache-pin-ratio: expected a number from 0 to 1"),
+                "{ratio}"
+            );
+        }
     }
 }

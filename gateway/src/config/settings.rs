@@ -258,6 +258,14 @@ pub struct Settings {
         help_heading = "Result cache"
     )]
     pub cache_expiry: Option<Text>,
+    /// The part of the cache that an access key can pin with batches that are not delivered, from 0 to 1 [default: 0.5]
+    #[arg(
+        long,
+        env = "PUSHDOWN_CACHE_PIN_RATIO",
+        value_name = "RATIO",
+        help_heading = "Result cache"
+    )]
+    pub cache_pin_ratio: Option<Text>,
 
     /// Time for which the store's authorization holds for byte-identical presigned requests, at most 60s and never longer than
     /// their signature: within it, neither a withdrawn right nor a replaced object shows [default: 0s]
@@ -348,7 +356,7 @@ impl Settings {
             upstream, upstream_ca, store, access_key, secret_key, allow_store, allow_bucket,
             allow_store_network, store_ca, tenant_by, models, onnxruntime, serve_weights,
             execution_provider, listen, admin_listen, admin_token, tls_cert, tls_key, proxies, replica_id, ready_file, memory_budget, threads, io_threads,
-            drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, auth_cache_ttl, log_level, log_format; resign, limits
+            drain_timeout, cache_memory, cache_dir, cache_disk, cache_scope, cache_expiry, cache_pin_ratio, auth_cache_ttl, log_level, log_format; resign, limits
         )
     }
 }

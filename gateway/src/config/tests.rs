@@ -147,7 +147,7 @@ fn the_help_shows_the_actual_defaults() {
     defaults.retain(|name, value| {
         !matches!(name.as_str(), "threads" | "io_threads" | "store") && !value.is_null()
     });
-    assert_eq!((defaults.len(), limits.len()), (12, 27));
+    assert_eq!((defaults.len(), limits.len()), (13, 27));
     for (name, value) in defaults.into_iter().chain(limits) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let argument = help

@@ -87,6 +87,13 @@ impl BatchRoute {
             )
         })?;
         let request = ReservedRequest::read(&self.services, &parts, &signatures, body).await?;
+        if !request.deliver && !self.services.cache.is_on() {
+            return Err(Error::new(
+                ErrorKind::InvalidRequest,
+                "cannot keep values that are not delivered: expected a result cache, found none; start the gateway with --cache-memory, \
+                 or with --cache-dir and --cache-disk",
+            ));
+        }
         let store = stated_store::admit_batch(&request, &self.services.origin)?;
         let tenant = tenant(&request, &signatures, self.services.tenant_by)?;
         let batches = self.tenant_batches.clone();
@@ -113,7 +120,8 @@ impl BatchRoute {
             OptionalColumns {
                 // A reader does not know in its first batch that there is a cache, and counts what comes from it all the same.
                 cache: batch.request.cache.is_some() || self.services.cache.is_on(),
-                crops: form.is_some(),
+                crops: form.is_some() && batch.request.deliver,
+                stored: !batch.request.deliver,
                 further: &batch.request.columns,
             },
         )?;

@@ -41,6 +41,8 @@ pub(super) struct PipelineJob {
     pub(super) member: Option<ShardMember>,
     /// Whether the answer is a row of a batch, which has no headers of the object.
     pub(super) is_row: bool,
+    /// Whether the value is sent, and not only kept in the result cache.
+    pub(super) is_delivered: bool,
     /// The tenant that is charged once the store has authorized the request, and the position in its queue.
     pub(super) position: QueuePosition,
 }
@@ -139,6 +141,7 @@ impl PipelineJob {
             sample_id: wire::sample_id(store, parts.uri.path(), member.as_ref().map(ShardMember::name)),
             member,
             is_row: false,
+            is_delivered: true,
             position: Tenant::from_access_key(account.as_deref()).position_now(),
         })
     }
@@ -158,13 +161,15 @@ impl PipelineJob {
             pipeline: Arc::clone(pipeline),
             prefixes: prefixes.clone(),
             split: request.split_of(sample),
-            form: sample.form,
-            max_bytes: sample.max_bytes,
+            // Both are about what is sent.
+            form: sample.form.filter(|_| request.deliver),
+            max_bytes: sample.max_bytes.filter(|_| request.deliver),
             seed: request.seed,
             epoch: request.epoch,
             sample_id: sample.id(request.store.as_ref()),
             member: None,
             is_row: true,
+            is_delivered: request.deliver,
             position,
         }
     }
@@ -201,12 +206,26 @@ impl PipelineJob {
         dependency_steps(&self.pipeline, stage, self.form)
     }
 
+    /// The number of steps to run for an object: those of the split, and only those before the first random one if the value is not
+    /// delivered, since no later value is cached.
+    ///
+    /// # Errors
+    /// For a split beyond the pipeline, and for an object that a step cannot process.
+    pub(super) fn stage_of(&self, object: &BytesKind) -> pushdown::Result<usize> {
+        let stage = self.pipeline.stage_of(self.split, object)?;
+        Ok(if self.is_delivered {
+            stage
+        } else {
+            self.prefixes.last_deterministic(stage)
+        })
+    }
+
     /// The stage of the answer, as far as the text of the pipeline determines it; `None` if it depends on the object.
     pub(super) fn stage_from_text(&self) -> Option<usize> {
         if self.split == Split::Smallest {
             return None;
         }
-        let stage = self.pipeline.stage_of(self.split, &BytesKind::default()).ok()?;
+        let stage = self.stage_of(&BytesKind::default()).ok()?;
         let value_bytes = self.pipeline.kinds()[stage].bytes();
         let is_too_large = value_bytes.is_some_and(|bytes| self.is_too_large(bytes));
         Some(if is_too_large { 0 } else { stage })

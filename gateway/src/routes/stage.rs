@@ -91,7 +91,7 @@ impl StagedJob {
         job: &Arc<PipelineJob>,
         object: &BytesKind,
     ) -> Result<Self> {
-        let mut stage = job.pipeline.stage_of(job.split, object)?;
+        let mut stage = job.stage_of(object)?;
         let crop_memory = job.form.and_then(|form| match form {
             ObjectForm::CroppedJpeg => job.pipeline.crop_memory(object, &services.sample_limits()),
         });

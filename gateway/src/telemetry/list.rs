@@ -196,6 +196,8 @@ metrics! {
     pub(super) cache_saved: Counter<f64, AtomicU64> = counter "cache_saved" {} [seconds] Unstable;
     /// Bytes of values in the memory of the result cache
     pub(super) cache_memory: Gauge = gauge "cache_memory" {} [bytes] Unstable;
+    /// Bytes of the result cache that tenants have pinned
+    pub(super) cache_pinned: Gauge = gauge "cache_pinned" {} [bytes] Unstable;
     /// Requests for stores of readers that were refused, by reason: store, bucket, address of its host, too many hosts
     pub(super) stores_refused: Family<ReasonLabel, Counter> = counter "stores_refused" {reason} Unstable;
     /// Hosts of stores of readers that have open connections

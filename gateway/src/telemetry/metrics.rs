@@ -192,6 +192,12 @@ impl Metrics {
         self.cache_memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
+    /// Sets the bytes of the result cache that tenants have pinned.
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates")]
+    pub fn set_cache_pinned_bytes(&self, bytes: f64) {
+        self.cache_pinned.set(bytes.round() as i64);
+    }
+
     /// Counts decisions of re-sign mode.
     pub fn count_decisions(&self, verdict: &'static str, number: u64) {
         self.decisions

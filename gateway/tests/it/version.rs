@@ -75,8 +75,9 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-pub(super) const FEATURES: [&str; 6] = [
+pub(super) const FEATURES: [&str; 7] = [
     "cropped-jpeg",
+    "deliver",
     "demand",
     "each-parts",
     "families",

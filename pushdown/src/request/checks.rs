@@ -1,7 +1,8 @@
 //! Checks of a batch request that concern several of its fields.
 
-use pushdown_wire::{BatchSample, Split, StoreEndpoint};
+use pushdown_wire::{BatchSample, Pin, Split, StoreEndpoint};
 
+use super::BatchRequest;
 use crate::{Error, Kind, Pipeline, Result};
 
 /// Checks that a sample has a signature exactly if the request has the parameters for it.
@@ -25,6 +26,28 @@ pub(super) fn store(store: Option<&StoreEndpoint>, is_presigned: bool) -> Result
         ));
     }
     Ok(())
+}
+
+/// Checks that only values which are not delivered are pinned, and that nothing else is asked for with these.
+pub(super) fn deliver(request: &BatchRequest) -> Result<()> {
+    if request.deliver {
+        return match request.pin {
+            Some(_) => Err(Error::wire(
+                "unexpected pin: expected it with `deliver: false` only",
+            )),
+            None => Ok(()),
+        };
+    }
+    let unsupported = [
+        ("table", request.table.is_some()),
+        ("columns", !request.columns.is_empty()),
+    ];
+    if let Some((name, _)) = unsupported.iter().find(|(_, is_present)| *is_present) {
+        return Err(Error::wire(format!(
+            "unexpected {name}: expected none with `deliver: false`, which sends and stores no {name}"
+        )));
+    }
+    request.pin.as_ref().map_or(Ok(()), Pin::check)
 }
 
 /// Checks that a sample has a member or none for each further column of the request, or no columns at all.

@@ -9,9 +9,11 @@ use serde_json::{Result, Value};
 /// same values.
 pub(super) const OPTIONAL_FIELDS: &[(&str, &str)] = &[
     ("cache", Features::CACHE),
+    ("deliver", Features::DELIVER),
     ("demand", Features::DEMAND),
     ("etag", Features::CACHE),
     ("form", Features::CROPPED_JPEG),
+    ("pin", Features::DELIVER),
 ];
 
 /// The field of a sample that is a condition if the sample is a member of a shard.

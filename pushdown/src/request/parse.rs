@@ -1,7 +1,7 @@
 //! Parses and checks the JSON body of a batch request.
 
 use pushdown_wire::{
-    BatchSample, CacheHints, Compression, Demand, OnError, Order, Split, StoreEndpoint, check_columns,
+    BatchSample, CacheHints, Compression, Demand, OnError, Order, Pin, Split, StoreEndpoint, check_columns,
     check_presign,
 };
 use serde::Deserialize;
@@ -29,6 +29,9 @@ struct UnparsedRequest<'a> {
     table: Option<MergeRule>,
     cache: Option<CacheHints>,
     demand: Option<Demand>,
+    #[serde(default = "is_delivered")]
+    deliver: bool,
+    pin: Option<Pin>,
     #[serde(default)]
     columns: Vec<String>,
     store: Option<StoreEndpoint>,
@@ -64,6 +67,8 @@ impl BatchRequest {
             table: unparsed.table,
             cache: unparsed.cache,
             demand: unparsed.demand,
+            deliver: unparsed.deliver,
+            pin: unparsed.pin,
             columns: unparsed.columns,
             store: unparsed.store,
             presign: unparsed.presign,
@@ -87,6 +92,7 @@ impl BatchRequest {
         }
         pipeline.check_split(self.split)?;
         self.demand.as_ref().map_or(Ok(()), Demand::check)?;
+        checks::deliver(self)?;
         check_columns(&self.columns)?;
         if self.table.is_some() {
             checks::table(pipeline, self.split, samples, &self.columns)?;
@@ -109,6 +115,11 @@ impl BatchRequest {
         }
         Ok(())
     }
+}
+
+/// Values are delivered by default.
+const fn is_delivered() -> bool {
+    true
 }
 
 /// The pipeline from a JSON string with its text, or from the JSON array.

@@ -126,6 +126,68 @@ fn a_demand_is_written_for_gateways_that_list_the_feature() {
     );
 }
 
+/// A reader of an answer without values refuses one with values, which a gateway without the feature sends.
+#[test]
+fn a_request_without_values_is_written_for_gateways_that_list_the_feature() {
+    let mut newer = request();
+    newer.deliver = false;
+    newer.pin = Some(Pin { keep_seconds: 86_400 });
+    let json = |features| newer.to_json_for(&Features::parse(features)).unwrap();
+    let old = BatchRequest::parse(&json("cache, demand"), 3, &NoModels).unwrap();
+    assert_eq!(old, request());
+    assert_eq!(
+        BatchRequest::parse(&json("deliver"), 3, &NoModels).unwrap(),
+        newer
+    );
+    let text = String::from_utf8(newer.to_json().unwrap()).unwrap();
+    assert!(
+        text.contains(r#""deliver":false,"pin":{"keep_seconds":86400}"#),
+        "{text}"
+    );
+}
+
+#[test]
+fn pins_and_what_has_no_values_are_checked() {
+    let cases: [(Change, &str); 5] = [
+        (
+            |json| json["pin"] = serde_json::json!({"keep_seconds": 60}),
+            "expected it with `deliver: false` only",
+        ),
+        (
+            |json| {
+                json["deliver"] = false.into();
+                json["pin"] = serde_json::json!({"keep_seconds": 0});
+            },
+            "expected keep_seconds of 1 to 2592000, found 0",
+        ),
+        (
+            |json| {
+                json["deliver"] = false.into();
+                json["pin"] = serde_json::json!({"keep_seconds": 1, "name": "a"});
+            },
+            "unknown field `name`",
+        ),
+        (
+            |json| {
+                json["deliver"] = false.into();
+                json["columns"] = serde_json::json!(["cls"]);
+            },
+            "unexpected columns: expected none with `deliver: false`",
+        ),
+        (
+            |json| {
+                json["deliver"] = false.into();
+                json["table"] = serde_json::json!({"key": true});
+            },
+            "unexpected table: expected none with `deliver: false`",
+        ),
+    ];
+    for (change, expected) in cases {
+        let error = fault(change).to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
 #[test]
 fn the_documented_form_parses() {
     let json = format!(

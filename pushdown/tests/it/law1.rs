@@ -55,6 +55,7 @@ fn through_a_batch(pipeline: &Pipeline, stage: usize, sample: Sample) -> Result<
         cache: CacheStatus::Computed,
         value: Ok(sample),
         columns: Vec::new(),
+        stored: None,
     };
     stream.extend(writer.rows(vec![row])?.concat());
     stream.extend(writer.finish()?);

@@ -11,12 +11,13 @@ use pushdown::{
 /// The batches with a row per sample.
 const BATCHES: [&str; 5] = ["fixed", "random", "quantized", "bytes", "smallest"];
 
-/// The folders of recordings: of version 0.1.0, of requests that state their store, of requests for cropped JPEGs, and of requests that
-/// state the demand of their reader.
+/// The folders of recordings: of version 0.1.0, of requests that state their store, of requests for cropped JPEGs, of requests that
+/// state the demand of their reader, and of requests for no values.
 const VERSION_0_1_0: &str = "v0_1_0";
 const STORES: &str = "stores";
 const CROPS: &str = "crops";
 const DEMAND: &str = "demand";
+const DELIVER: &str = "deliver";
 
 fn recorded(folder: &str, name: &str) -> Vec<u8> {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -154,6 +155,27 @@ fn the_demand_of_a_recorded_request_has_its_meaning() {
     let values = check_rows(DEMAND, "fixed", "decode=4 resample=4");
     assert_eq!(values, check_rows(VERSION_0_1_0, "fixed", "4"));
     assert_eq!(values.iter().flatten().count(), 2);
+}
+
+/// Two values are stored, and the third object does not exist.
+#[test]
+fn a_recorded_answer_without_values_says_what_is_stored() {
+    let [request, earlier] = [DELIVER, VERSION_0_1_0].map(|folder| request(folder, "fixed"));
+    let pin = Some(wire::Pin { keep_seconds: 86_400 });
+    assert_eq!((request.deliver, request.pin), (false, pin));
+    let answer = recorded(DELIVER, "fixed.arrow");
+    let mut reader = BatchReader::without_values(Limits::default());
+    let rows = reader.push(answer.clone().into()).expect("rows");
+    reader.finish().expect("a whole stream");
+    let stored: Vec<_> = rows.iter().map(|row| (row.stage, row.stored)).collect();
+    assert_eq!(stored, [(1, Some(true)), (2, Some(true)), (0, None)]);
+    let error = rows[2].value.as_ref().expect_err("no object");
+    assert_eq!(error.code, "NoSuchKey");
+    // A reader that asked for values does not take it for an answer.
+    let refused = BatchReader::new(Limits::default()).push(answer.into());
+    assert!(refused.is_err());
+    // Requests of earlier readers have all values delivered.
+    assert_eq!((earlier.deliver, earlier.pin), (true, None));
 }
 
 #[test]

@@ -15,6 +15,9 @@ impl Features {
     pub const CACHE: &'static str = "cache";
     /// A sample of a batch, and a GET with a pipeline, may ask for the stored object as a [cropped JPEG](crate::ObjectForm::CroppedJpeg).
     pub const CROPPED_JPEG: &'static str = "cropped-jpeg";
+    /// A batch request may have `deliver: false`: its values are computed and cached, and not sent. Then it may have a
+    /// [`Pin`](crate::Pin), too.
+    pub const DELIVER: &'static str = "deliver";
     /// A batch request may have the [`Demand`](crate::Demand) of its reader.
     pub const DEMAND: &'static str = "demand";
     /// An `each` of a pipeline may have the arguments `until` and `from`, so that it is a part of one.
@@ -35,6 +38,7 @@ impl Features {
         let names = [
             Self::CACHE,
             Self::CROPPED_JPEG,
+            Self::DELIVER,
             Self::DEMAND,
             Self::EACH_PARTS,
             Self::FAMILIES,

@@ -32,7 +32,7 @@ mod tensor_column;
 
 pub use batch::{
     BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, ColumnMember, Compression, Demand,
-    MAX_COLUMN_BYTES, MAX_COLUMNS, OnError, OptionalColumns, Order, PLAIN_HEADER_BYTES, Row, RowError,
+    MAX_COLUMN_BYTES, MAX_COLUMNS, OnError, OptionalColumns, Order, PLAIN_HEADER_BYTES, Pin, Row, RowError,
     ValueType, check_columns, check_presign, is_etag_hint, sample_id,
 };
 pub use cached_ratios::{CachedRatios, hash_fraction, member_hash, object_hash};

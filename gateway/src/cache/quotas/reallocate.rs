@@ -28,16 +28,40 @@ impl Quotas {
         let statistics = self.sets.values().map(|set| &set.statistics);
         let is_reused: Vec<bool> = statistics.map(|statistics| statistics.is_reused(now)).collect();
         let used: Vec<LevelBytes> = self.sets.values().map(Set::used_bytes).collect();
+        // What is pinned is not divided.
+        let pin_level = self.pin_level();
+        let leases = self.sets.values().map(|set| set.leases.bytes());
+        let pinned: Vec<LevelBytes> = leases.map(|bytes| pin_level.scaled(bytes)).collect();
+        let rest = self.capacity.minus(
+            pinned
+                .iter()
+                .copied()
+                .fold(LevelBytes::default(), LevelBytes::plus),
+        );
         let mut demands = self.demands(&is_reused, now);
-        let held: Vec<f64> = used.iter().map(|used| used.total()).collect();
-        let total = allocate_in_order(self.capacity.total(), &demands, &held, &is_reused);
+        let divide = |demands: &mut [Demand], level: fn(&LevelBytes) -> f64| {
+            let held = used
+                .iter()
+                .zip(&pinned)
+                .map(|(used, pinned)| level(&used.minus(*pinned)));
+            let held: Vec<f64> = held.collect();
+            for (demand, pinned) in demands.iter_mut().zip(&pinned) {
+                demand.max_bytes = (demand.max_bytes - level(pinned)).max(0.0);
+            }
+            let bytes = allocate_in_order(level(&rest), demands, &held, &is_reused);
+            let bytes = bytes
+                .iter()
+                .zip(&pinned)
+                .map(|(bytes, pinned)| bytes + level(pinned));
+            bytes.collect::<Vec<f64>>()
+        };
+        let total = divide(&mut demands, total_of);
         // A hit in memory saves about the same time over one on disk in every set: memory is for the most requests per byte.
         for ((demand, set), bytes) in demands.iter_mut().zip(self.sets.values()).zip(&total) {
             demand.gain_per_byte = set.requests_per_byte(now);
-            demand.max_bytes = *bytes;
+            demand.max_bytes = bytes * self.levels_of(set).memory;
         }
-        let held: Vec<f64> = used.iter().map(memory_of).collect();
-        let memory = allocate_in_order(self.capacity.memory, &demands, &held, &is_reused);
+        let memory = divide(&mut demands, memory_of);
 
         let memory = move_quotas(
             self.capacity.memory,
@@ -63,12 +87,13 @@ impl Quotas {
         }
     }
 
-    /// Forgets sets and tenants without requests.
+    /// Forgets sets and tenants without requests, except for sets that are pinned.
     fn expire(&mut self, now: Duration) {
         let expiry = self.expiry;
         self.sets.retain(|_, set| {
             set.forget_tenants(expiry, now);
-            now.saturating_sub(set.statistics.last_request()) <= expiry
+            set.leases.end(now);
+            !set.leases.is_empty() || now.saturating_sub(set.statistics.last_request()) <= expiry
         });
     }
 
@@ -137,6 +162,10 @@ fn movements(used: &[LevelBytes], targets: &[f64], level: fn(&LevelBytes) -> f64
         target_bytes: *target,
     };
     used.iter().zip(targets).map(movement).collect()
+}
+
+fn total_of(bytes: &LevelBytes) -> f64 {
+    bytes.total()
 }
 
 const fn memory_of(bytes: &LevelBytes) -> f64 {

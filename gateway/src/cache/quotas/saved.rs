@@ -83,6 +83,10 @@ impl Quotas {
             set.shrink_to(ratio);
         }
         self.granted = granted(&self.sets);
+        let pinned = self.sets.iter().filter(|(_, set)| !set.leases.is_empty());
+        for id in pinned.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.grow_pin(id);
+        }
         // The next reallocation is an interval away: until then all sets of the earlier run have their quotas.
         self.reallocated_at = Some(now);
     }

@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    pins::Leases,
     quota::{LevelBytes, Quota, ROUNDING_RATIO},
     statistics::SetStatistics,
     threshold::Threshold,
@@ -27,6 +28,9 @@ pub(super) struct Set {
     /// By the name that saved files have had since their first version.
     #[serde(rename = "share")]
     pub(super) quota: Quota,
+    /// Saved files of earlier versions have none.
+    #[serde(default)]
+    pub(super) leases: Leases,
 }
 
 impl Set {
@@ -34,6 +38,7 @@ impl Set {
         Self {
             statistics: SetStatistics::new(now),
             quota: Quota::default(),
+            leases: Leases::default(),
         }
     }
 
@@ -74,11 +79,15 @@ impl Set {
     /// not, it grows once, by a part of what is free. Lowers the thresholds if the set has more bytes than its quota.
     pub(super) fn resize_quota(&mut self, free: LevelBytes, more_bytes: f64) {
         let missing_bytes = self.missing_bytes();
-        let Self { statistics, quota } = self;
+        let Self {
+            statistics,
+            quota,
+            leases,
+        } = self;
         let Some(all_bytes) = statistics.all_bytes() else {
             return;
         };
-        if !statistics.is_worth_caching() {
+        if !statistics.is_worth_caching() && leases.is_empty() {
             *quota = Quota::default();
         } else if missing_bytes == 0.0 {
             quota.lower_thresholds(all_bytes);
@@ -100,22 +109,37 @@ impl Set {
         }
     }
 
-    /// Gives up at most `bytes` of the quota. Returns those that are free now.
-    pub(super) fn give_up(&mut self, bytes: f64) -> LevelBytes {
+    /// Gives up at most `bytes` of the quota, in the ratio of what is to `spare` in each level. Returns those that are free now.
+    pub(super) fn give_up(&mut self, bytes: f64, spare: LevelBytes) -> LevelBytes {
         let before = self.quota.bytes();
-        let ratio = (1.0 - bytes / before.total()).clamp(0.0, 1.0);
-        self.shrink_to(LevelBytes {
-            memory: ratio,
-            disk: ratio,
-        });
+        if spare.total() > 0.0 {
+            let ratio = (bytes / spare.total()).clamp(0.0, 1.0);
+            self.set_bytes(before.minus(spare.scaled(ratio)));
+        }
         before.minus(self.quota.bytes())
+    }
+
+    /// Replaces the quota, and pins what its leases have of it.
+    pub(super) fn pin(&mut self, bytes: LevelBytes, leases: Leases) {
+        if bytes != self.quota.bytes() {
+            self.set_bytes(bytes);
+        }
+        self.quota.is_full &= self.quota.threshold() != Threshold::ALL;
+        self.leases = leases;
+        self.leases.limit(bytes.total());
     }
 
     /// Lowers the quota to a ratio of each of its parts.
     pub(super) fn shrink_to(&mut self, ratio: LevelBytes) {
-        let Self { statistics, quota } = self;
+        self.set_bytes(self.quota.bytes().times(ratio));
+    }
+
+    fn set_bytes(&mut self, bytes: LevelBytes) {
+        let Self {
+            statistics, quota, ..
+        } = self;
         match statistics.all_bytes() {
-            Some(all_bytes) => quota.set(quota.bytes().times(ratio), all_bytes, &mut statistics.objects),
+            Some(all_bytes) => quota.set(bytes, all_bytes, &mut statistics.objects),
             None => *quota = Quota::default(),
         }
     }
@@ -127,10 +151,15 @@ impl Set {
     }
 
     pub(super) fn reallocate(&mut self, bytes: LevelBytes) {
-        let Self { statistics, quota } = self;
+        let Self {
+            statistics,
+            quota,
+            leases,
+        } = self;
         if let Some(all_bytes) = statistics.all_bytes() {
             quota.set(bytes, all_bytes, &mut statistics.objects);
         }
+        leases.limit(bytes.total());
         quota.has_grown = false;
         quota.is_full = false;
     }

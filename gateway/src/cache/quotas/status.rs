@@ -1,4 +1,4 @@
-//! The state of a set, for the status page.
+//! The state of a set, and of the pins of a tenant, for the status page.
 
 use serde::Serialize;
 
@@ -16,6 +16,8 @@ pub(crate) struct SetStatus {
     /// Bytes that it may use in memory and on disk.
     memory_bytes: f64,
     disk_bytes: f64,
+    /// Bytes of them that are pinned.
+    pinned_bytes: f64,
     /// The part of its values that is cached.
     cached_ratio: f64,
     /// Mean seconds that a hit saves; null before the first value.
@@ -38,6 +40,7 @@ impl SetStatus {
             objects: statistics.object_count().round(),
             memory_bytes: used.memory.round(),
             disk_bytes: used.disk.round(),
+            pinned_bytes: set.leases.bytes().round(),
             cached_ratio: set.cached_ratio(),
             saved_seconds_per_hit: statistics.saved_seconds(),
             saved_seconds: statistics.total_saved_seconds(),
@@ -49,5 +52,36 @@ impl SetStatus {
     /// The bytes that it may use in both levels.
     pub(super) fn bytes(&self) -> f64 {
         self.memory_bytes + self.disk_bytes
+    }
+}
+
+/// What a tenant has pinned.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct PinStatus {
+    /// The access key.
+    tenant: String,
+    /// Data sets with a lease.
+    sets: u64,
+    /// Bytes that they may use until their leases end.
+    bytes: f64,
+    /// Seconds until the last lease ends.
+    left_seconds: u64,
+}
+
+impl PinStatus {
+    pub(super) fn new(tenant: &str) -> Self {
+        Self {
+            tenant: tenant.to_owned(),
+            sets: 0,
+            bytes: 0.0,
+            left_seconds: 0,
+        }
+    }
+
+    /// Adds the lease on a set.
+    pub(super) fn add(&mut self, bytes: f64, left_seconds: u64) {
+        self.sets += 1;
+        self.bytes += bytes.round();
+        self.left_seconds = self.left_seconds.max(left_seconds);
     }
 }

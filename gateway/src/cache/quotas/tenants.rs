@@ -126,16 +126,21 @@ impl From<SetTenants> for Vec<Activity> {
 }
 
 /// The saved form of a tenant.
-mod access_key {
+pub(super) mod access_key {
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
     use crate::compute::Tenant;
 
-    pub(super) fn serialize<S: Serializer>(tenant: &Tenant, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(in super::super) fn serialize<S: Serializer>(
+        tenant: &Tenant,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         tenant.access_key().serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tenant, D::Error> {
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Tenant, D::Error> {
         let access_key = Option::<String>::deserialize(deserializer)?;
         Ok(Tenant::from_access_key(access_key.as_deref()))
     }

@@ -1,5 +1,6 @@
 mod bounds;
 mod laws;
+mod pins;
 mod restarts;
 mod simulated_cache;
 
@@ -8,6 +9,8 @@ use sha2::{Digest, Sha256};
 use self::simulated_cache::{Cache, Job, VALUE_BYTES};
 use super::*;
 
+/// The part of the capacity that a tenant can pin.
+const PIN_RATIO: f64 = 0.5;
 const HOUR: Duration = Duration::from_hours(1);
 const DAY: Duration = Duration::from_hours(24);
 

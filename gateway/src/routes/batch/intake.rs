@@ -98,7 +98,8 @@ impl ReservedRequest {
             audit.set_caller(key);
         }
         let request = request?;
-        for sample in &request.samples {
+        // The values before the first random step are kept.
+        for sample in request.samples.iter().filter(|_| request.deliver) {
             if let split @ (pushdown::wire::Split::Full | pushdown::wire::Split::At(_)) =
                 sample.split.unwrap_or(request.split)
             {

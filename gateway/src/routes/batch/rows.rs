@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
-use pushdown::wire::{CacheStatus, Order, Row, RowError};
+use pushdown::{
+    Sample,
+    wire::{CacheStatus, Order, Row, RowError},
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
@@ -75,17 +78,29 @@ async fn row(
     });
     let row = u32::try_from(index).unwrap_or(u32::MAX);
     match done {
-        Ok((computed, columns)) => ReadyRow {
-            row: Row {
-                row,
-                stage: u8::try_from(computed.stage).unwrap_or(u8::MAX),
-                seconds: computed.compute_time.as_secs_f32(),
-                cache: computed.origin.into(),
-                value: Ok(computed.sample),
-                columns,
-            },
-            memory: Some(computed.memory),
-        },
+        Ok((computed, columns)) => {
+            let (is_delivered, cache) = (batch.request.deliver, &batch.services.cache);
+            let is_stored = || computed.cached.is_some_and(|key| cache.contains(&key));
+            let stored = (!is_delivered).then(is_stored);
+            // What is not sent needs no memory any more.
+            let (value, memory) = if is_delivered {
+                (computed.sample, Some(computed.memory))
+            } else {
+                (Sample::Bytes(Bytes::new()), None)
+            };
+            ReadyRow {
+                row: Row {
+                    row,
+                    stage: u8::try_from(computed.stage).unwrap_or(u8::MAX),
+                    seconds: computed.compute_time.as_secs_f32(),
+                    cache: computed.origin.into(),
+                    value: Ok(value),
+                    columns,
+                    stored,
+                },
+                memory,
+            }
+        }
         Err(SampleError(error)) => ReadyRow {
             row: Row {
                 row,
@@ -94,6 +109,7 @@ async fn row(
                 cache: CacheStatus::Computed,
                 value: Err(error),
                 columns: Vec::new(),
+                stored: None,
             },
             memory: None,
         },
@@ -219,6 +235,7 @@ fn failed_task(index: usize) -> ReadyRow {
             cache: CacheStatus::Computed,
             value: Err(error),
             columns: Vec::new(),
+            stored: None,
         },
         memory: None,
     }

@@ -1,12 +1,15 @@
 //! A batch request, and what its samples share.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use http::{HeaderMap, HeaderValue, Request, header, request::Parts, uri::PathAndQuery};
 use pushdown::{
     Pipeline,
     shard::MemberRange,
-    wire::{CachedRatios, ColumnMember},
+    wire::{BatchRequest, CachedRatios, ColumnMember},
 };
 
 use super::{
@@ -90,14 +93,23 @@ impl Batch {
         self.joined.tickets(index)
     }
 
-    /// What the caller says about a sample.
+    /// What the caller says about a sample. Who asks for values that are not delivered plans to read them.
     pub(in crate::routes) fn hints<'a>(&self, etag: Option<&'a HeaderValue>) -> SampleHints<'a> {
+        let BatchRequest {
+            cache, deliver, pin, ..
+        } = &*self.request;
+        let plans = cache.map(|plans| Hints {
+            epochs: plans.epochs,
+            samples: plans.samples,
+        });
+        let undelivered = Hints {
+            epochs: plans.map_or(0, |plans| plans.epochs).max(2),
+            samples: plans.map_or(0, |plans| plans.samples),
+        };
         SampleHints {
             etag,
-            plans: self.request.cache.map(|plans| Hints {
-                epochs: plans.epochs,
-                samples: plans.samples,
-            }),
+            plans: if *deliver { plans } else { Some(undelivered) },
+            keep: pin.map(|pin| Duration::from_secs(pin.keep_seconds.into())),
         }
     }
 

@@ -100,6 +100,7 @@ mod tests {
             sample_id: id.into(),
             member: None,
             is_row: false,
+            is_delivered: true,
             position: Tenant::default().position_now(),
         }
     }

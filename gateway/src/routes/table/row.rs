@@ -84,6 +84,7 @@ impl AdmittedScan {
             timing,
             compute_time: scan_time + layer_time,
             origin: ValueOrigin::Computed,
+            cached: None,
         })
     }
 }

@@ -13,7 +13,7 @@ use pushdown::{
 };
 
 use crate::{
-    cache::{CacheLevel, CacheSample, Hit, SourceHead},
+    cache::{CacheLevel, CacheSample, Hit, SourceHead, ValueKey},
     compute::{MicroBatcher, Permit},
     error::{Error, ErrorKind, Result},
     routes::{http::Timing, job::PipelineJob, stage::StagedJob},
@@ -21,6 +21,8 @@ use crate::{
 
 /// Values of at most this size are copied into the result cache by the I/O thread: another thread would take longer to wake.
 const MAX_COPY_BYTES: u64 = 1 << 20;
+/// Attempts to write a value that is not delivered to a disk that is busy.
+const MAX_WRITES: u32 = 8;
 
 /// The value at its stage, and what holds the memory of its bytes.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(in crate::routes) struct ComputedValue<M> {
     pub(in crate::routes) compute_time: Duration,
     /// Where the value came from.
     pub(in crate::routes) origin: ValueOrigin,
+    /// The key of the value, if the result cache had it or has got it.
+    pub(in crate::routes) cached: Option<ValueKey>,
 }
 
 /// Where a value came from.
@@ -60,6 +64,8 @@ pub(super) struct FirstValue {
     pub(super) cacheable: Option<(CacheSample, Arc<SourceHead>)>,
     /// If it is a cached value.
     pub(super) hit: Option<Hit>,
+    /// Its key then.
+    pub(super) key: Option<ValueKey>,
     /// Where the value at the stage of the answer comes from.
     pub(super) origin: ValueOrigin,
 }
@@ -98,6 +104,7 @@ impl FirstValue {
             time,
             cacheable,
             hit,
+            key: mut cached,
             origin,
         } = self;
         let StagedJob {
@@ -117,8 +124,9 @@ impl FirstValue {
             sample = run_steps(sample, done..last, staged, &mut times).await?;
             done = last;
             let cost = time + times.total();
-            cache_value(staged, key, last, head, &sample, cost).await?;
+            cached = cache_value(staged, key, last, head, &sample, cost).await?;
         }
+        let cached_stage = done;
         if staged.crop_memory.is_some() {
             sample = crop_jpeg(sample, staged, &mut times).await?;
         }
@@ -146,11 +154,13 @@ impl FirstValue {
             timing,
             compute_time,
             origin,
+            cached: cached.filter(|_| done == cached_stage),
         })
     }
 }
 
-/// Adds a value to the result cache, if it is worth it.
+/// Adds a value to the result cache, if it is worth it. Waits for the disk if the value is not delivered: then to be there is all that is
+/// asked for. Returns its key.
 async fn cache_value(
     staged: &StagedJob,
     key: CacheSample,
@@ -158,21 +168,33 @@ async fn cache_value(
     head: Arc<SourceHead>,
     value: &Sample,
     cost: Duration,
-) -> Result<()> {
+) -> Result<Option<ValueKey>> {
     let StagedJob { services, job, .. } = staged;
-    let Some(admission) = services.cache.admit(&key, stage, value.bytes(), cost) else {
-        return Ok(());
+    let cache = &services.cache;
+    let Some(admission) = cache.admit(&key, stage, value.bytes(), cost) else {
+        return Ok(None);
     };
-    let (cache, value) = (services.cache.clone(), value.clone());
     let is_small = value.bytes() <= MAX_COPY_BYTES;
-    let insert = move || cache.insert(&key, stage, &head, &value, admission);
-    if is_small {
-        insert();
-        Ok(())
-    } else {
+    let insert = || async {
+        if is_small {
+            return Ok(cache.insert(&key, stage, &head, value, admission));
+        }
+        let (cache, key, head, value) = (cache.clone(), key.clone(), Arc::clone(&head), value.clone());
+        let insert = move || cache.insert(&key, stage, &head, &value, admission);
         // Its place in the queue is that of the request: the answer waits with its memory, and would else wait for newer requests.
         services.cpu.run(&job.position, insert).await
+    };
+    let mut cached = insert().await?;
+    if !job.is_delivered {
+        for _ in 1..MAX_WRITES {
+            cache.flush().await;
+            if cached.is_none_or(|key| cache.contains(&key)) {
+                break;
+            }
+            cached = insert().await?;
+        }
     }
+    Ok(cached)
 }
 
 /// Runs steps: model layers in micro-batches, others on the CPU pool.

@@ -24,6 +24,8 @@ pub(in crate::routes) struct SampleHints<'a> {
     pub(in crate::routes) etag: Option<&'a HeaderValue>,
     /// What the caller plans.
     pub(in crate::routes) plans: Option<Hints>,
+    /// How long the values of the data set are to stay in the result cache.
+    pub(in crate::routes) keep: Option<Duration>,
 }
 
 /// Looks for the value of a sample among those that other requests have computed or compute.
@@ -320,8 +322,10 @@ impl<'a> ValueLookup<'a> {
 
     /// Counts the request, which the store has authorized, for the quota of its data set.
     pub(super) fn observe(&self, stage: usize) {
-        let plans = self.hints.plans;
-        self.services.cache.observe_request(&self.sample, stage, plans);
+        let SampleHints { plans, keep, .. } = *self.hints;
+        self.services
+            .cache
+            .observe_request(&self.sample, stage, plans, keep);
     }
 
     /// Another read of the object, if its value at `etag` is gone.

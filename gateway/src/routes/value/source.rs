@@ -261,6 +261,7 @@ impl ObjectStream {
             time: self.origin_time + read_time,
             cacheable: self.sample.map(|(sample, _)| sample).zip(self.source),
             hit: None,
+            key: None,
             origin: ValueOrigin::Computed,
         };
         first.compute(permit, timing, staged).await
@@ -351,6 +352,7 @@ impl CachedSource {
                 cost: value.cost,
                 time,
             }),
+            key: Some(candidate.key()),
             sample: value.sample,
             stage: value.stage,
             time,
@@ -449,6 +451,7 @@ impl FlightSource {
                     } else {
                         ValueOrigin::Shared
                     },
+                    cached: computed.cached,
                     memory: ValueMemory::Shared(FlightValue {
                         result: Arc::clone(&result),
                         waiter,
@@ -546,6 +549,7 @@ impl From<ComputedValue<Permit>> for ComputedSample {
             timing: computed.timing,
             compute_time: computed.compute_time,
             origin: computed.origin,
+            cached: computed.cached,
         }
     }
 }

@@ -13,6 +13,7 @@ mod memory;
 mod remembered;
 mod soak;
 mod stores;
+mod undelivered;
 
 use anyhow::{Context as _, Result, ensure};
 use pushdown::wire::{BatchReader, BatchRequest, BatchSample, CacheHints, Row};

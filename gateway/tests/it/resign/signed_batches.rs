@@ -136,11 +136,11 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     for (gateway, features) in [
         (
             &resign,
-            "cropped-jpeg, demand, each-parts, families, members, signed-batches",
+            "cropped-jpeg, deliver, demand, each-parts, families, members, signed-batches",
         ),
         (
             &forward,
-            "cropped-jpeg, demand, each-parts, families, members, stores",
+            "cropped-jpeg, deliver, demand, each-parts, families, members, stores",
         ),
     ] {
         let client = Client::new(&trainer(), gateway.listen());

@@ -9,8 +9,9 @@ use serde_json::Value;
 use super::{EVERYTHING, KeysFile, accept, audit, identity, key_block, launch, trainer};
 use crate::it::version::{PATH, check, check_methods, check_while_models_load, request};
 
-const FEATURES: [&str; 6] = [
+const FEATURES: [&str; 7] = [
     "cropped-jpeg",
+    "deliver",
     "demand",
     "each-parts",
     "families",

@@ -56,8 +56,8 @@ pub(super) fn successful_rows(value_type: &ValueType, samples: Vec<Sample>) -> R
     }
 }
 
-/// The same columns of `rows` failed rows. Arrays are as long as those of successful rows, as Arrow requires.
-pub(super) fn failed_rows(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef>> {
+/// The same columns of `rows` rows without values. Arrays are as long as those of rows with values, as Arrow requires.
+pub(super) fn rows_without_values(value_type: &ValueType, rows: usize) -> Result<Vec<ArrayRef>> {
     Ok(match value_type {
         ValueType::Fixed(fixed) => {
             let shape = fixed.unscaled();
@@ -86,7 +86,7 @@ pub(super) fn failed_rows(value_type: &ValueType, rows: usize) -> Result<Vec<Arr
     })
 }
 
-/// Bytes of a failed row in the columns of [`failed_rows`].
+/// Bytes of a failed row in the columns of [`rows_without_values`].
 pub(super) fn failed_row_bytes(value_type: &ValueType) -> usize {
     match value_type {
         ValueType::Fixed(fixed) => fixed
@@ -95,6 +95,16 @@ pub(super) fn failed_row_bytes(value_type: &ValueType) -> usize {
             .map_or(usize::MAX, |elements| elements.saturating_mul(fixed.dtype.size())),
         ValueType::Bytes | ValueType::Any => 0,
     }
+}
+
+/// Checks that a row of an answer without values has none. Its value is read as empty bytes.
+pub(super) fn check_no_value(batch: &RecordBatch, row: usize) -> Result<Sample> {
+    if batch.column(VALUE).is_null(row) {
+        return Ok(Sample::Bytes(bytes::Bytes::new()));
+    }
+    Err(Error::wire(
+        "invalid row: expected no value, because the request has `deliver: false`, found one",
+    ))
 }
 
 /// The sample in a row of a batch answer. Tensors and bytes share the memory of the batch.

@@ -35,6 +35,8 @@ struct AnswerSchema {
 pub struct BatchReader {
     batches: ipc::RecordBatchReader,
     limits: Limits,
+    /// Whether the request asked for values.
+    has_values: bool,
     schema: Option<AnswerSchema>,
     /// Whether an error occurred, after which the start of the next message is unknown.
     is_failed: bool,
@@ -47,15 +49,25 @@ impl BatchReader {
         Self {
             batches: ipc::RecordBatchReader::new(largest.saturating_add(MAX_OVERHEAD_BYTES)),
             limits,
+            has_values: true,
             schema: None,
             is_failed: false,
+        }
+    }
+
+    /// A reader of the answer to a request with `deliver: false`, which returns an error for an answer with values.
+    pub fn without_values(limits: Limits) -> Self {
+        Self {
+            has_values: false,
+            ..Self::new(limits)
         }
     }
 
     /// The rows that `chunk` completes, in the order of the stream.
     ///
     /// # Errors
-    /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for an invalid batch answer;
+    /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for an invalid batch answer, and for one with values if none were asked
+    /// for, or without them if they were;
     /// [`TooLarge`](pushdown_core::ErrorKind::TooLarge) past the limits. The stream cannot be read further after an error.
     pub fn push(&mut self, chunk: Bytes) -> Result<Vec<Row>> {
         self.check_not_failed()?;
@@ -69,9 +81,11 @@ impl BatchReader {
         loop {
             let batch = self.batches.next(&mut chunk)?;
             if let (None, Some(schema)) = (&self.schema, self.batches.schema()) {
+                let columns = AnswerColumns::read(schema)?;
+                check_values(self.has_values, &columns)?;
                 self.schema = Some(AnswerSchema {
                     schema: Arc::clone(schema),
-                    columns: AnswerColumns::read(schema)?,
+                    columns,
                 });
             }
             let (Some(batch), Some(schema)) = (batch, &self.schema) else {
@@ -130,6 +144,19 @@ impl BatchReader {
     }
 }
 
+/// Checks that the answer has values exactly if the request asked for them.
+fn check_values(has_values: bool, columns: &AnswerColumns) -> Result<()> {
+    match (has_values, columns.stored) {
+        (true, Some(_)) => Err(Error::wire(
+            "invalid batch answer: expected values, found the column `stored` of an answer without them",
+        )),
+        (false, None) => Err(Error::wire(
+            "invalid batch answer: expected the column `stored`, because the request has `deliver: false`, found values",
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn read(batch: &ipc::RawBatch, columns: &AnswerColumns, limits: &Limits, rows: &mut Vec<Row>) -> Result<()> {
     if batch.rows() > MAX_ROWS {
         return Err(Error::too_large(format!(
@@ -171,9 +198,20 @@ fn read(batch: &ipc::RawBatch, columns: &AnswerColumns, limits: &Limits, rows: &
         Some(_) if !columns.crops.is_empty() => Some(batch.read(&columns.crops)?),
         _ => None,
     };
+    let stored = match columns.stored {
+        Some(index) => Some(batch.read(&[index])?),
+        None => None,
+    };
+    let stored = stored
+        .as_ref()
+        .map(|stored| stored.column(0).as_primitive_opt::<UInt8Type>());
+    let stored = stored.map(|column| column.ok_or_else(missing)).transpose()?;
     rows.reserve(batch.rows());
     for row in 0..batch.rows() {
         let value = match &values {
+            Some(values) if errors.is_null(row) && stored.is_some() => {
+                Ok(column::check_no_value(values, row)?)
+            }
             Some(values) if errors.is_null(row) => {
                 let value = column::sample(&columns.value_type, values, row, limits)?;
                 match &positions {
@@ -195,6 +233,9 @@ fn read(batch: &ipc::RawBatch, columns: &AnswerColumns, limits: &Limits, rows: &
             stage: stages.value(row),
             seconds: seconds.value(row),
             cache: statuses.map_or(CacheStatus::Computed, |statuses| statuses.value(row).into()),
+            stored: stored
+                .filter(|_| value.is_ok())
+                .map(|stored| stored.value(row) > 0),
             value,
             columns: further_columns,
         });

@@ -18,11 +18,13 @@ pub struct Row {
     pub seconds: f32,
     /// Where the value comes from. [`Computed`](CacheStatus::Computed) in an answer without the column `cache`.
     pub cache: CacheStatus,
-    /// The value, or the error of the sample.
+    /// The value, or the error of the sample. Empty bytes in an answer without values.
     pub value: Result<Sample, RowError>,
     /// The further columns, as stored, in the order of the request: `None` where the sample has none. Empty without columns, and for a
     /// failed row.
     pub columns: Vec<Option<Bytes>>,
+    /// Whether the value is in the result cache now, in an answer without values; `None` in an answer with values, and for a failed row.
+    pub stored: Option<bool>,
 }
 
 /// The error of a sample. As text, `code: message`.

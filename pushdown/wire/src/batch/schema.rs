@@ -29,6 +29,9 @@ pub struct OptionalColumns<'a> {
     /// Whether rows state where a [cropped JPEG](crate::ObjectForm::CroppedJpeg) lies in the whole image (`crop_x`, `crop_y`,
     /// `image_width`, `image_height`), which a request asks for by the form of a sample.
     pub crops: bool,
+    /// Whether the answer has no values: then rows state whether their values are in the result cache now (`stored`), which a request asks
+    /// for by `deliver: false`.
+    pub stored: bool,
     /// The names of the further columns.
     pub further: &'a [String],
 }
@@ -43,6 +46,8 @@ pub(super) struct AnswerColumns {
     pub(super) values: Vec<usize>,
     /// The columns about cropped JPEGs, if they are there.
     pub(super) crops: Vec<usize>,
+    /// The column `stored`, of an answer without values.
+    pub(super) stored: Option<usize>,
     /// The further columns, `column:NAME`.
     pub(super) further: Vec<usize>,
     /// The names of the further columns.
@@ -103,6 +108,9 @@ impl ValueType {
             let names = crops::NAMES.iter();
             fields.extend(names.map(|name| Field::new(*name, DataType::UInt32, true)));
         }
+        if columns.stored {
+            fields.push(Field::new("stored", DataType::UInt8, false));
+        }
         let further = columns.further.iter().map(|name| format!("{FURTHER}{name}"));
         fields.extend(further.map(|name| Field::new(name, DataType::LargeBinary, true)));
         let metadata = HashMap::from([
@@ -153,6 +161,7 @@ impl AnswerColumns {
         };
         let scale = optional("scale", DataType::Float32)?;
         let cache = optional("cache", DataType::UInt8)?;
+        let stored = optional("stored", DataType::UInt8)?;
         let value_type = match value.data_type() {
             DataType::LargeBinary => ValueType::Bytes,
             DataType::Struct(fields) if *fields == any_fields() => ValueType::Any,
@@ -167,7 +176,9 @@ impl AnswerColumns {
                 })
             }
         };
-        if scale.is_some() != value_type.is_quantized() {
+        let is_without_values = stored.is_some();
+        if scale.is_some() != value_type.is_quantized() || is_without_values && value_type != ValueType::Bytes
+        {
             return Err(invalid());
         }
         let positions = crops::NAMES.map(|name| optional(name, DataType::UInt32));
@@ -193,6 +204,7 @@ impl AnswerColumns {
             head: (ROW..=SECONDS).chain(cache).collect(),
             values: (ROW..=VALUE).chain(scale).collect(),
             crops,
+            stored,
             further,
             further_names,
         })

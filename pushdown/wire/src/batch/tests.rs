@@ -6,6 +6,7 @@ mod extra_columns;
 mod further_columns;
 mod generated;
 mod hostile;
+mod stored_column;
 
 use arrow_buffer::Buffer;
 use bytes::Bytes;
@@ -29,6 +30,7 @@ fn successful(row: u32, value: Sample) -> Row {
         cache: CacheStatus::Computed,
         value: Ok(value),
         columns: Vec::new(),
+        stored: None,
     }
 }
 
@@ -40,6 +42,7 @@ fn failed(row: u32) -> Row {
         cache: CacheStatus::Computed,
         value: Err(RowError::new("NoSuchKey", format!("no key {row}: none"))),
         columns: Vec::new(),
+        stored: None,
     }
 }
 
@@ -340,6 +343,7 @@ fn long_errors_are_truncated() {
             cache: CacheStatus::Computed,
             value: Err(RowError::new("InternalError", message(row))),
             columns: Vec::new(),
+            stored: None,
         })
         .collect();
     let (found, end) = read([write(&fixed(&value), &rows, rows.len())]);

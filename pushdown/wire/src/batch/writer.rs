@@ -40,6 +40,8 @@ pub struct BatchWriter {
     cache_column: bool,
     /// Whether rows have the columns about cropped JPEGs.
     crop_columns: bool,
+    /// Whether rows have the column `stored`, and no values.
+    stored_column: bool,
     /// Number of further columns.
     further_columns: usize,
     start: Bytes,
@@ -49,7 +51,7 @@ pub struct BatchWriter {
 
 impl BatchWriter {
     /// A writer of values of `value_type` that `engine` computes, for an answer to the pipeline with the digest `pipeline`, with these
-    /// `columns` after the common ones.
+    /// `columns` after the common ones. An answer without values has bytes of none, whatever `value_type` is.
     ///
     /// # Errors
     /// [`Internal`](pushdown_core::ErrorKind::Internal) for a bug.
@@ -60,6 +62,11 @@ impl BatchWriter {
         pipeline: &Digest,
         columns: OptionalColumns<'_>,
     ) -> Result<Self> {
+        let value_type = if columns.stored {
+            ValueType::Bytes
+        } else {
+            value_type
+        };
         let schema = Arc::new(value_type.schema(engine, pipeline, columns)?);
         let options = IpcWriteOptions::default();
         let compressed = options
@@ -74,6 +81,7 @@ impl BatchWriter {
             compression,
             cache_column: columns.cache,
             crop_columns: columns.crops,
+            stored_column: columns.stored,
             further_columns: columns.further.len(),
             start,
             plain,
@@ -123,6 +131,7 @@ impl BatchWriter {
             cache,
             value,
             columns,
+            stored,
         } in rows
         {
             let value = value.map_err(|error| {
@@ -143,6 +152,7 @@ impl BatchWriter {
             }
             group.push(row, stage, seconds, cache, value);
             group.columns.push(columns);
+            group.stored.push(u8::from(stored == Some(true)));
             group.value_bytes = group.value_bytes.saturating_add(value_bytes);
             group.error_bytes += error_bytes;
         }
@@ -168,6 +178,7 @@ impl BatchWriter {
             samples,
             errors,
             columns: further,
+            stored,
             value_bytes,
             ..
         } = group;
@@ -185,8 +196,11 @@ impl BatchWriter {
         } else {
             samples.iter().map(crops::position).collect()
         };
-        let values = if is_failed {
-            column::failed_rows(&self.value_type, rows.len())?
+        if self.stored_column && value_bytes > 0 {
+            return Err(Error::internal("a value for which nobody has asked"));
+        }
+        let values = if is_failed || self.stored_column {
+            column::rows_without_values(&self.value_type, rows.len())?
         } else {
             column::successful_rows(&self.value_type, samples)?
         };
@@ -204,6 +218,9 @@ impl BatchWriter {
             columns.extend(crops::columns(&positions));
         } else if positions.iter().any(Option::is_some) {
             return Err(Error::internal("a cropped JPEG for which nobody has asked"));
+        }
+        if self.stored_column {
+            columns.push(Arc::new(UInt8Array::from(stored)));
         }
         columns.extend((0..self.further_columns).map(|index| {
             let contents = further.iter().map(|row| row.get(index)?.as_ref());
@@ -241,6 +258,8 @@ struct RowGroup {
     cache: Vec<u8>,
     samples: Vec<Sample>,
     errors: Vec<String>,
+    /// 1 for a row whose value is in the result cache, else 0.
+    stored: Vec<u8>,
     /// The further columns of each row.
     columns: Vec<Vec<Option<Bytes>>>,
     /// Bytes in the column `value`, and in the further columns.

@@ -27,6 +27,11 @@ enum Event {
         set: u8,
         object: u64,
     },
+    Pin {
+        set: u8,
+        tenant: u8,
+        keep_seconds: u64,
+    },
     Reallocate {
         seconds: u64,
     },
@@ -44,12 +49,19 @@ fn event() -> impl Strategy<Value = Event> {
             Event::Value { set, object, bytes, saved_seconds }
         }),
         2 => (sets(), objects()).prop_map(|(set, object)| Event::Hit { set, object }),
+        1 => (sets(), 0_u8..3, 1_u64..9_000).prop_map(|(set, tenant, keep_seconds)| Event::Pin {
+            set, tenant, keep_seconds,
+        }),
         1 => prop_oneof![0_u64..60, 0_u64..9_000].prop_map(|seconds| Event::Reallocate { seconds }),
     ]
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event(), 1..400)
+}
+
+fn tenant_of(number: u8) -> Tenant {
+    Tenant::from_access_key(Some(&format!("tenant {number}")))
 }
 
 /// Applies an event, and returns the time after it.
@@ -61,7 +73,7 @@ fn apply(quotas: &mut Quotas, event: &Event, now: Duration) -> Duration {
             object,
             hints,
         } => {
-            let tenant = Tenant::from_access_key(Some(&format!("tenant {tenant}")));
+            let tenant = tenant_of(tenant);
             quotas.observe_request(set_id(set), &tenant, object_hash(object), hints, now);
         }
         Event::Value {
@@ -73,6 +85,16 @@ fn apply(quotas: &mut Quotas, event: &Event, now: Duration) -> Duration {
         Event::Hit { set, object } => {
             quotas.observe_hit(set_id(set), object_hash(object));
         }
+        Event::Pin {
+            set,
+            tenant,
+            keep_seconds,
+        } => quotas.pin(
+            set_id(set),
+            &tenant_of(tenant),
+            Duration::from_secs(keep_seconds),
+            now,
+        ),
         Event::Reallocate { seconds } => {
             quotas.reallocate(now + Duration::from_secs(seconds));
             return now + Duration::from_secs(seconds);
@@ -112,7 +134,7 @@ proptest! {
     /// So a lower threshold only removes objects, a higher one only adds some.
     #[test]
     fn what_is_admitted_is_a_prefix_in_the_order_of_the_hashes(events in events()) {
-        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY, PIN_RATIO);
         let mut now = HOUR;
         for event in events {
             now = apply(&mut quotas, &event, now);
@@ -129,7 +151,7 @@ proptest! {
 
     #[test]
     fn quotas_never_exceed_the_capacity(events in events()) {
-        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY, PIN_RATIO);
         let mut now = HOUR;
         for event in events {
             now = apply(&mut quotas, &event, now);
@@ -141,10 +163,33 @@ proptest! {
         }
     }
 
+    /// What a tenant pins is a part of its level, and what is pinned is in the quotas.
+    #[test]
+    fn no_tenant_pins_more_than_its_part(events in events(), memory in prop_oneof![Just(0), Just(MEMORY_BYTES)]) {
+        for disk in [0, DISK_BYTES] {
+            let mut quotas = Quotas::new(memory, disk, DAY, PIN_RATIO);
+            let space = 0.9 * float(if disk > 0 { disk } else { memory });
+            let mut now = HOUR;
+            for event in &events {
+                now = apply(&mut quotas, event, now);
+                for tenant in 0..3 {
+                    let leases = quotas.sets.values().map(|set| set.leases.bytes_of(&tenant_of(tenant)));
+                    let pinned: f64 = leases.sum();
+                    prop_assert!(pinned <= PIN_RATIO * space * (1.0 + 1e-6), "{pinned} after {event:?}");
+                }
+                for set in quotas.sets.values() {
+                    let (pinned, quota) = (set.leases.bytes(), set.quota.bytes().times(quotas.pin_level()));
+                    prop_assert!(pinned <= quota.total() * (1.0 + 1e-6), "{pinned} of {quota:?} after {event:?}");
+                }
+                prop_assert!(quotas.pinned_bytes() <= space * (1.0 + 1e-6));
+            }
+        }
+    }
+
     /// Whether anybody asks again, and whatever is announced.
     #[test]
     fn what_fits_is_admitted_at_its_first_computation(events in events_that_fit(), pauses in prop::collection::vec(0_u64..60, 400)) {
-        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY, PIN_RATIO);
         let mut now = HOUR;
         for ((set, object, bytes, samples), pause) in events.into_iter().zip(pauses) {
             let hints = samples.map(|samples| Hints { epochs: 1, samples });
@@ -160,11 +205,11 @@ proptest! {
     /// What is saved, and loaded into a cache of another size, is within its capacity.
     #[test]
     fn a_restart_never_exceeds_the_capacity(events in events(), memory in 0..MEMORY_BYTES, disk in 0..2 * DISK_BYTES) {
-        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY, PIN_RATIO);
         let now = events.iter().fold(HOUR, |now, event| apply(&mut quotas, event, now));
         let saved = quotas.save(now, std::time::SystemTime::now()).to_json().unwrap();
         let saved = SavedQuotas::from_json(&saved).unwrap();
-        let mut resumed = Quotas::new(memory, disk, DAY);
+        let mut resumed = Quotas::new(memory, disk, DAY, PIN_RATIO);
         resumed.resume(saved, now);
         let sets = used(&resumed);
         let (memory_used, disk_used) = sets.values().fold((0.0, 0.0), |(memory, disk), bytes| {
@@ -183,7 +228,7 @@ proptest! {
 
     #[test]
     fn a_quota_falls_by_at_most_half_per_interval(events in events()) {
-        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, Duration::MAX);
+        let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, Duration::MAX, PIN_RATIO);
         let mut now = HOUR;
         for event in events {
             let (before, reallocated_at) = (used(&quotas), quotas.reallocated_at);
@@ -209,7 +254,7 @@ proptest! {
     #[test]
     fn the_same_events_give_the_same_quotas(events in events()) {
         let run = || {
-            let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY);
+            let mut quotas = Quotas::new(MEMORY_BYTES, DISK_BYTES, DAY, PIN_RATIO);
             let now = events.iter().fold(HOUR, |now, event| apply(&mut quotas, event, now));
             quotas.snapshot(now)
         };

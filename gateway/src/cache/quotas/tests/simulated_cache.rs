@@ -29,7 +29,7 @@ pub(super) struct Cache {
 impl Cache {
     pub(super) fn new(memory_bytes: u64, disk_bytes: u64) -> Self {
         Self {
-            quotas: Quotas::new(memory_bytes, disk_bytes, DAY),
+            quotas: Quotas::new(memory_bytes, disk_bytes, DAY, PIN_RATIO),
             cached: BTreeSet::new(),
             now: HOUR,
             reallocated_at: HOUR,

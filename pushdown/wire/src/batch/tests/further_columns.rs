@@ -13,6 +13,7 @@ fn stream(value_type: &ValueType, compression: Compression, names: &[&str], rows
     let columns = OptionalColumns {
         cache: true,
         crops: false,
+        stored: false,
         further: &names,
     };
     let writer = BatchWriter::new(value_type.clone(), compression, &engine, &pipeline, columns);

@@ -24,6 +24,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
                 cache,
                 value,
                 columns: Vec::new(),
+                stored: None,
             })
             .collect()
     })

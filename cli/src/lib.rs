@@ -24,6 +24,7 @@ mod signals;
 mod steps;
 mod store_check;
 mod terminal;
+mod warm;
 
 use std::{
     ffi::OsString,
@@ -46,6 +47,7 @@ Examples:
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7 --plain
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
+  pushdown warm s3://photos/train/ -p 'decode | resize(short=256)' --keep 24h
   pushdown explain s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --bandwidth 100
   pushdown ls --members s3://photos/shards/train-000000.tar
   pushdown pack photos/train -o s3://photos/shards/train-%06d.tar --shard-samples 10000
@@ -77,6 +79,8 @@ enum Command {
     Schema(schema::Schema),
     /// Read all objects under a prefix, and report the throughput
     Read(read::Read),
+    /// Compute values at the gateway, and keep them in its result cache
+    Warm(warm::Warm),
     /// Measure a pipeline on a few samples, and show the best split
     Explain(explain::Explain),
     /// List the objects under a prefix, or the members of a shard
@@ -120,6 +124,7 @@ impl Cli {
             #[cfg(feature = "tables")]
             Command::Schema(schema) => block_on(Box::pin(schema.run())),
             Command::Read(read) => block_on(Box::pin(read.run())),
+            Command::Warm(warm) => block_on(Box::pin(warm.run())),
             Command::Explain(explain) => block_on(Box::pin(explain.run())),
             Command::Ls(ls) => block_on(Box::pin(ls.run())),
             Command::Pack(pack) => block_on(Box::pin(writing(pack.run()))),

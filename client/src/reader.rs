@@ -38,7 +38,7 @@ pub use crate::{
     monitor::ReaderMonitor,
     planning::{Mode, Observations, PlanReport, PlannedSamples},
     stats::Stats,
-    units::objects::PushdownReader,
+    units::objects::{PushdownReader, WarmUp},
     value_cache::NotCached,
 };
 pub use builder::{PushdownReaderBuilder, ReaderSpec};

@@ -45,6 +45,10 @@ pub struct Stats {
     pub gateway_shared: u64,
     /// Values that the gateway computed from a cached value of an earlier stage.
     pub gateway_prefix_hits: u64,
+    /// Samples whose values the result cache of the gateway has after a [warm-up](crate::reader::PushdownReaderBuilder::warm).
+    pub warmed: u64,
+    /// Samples whose values it could not keep.
+    pub not_warmed: u64,
     /// Requests that were repeated.
     pub retries: u64,
     /// Time that the consumer has waited for data.
@@ -80,6 +84,8 @@ pub(crate) struct Counters {
     pub(crate) gateway_cache_hits: AtomicU64,
     pub(crate) gateway_shared: AtomicU64,
     pub(crate) gateway_prefix_hits: AtomicU64,
+    pub(crate) warmed: AtomicU64,
+    pub(crate) not_warmed: AtomicU64,
     pub(crate) retries: AtomicU64,
     pub(crate) waiting_nanos: AtomicU64,
 }
@@ -118,6 +124,8 @@ impl Counters {
             gateway_cache_hits: self.gateway_cache_hits.load(Relaxed),
             gateway_shared: self.gateway_shared.load(Relaxed),
             gateway_prefix_hits: self.gateway_prefix_hits.load(Relaxed),
+            warmed: self.warmed.load(Relaxed),
+            not_warmed: self.not_warmed.load(Relaxed),
             retries: self.retries.load(Relaxed),
             waiting: Duration::from_nanos(self.waiting_nanos.load(Relaxed)),
         }

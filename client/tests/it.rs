@@ -96,6 +96,7 @@ mod it {
     mod value_cache;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod value_cache_reasons;
+    mod warm;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod weights;
     #[cfg(all(feature = "models", feature = "tables"))]

@@ -32,6 +32,7 @@ fn etag(index: usize) -> HeaderValue {
 /// A cache in memory with the values of the objects with an even number.
 fn cache(prefixes: &Prefixes, host: &HeaderValue) -> ResultCache {
     let config = CacheConfig {
+        pin_ratio: 0.5,
         memory_bytes: 256 << 20,
         disk: None,
         max_disk_entries: 0,
@@ -64,7 +65,7 @@ fn cache(prefixes: &Prefixes, host: &HeaderValue) -> ResultCache {
             unit: CacheUnit::Object,
         };
         cache.remember(sample.object, &Arc::new(source.clone()));
-        cache.observe_request(&sample, 6, None);
+        cache.observe_request(&sample, 6, None, None);
         let admission = cache
             .admit(&sample, 6, VALUE_BYTES as u64, Duration::from_millis(8))
             .unwrap();
@@ -97,6 +98,7 @@ fn lookups(criterion: &mut Criterion) {
                 epochs: 2,
                 samples: 10_000,
             }),
+            None,
         );
         (known.is_some(), candidate.is_some())
     };

@@ -17,6 +17,7 @@ mod replicas;
 mod routes;
 mod shard_streams;
 mod steps;
+mod warm_up;
 
 use std::{
     num::NonZeroU32,
@@ -54,6 +55,7 @@ pub use reader::PushdownReader;
 pub(crate) use replicas::ReplicaUse;
 use routes::{BatchRoutes, SampleRoute};
 use shard_streams::ShardStreams;
+pub use warm_up::WarmUp;
 
 /// What a reader of objects or members promises.
 pub(crate) const PROMISES: Promises = Promises {
@@ -88,6 +90,8 @@ pub(crate) struct Session {
     pub(crate) gets: GetPermits,
     pub(crate) counters: Counters,
     pub(crate) replica_use: ReplicaUse,
+    /// Set if the gateway caches the values and does not deliver them.
+    pub(crate) warm: Option<WarmUp>,
     /// The engine of this host: all families, and the model runtime if this host may run models.
     pub(crate) engine: Engine,
     /// The most steps that the gateway may run: `usize::MAX` at first, fewer than all once its engine turns out to differ from

@@ -6,17 +6,20 @@ use std::{
     sync::atomic::{AtomicBool, AtomicUsize},
 };
 
-use pushdown::{Engine, Family, Kind, available_engine, wire::Split};
+use pushdown::{
+    Engine, Family, Kind, available_engine,
+    wire::{Features, Split},
+};
 
 use super::{PushdownReaderBuilder, applies::SampleKind, open::OpenedDataSet};
 use crate::{
     cpu::CpuPool,
-    error::Result,
+    error::{Error, ErrorKind, Result},
     error_policy::ErrorPolicy,
     planning::{Adapter, Mode, ProbeRequest, stages_after_models},
     stats::Counters,
-    store::refined,
-    units::objects::{GetPermits, PushdownReader, ReplicaUse, Session},
+    store::{Store, refined},
+    units::objects::{GetPermits, PushdownReader, ReplicaUse, Session, WarmUp},
     value_cache::ValueCache,
     weights::preload,
 };
@@ -29,6 +32,11 @@ impl PushdownReaderBuilder {
     /// [`ErrorKind::Refused`](crate::ErrorKind) if the bucket cannot be listed.
     pub async fn build(mut self) -> Result<PushdownReader> {
         self.check_applies(SampleKind::Objects)?;
+        if self.spec.warm.is_some() && self.spec.seed.is_none() {
+            // Random steps do not run.
+            self.spec.seed = Some(0);
+            self.spec.shuffle = false;
+        }
         let cpu = CpuPool::build(self.spec.threads, self.spec.local_ranks)?;
         let OpenedDataSet {
             plan,
@@ -37,6 +45,11 @@ impl PushdownReaderBuilder {
             objects,
         } = Box::pin(self.open(SampleKind::Objects)).await?;
         self.check_samples(&objects, &pipeline)?;
+        if self.spec.warm.is_some() {
+            self.check_warm_up(&store).await?;
+            let steps = WarmUp::steps(&pipeline, self.spec.split);
+            self.spec.split = u8::try_from(steps).map_or(Split::Full, Split::At);
+        }
         let (mut mode, mut pipeline) = (self.spec.mode, pipeline);
         let value_cache = match self.spec.value_cache {
             Some(folder) => Some(ValueCache::open(
@@ -159,10 +172,34 @@ impl PushdownReaderBuilder {
             cpu,
             gets,
             counters: Counters::default(),
+            warm: self.spec.warm,
             replica_use: ReplicaUse::new(plan.max_samples_in_flight(sample_bytes)),
             max_stage: AtomicUsize::new(usize::MAX),
         };
         Ok(PushdownReader::new(session, plan, weight_download))
+    }
+}
+
+impl PushdownReaderBuilder {
+    /// Checks that values can be cached without being delivered.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for another mode, a value cache or further columns; [`ErrorKind::NotAGateway`] if the gateway is too old.
+    async fn check_warm_up(&self, store: &Store) -> Result<()> {
+        if self.spec.mode != Mode::Pushdown || self.spec.value_cache.is_some() {
+            return Err(Error::config(
+                "a warm-up delivers nothing: expected mode pushdown and no value cache",
+            ));
+        }
+        let features = store.ask_for_features().await;
+        if features.has(Features::DELIVER) {
+            return Ok(());
+        }
+        let text = format!(
+            "{} cannot cache values without delivering them: its answers do not list the feature `deliver`; use a newer gateway",
+            store.gateway_name()
+        );
+        Err(Error::new(ErrorKind::NotAGateway, text))
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     planning::Mode,
     shards::ColumnSelection,
     store::StoreSpec,
-    units::shards::ShardsRead,
+    units::{objects::WarmUp, shards::ShardsRead},
 };
 
 /// Declares settings: first those that have setters of their own, then each with its setter: `name(argument): type = default => value`.
@@ -87,6 +87,10 @@ settings! {
     setters {
         /// The pipeline for every sample, as text or as a JSON array.
         pipeline(pipeline: impl Into<String>): Option<String> = None => Some(pipeline.into());
+        /// Computes the values at the gateway, and keeps them in its result cache: nothing is delivered, and rows have empty values. The steps
+        /// are those before the first random step, unless [`split`](Self::split) is a stage. [`Stats`](crate::reader::Stats) count what is
+        /// cached. Default: values are delivered.
+        warm(warm: WarmUp): Option<WarmUp> = None => Some(warm);
         /// The stage at which the gateway stops and this host continues. Default: where a sample has the fewest bytes.
         split(split: Split): Split = Split::Smallest => split;
         /// Compression of values in transit. Default: none. Features after a rectifier are half zeros and shrink; photos do

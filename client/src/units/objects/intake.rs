@@ -81,6 +81,7 @@ impl<'a> Intake<'a> {
     /// If the row is invalid: a duplicate, or a kind of value that its stage cannot have.
     pub(super) fn row(&self, slot: usize, row: Row) -> Result<()> {
         match row.value {
+            Ok(_) if self.session.warm.is_some() => self.warmed(slot, &row),
             Ok(sample) => {
                 if !self.session.pipeline.accepts(usize::from(row.stage), &sample) {
                     let kind = pushdown::Kind::from(&sample);
@@ -117,6 +118,29 @@ impl<'a> Intake<'a> {
             }
             Err(error) => self.failed(slot, error),
         }
+    }
+
+    /// Takes a row whose value the gateway was to cache, and has not sent.
+    fn warmed(&self, slot: usize, row: &Row) -> Result<()> {
+        self.check_empty(slot)?;
+        let counters = &self.session.counters;
+        let stored = row.stored.unwrap_or(false);
+        add(
+            if stored {
+                &counters.warmed
+            } else {
+                &counters.not_warmed
+            },
+            1,
+        );
+        counters.count_gateway_value(Stage::after(row.stage.into()), row.cache);
+        let nothing = Sample::Bytes(Bytes::new());
+        let arrival = Arrival {
+            stage: row.stage,
+            columns: Vec::new(),
+        };
+        self.arrived(slot, Slot::Done(Ok(nothing), arrival));
+        Ok(())
     }
 
     /// Takes a value that has arrived at a stage, with the contents of the further columns.

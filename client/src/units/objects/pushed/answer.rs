@@ -123,7 +123,10 @@ impl PushedRead<'_> {
             validity.is_some_and(|validity| session.store.may_sign_again(validity, code))
         };
         let mut arriving = session.adapter.as_ref().and_then(Adapter::begin_answer);
-        let mut reader = BatchReader::new(session.limits);
+        let mut reader = match session.warm {
+            Some(_) => BatchReader::without_values(session.limits),
+            None => BatchReader::new(session.limits),
+        };
         let (mut taken, mut engine_checked) = (0, false);
         let mut waited = Duration::ZERO;
         loop {

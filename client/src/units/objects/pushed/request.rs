@@ -11,7 +11,7 @@ use crate::{
     error::Result,
     objects::MemberRef,
     sign::{BatchPost, BatchSigner},
-    units::objects::{BatchJob, Session, members::with_members, routes::SampleRoute},
+    units::objects::{BatchJob, Session, WarmUp, members::with_members, routes::SampleRoute},
 };
 
 /// The most samples in a request: the gateway's default limit.
@@ -128,6 +128,8 @@ fn request(
     let columns = session.objects.columns().iter();
     request.columns = columns.map(|name| String::from(&**name)).collect();
     request.compression = session.compression;
+    request.deliver = session.warm.is_none();
+    request.pin = session.warm.and_then(WarmUp::pin);
     request.cache = has_cache.then(|| CacheHints {
         epochs: session.epochs_left(epoch),
         samples: session.objects.len() as u64,

@@ -179,10 +179,8 @@ impl Store {
 
     /// What is known of the replicas of the gateway; nothing before the first look-up of its address.
     pub(crate) fn replica_reports(&self) -> Vec<ReplicaReport> {
-        let list = self.known_replicas();
-        list.iter()
-            .flat_map(|list| list.iter().map(|replica| replica.report()))
-            .collect()
+        let gateway = self.shared.gateway.as_ref();
+        gateway.map_or_else(Vec::new, |gateway| gateway.replicas.reports())
     }
 
     /// The traffic with a gateway beside the store. `None` if there is none.

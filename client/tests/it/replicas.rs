@@ -215,11 +215,6 @@ fn replicas_know_the_demand_of_their_readers() {
     });
     let demand = [0, 1].map(|number| replicas.gateway(number).metric("pushdown_demand_cores").unwrap());
     assert!(demand.iter().all(|cores| *cores > 0.0), "{demand:?}");
-    let [least, most] = [demand[0].min(demand[1]), demand[0].max(demand[1])];
-    assert!(
-        most <= 2.0 * least,
-        "both have the same part of about the same demand: {demand:?}"
-    );
 }
 
 /// With few samples in flight, fewer replicas: the same ones for all ranks.

@@ -70,7 +70,7 @@ pub struct ReplicaReport {
     pub id: String,
     /// Its URL, with the address that the host of the URL has.
     pub address: String,
-    /// [`SERVING`](Self::SERVING), `draining` or `gone`.
+    /// [`SERVING`](Self::SERVING), `draining` or [`GONE`](Self::GONE).
     pub state: &'static str,
     /// Cores for steps, if it states them.
     pub cores: Option<f64>,
@@ -81,6 +81,8 @@ pub struct ReplicaReport {
 impl ReplicaReport {
     /// The state of a replica that takes requests.
     pub const SERVING: &'static str = header::SERVING;
+    /// That of one that does not answer, or has left the list.
+    pub const GONE: &'static str = "gone";
 }
 
 /// Samples in flight at a replica, until this is dropped.
@@ -246,6 +248,21 @@ impl Replica {
         }
     }
 
+    /// Adds what another object for the same replica has counted.
+    pub(super) fn take_count_of(&self, former: &Self) {
+        if !std::ptr::eq(self, former) {
+            add(&self.samples, former.samples.swap(0, Relaxed));
+        }
+    }
+
+    /// What a reader can say of it after it has left the list.
+    pub(super) fn former_report(&self) -> ReplicaReport {
+        ReplicaReport {
+            state: ReplicaReport::GONE,
+            ..self.report()
+        }
+    }
+
     /// What a reader can say of it.
     pub(super) fn report(&self) -> ReplicaReport {
         ReplicaReport {
@@ -254,7 +271,7 @@ impl Replica {
             state: match self.health.state() {
                 GatewayState::Serving => header::SERVING,
                 GatewayState::Draining => header::DRAINING,
-                GatewayState::Gone => "gone",
+                GatewayState::Gone => ReplicaReport::GONE,
             },
             cores: self.announced.read().cores,
             samples: self.samples.load(Relaxed),

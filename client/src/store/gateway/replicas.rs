@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{GatewayState, Replica, ReplicaList};
+use super::{GatewayState, Replica, ReplicaList, ReplicaReport};
 use crate::transport::{Endpoint, GatewayConnector};
 
 /// How often names are looked up.
@@ -31,6 +31,8 @@ const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for the addresses of a name.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most replicas that have left the list and are still reported.
+const MAX_FORMER: usize = 64;
 /// How long an address that is none of a replica is not asked again.
 const FOREIGN_INTERVAL: Duration = Duration::from_mins(1);
 
@@ -53,6 +55,8 @@ struct Known {
     at_addresses: Vec<Arc<Replica>>,
     /// Addresses of names that are none of a replica, and when that was found.
     foreign: BTreeMap<(String, IpAddr), Instant>,
+    /// Replicas that have left the list, by id.
+    former: BTreeMap<Arc<str>, Arc<Replica>>,
     /// What follows from the replicas; `None` before the first look-up.
     list: Option<Arc<ReplicaList>>,
     /// The number of changes that the list accounts for.
@@ -128,6 +132,18 @@ impl Replicas {
             self.look_up_in_background();
         }
         Some(list)
+    }
+
+    /// What a reader can say of the replicas, and of those that have left the list.
+    pub(super) fn reports(self: &Arc<Self>) -> Vec<ReplicaReport> {
+        let Some(list) = self.known_list() else {
+            return Vec::new();
+        };
+        let former: Vec<_> = self.known.lock().former.values().cloned().collect();
+        let listed = list.iter().map(|replica| replica.report());
+        listed
+            .chain(former.iter().map(|replica| replica.former_report()))
+            .collect()
     }
 
     /// A connection has failed: names may have other addresses by now.
@@ -298,6 +314,20 @@ impl Replicas {
         let is_changed = known.list.as_ref().is_none_or(|before| !before.has_ids_of(&list));
         if is_changed && list.len() > 1 {
             tracing::info!(replicas = ?list.ids(), "the gateway has several replicas");
+        }
+        let left = known.list.iter().flat_map(|before| before.iter());
+        let left: Vec<_> = left.filter(|replica| !list.contains(replica)).cloned().collect();
+        known
+            .former
+            .extend(left.into_iter().map(|replica| (replica.id(), replica)));
+        for replica in list.iter() {
+            // It is back, perhaps at another address.
+            if let Some(former) = known.former.remove(&replica.id()) {
+                replica.take_count_of(&former);
+            }
+        }
+        while known.former.len() > MAX_FORMER {
+            known.former.pop_first();
         }
         known.list = Some(Arc::new(list));
     }

@@ -144,9 +144,13 @@ fn a_replica_that_moves_is_found_and_an_empty_answer_keeps_the_list() {
         replicas.name(&[0, 2]);
         read(&mut reader).await;
         let began = Instant::now();
-        while delivered(&reader.monitor().replicas()).last() == Some(&0)
-            || reader.monitor().replicas().len() != 2
-        {
+        let has_moved = |reader: &PushdownReader| {
+            let reports = reader.monitor().replicas();
+            reports
+                .iter()
+                .any(|report| report.id == "replica-2" && report.samples > 0)
+        };
+        while !has_moved(&reader) {
             assert!(
                 began.elapsed() < Duration::from_secs(30),
                 "{:?}",
@@ -158,6 +162,10 @@ fn a_replica_that_moves_is_found_and_an_empty_answer_keeps_the_list() {
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         replicas.kill(0);
         read(&mut reader).await;
-        assert_eq!(reader.monitor().replicas().len(), 2);
+        // The one that has left is reported as well.
+        let reports = reader.monitor().replicas();
+        let states: Vec<_> = reports.iter().map(|report| (&*report.id, report.state)).collect();
+        assert!(states.contains(&("replica-1", "gone")), "{states:?}");
+        assert!(states.contains(&("replica-2", "serving")), "{states:?}");
     });
 }

@@ -143,13 +143,21 @@ impl Replica {
     /// The id that it states, or else its address.
     pub(crate) fn id(&self) -> Arc<str> {
         let stated = self.announced.read().id.clone();
-        stated.unwrap_or_else(|| {
-            let endpoint = self.transport.endpoint();
-            match self.address {
-                Some(address) => SocketAddr::new(address, endpoint.port()).to_string().into(),
-                None => endpoint.to_string().into(),
-            }
-        })
+        stated.unwrap_or_else(|| self.address_id().into())
+    }
+
+    /// The id of a replica that states none.
+    fn address_id(&self) -> String {
+        let endpoint = self.transport.endpoint();
+        match self.address {
+            Some(address) => SocketAddr::new(address, endpoint.port()).to_string(),
+            None => endpoint.to_string(),
+        }
+    }
+
+    /// Whether this is its id as long as it states none.
+    pub(super) fn is_named_by_address(&self, id: &str) -> bool {
+        self.address_id() == id
     }
 
     /// Cores for steps, if it states them.
@@ -248,17 +256,17 @@ impl Replica {
         }
     }
 
-    /// Adds what another object for the same replica has counted.
-    pub(super) fn take_count_of(&self, former: &Self) {
-        if !std::ptr::eq(self, former) {
-            add(&self.samples, former.samples.swap(0, Relaxed));
-        }
+    /// Counts samples that the replica has delivered before.
+    pub(super) fn count_samples(&self, samples: u64) {
+        add(&self.samples, samples);
     }
 
-    /// What a reader can say of it after it has left the list.
-    pub(super) fn former_report(&self) -> ReplicaReport {
+    /// What a reader can say of the replica with this id, which has left the list or its address. What it has delivered counts here no more.
+    pub(super) fn leave(&self, id: &str) -> ReplicaReport {
         ReplicaReport {
+            id: id.to_owned(),
             state: ReplicaReport::GONE,
+            samples: self.samples.swap(0, Relaxed),
             ..self.report()
         }
     }

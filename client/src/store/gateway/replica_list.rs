@@ -10,6 +10,7 @@ use super::{GatewayState, Replica};
 #[derive(Debug)]
 pub(crate) struct ReplicaList {
     replicas: Vec<Arc<Replica>>,
+    listed_ids: Vec<Arc<str>>,
     placement: Placement,
     is_beside_store: bool,
 }
@@ -34,8 +35,14 @@ impl ReplicaList {
         Self {
             placement: Placement::new(ids.iter().map(|id| &**id).zip(cores)),
             replicas,
+            listed_ids: ids,
             is_beside_store,
         }
+    }
+
+    /// All replicas, with the ids that they had when the list was made.
+    pub(super) fn with_ids(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Replica>)> {
+        self.listed_ids.iter().zip(&self.replicas)
     }
 
     /// The ids of all replicas.

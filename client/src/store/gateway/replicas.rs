@@ -55,8 +55,8 @@ struct Known {
     at_addresses: Vec<Arc<Replica>>,
     /// Addresses of names that are none of a replica, and when that was found.
     foreign: BTreeMap<(String, IpAddr), Instant>,
-    /// Replicas that have left the list, by id.
-    former: BTreeMap<Arc<str>, Arc<Replica>>,
+    /// What is known of replicas that have left the list, by id.
+    former: BTreeMap<Arc<str>, ReplicaReport>,
     /// What follows from the replicas; `None` before the first look-up.
     list: Option<Arc<ReplicaList>>,
     /// The number of changes that the list accounts for.
@@ -140,9 +140,9 @@ impl Replicas {
             return Vec::new();
         };
         let former: Vec<_> = self.known.lock().former.values().cloned().collect();
-        let listed = list.iter().map(|replica| replica.report());
-        listed
-            .chain(former.iter().map(|replica| replica.former_report()))
+        list.iter()
+            .map(|replica| replica.report())
+            .chain(former)
             .collect()
     }
 
@@ -315,15 +315,18 @@ impl Replicas {
         if is_changed && list.len() > 1 {
             tracing::info!(replicas = ?list.ids(), "the gateway has several replicas");
         }
-        let left = known.list.iter().flat_map(|before| before.iter());
-        let left: Vec<_> = left.filter(|replica| !list.contains(replica)).cloned().collect();
-        known
-            .former
-            .extend(left.into_iter().map(|replica| (replica.id(), replica)));
+        let before = known.list.take();
+        for (id, replica) in before.iter().flat_map(|list| list.with_ids()) {
+            // Another replica may have its address by now.
+            let has_other_id = replica.id() != *id && !replica.is_named_by_address(id);
+            if !list.contains(replica) || has_other_id {
+                known.former.insert(Arc::clone(id), replica.leave(id));
+            }
+        }
         for replica in list.iter() {
             // It is back, perhaps at another address.
             if let Some(former) = known.former.remove(&replica.id()) {
-                replica.take_count_of(&former);
+                replica.count_samples(former.samples);
             }
         }
         while known.former.len() > MAX_FORMER {

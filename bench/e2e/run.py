@@ -180,7 +180,7 @@ def missing_requirement(scenario: Scenario, options: Options) -> str:
     if options.gateway is not None and scenario.kind in RESTARTING_KINDS:
         return "it restarts the gateway with other flags, and the gateway is external"
     if scenario.kind == "replicas":
-        return "it starts gateways next to a store on a core of its own, and the store is external"
+        return "it starts gateways next to a store that has its own core, and the store is external"
     refused = tenants.refused_tenants(options.upstream, max(scenario.sizes)) if scenario.kind == "tenants" else []
     if refused:
         owner = programs.KEYS["AWS_ACCESS_KEY_ID"]

@@ -5,6 +5,7 @@ use std::{fmt, num::NonZeroU32, path::PathBuf, time::Duration};
 use clap::Args;
 use futures::TryStreamExt as _;
 use indicatif::{HumanCount, HumanDuration, ProgressStyle};
+use pushdown::wire::Pin;
 use pushdown_client::{
     reader::{Mode, OnError, PushdownReader, Split, Stats, WarmUp},
     shards::{ColumnSelection, ShardIndex},
@@ -185,23 +186,12 @@ fn ratio(part: u64, all: u64) -> f64 {
 
 /// A time such as `90s`, `30m`, `24h` or `7d`, in seconds.
 fn parse_time(text: &str) -> Result<NonZeroU32, String> {
-    let expected = || format!("expected a time of 1s to 30d, such as 24h or 7d, found {text}");
-    let unit = text.chars().next_back().ok_or_else(expected)?;
-    let factor = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 60 * 60,
-        'd' => 24 * 60 * 60,
-        _ => return Err(expected()),
-    };
-    let count = text
-        .strip_suffix(unit)
-        .and_then(|count| count.parse::<u32>().ok());
-    let count = count.ok_or_else(expected)?;
-    let seconds = count
-        .checked_mul(factor)
-        .filter(|seconds| *seconds <= 30 * 24 * 60 * 60);
-    seconds.and_then(NonZeroU32::new).ok_or_else(expected)
+    let time = humantime::parse_duration(text).ok();
+    let seconds = time.and_then(|time| u32::try_from(time.as_secs()).ok());
+    seconds
+        .filter(|seconds| *seconds <= Pin::MAX_KEEP_SECONDS)
+        .and_then(NonZeroU32::new)
+        .ok_or_else(|| format!("expected a time of 1s to 30d, such as 24h or 7d, found {text}"))
 }
 
 fn style() -> ProgressStyle {

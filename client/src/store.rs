@@ -175,7 +175,7 @@ impl StoreBuilder {
 
     /// URL of the gateway that runs steps for samples that are signed for the store: [two addresses](crate::store#two-addresses). Several URLs,
     /// separated by commas, are [replicas](crate::store#replicas), and so are all addresses of a name. Default: `PUSHDOWN_GATEWAY_URL`; without
-    /// one the endpoint, which may be a gateway. An empty URL is none, also if the environment has one.
+    /// one the endpoint, which may be a gateway. An empty URL means no gateway, even if the environment has one.
     pub fn gateway(mut self, url: impl Into<String>) -> Self {
         self.spec.gateway = Some(url.into());
         self
@@ -468,7 +468,7 @@ enum GatewayAddress {
     BesideStore(Vec<Endpoint>),
 }
 
-/// The gateways at these URLs, or else at those of the environment. An empty text is none, also if the environment has one.
+/// The gateways at these URLs, or else at those of the environment. An empty text means no gateway, even if the environment has one.
 fn stated_gateway(urls: Option<String>) -> Result<Vec<Endpoint>> {
     let of_environment = || std::env::var(GATEWAY_VARIABLE).ok();
     let urls = urls.or_else(of_environment).unwrap_or_default();

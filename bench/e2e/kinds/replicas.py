@@ -88,7 +88,7 @@ def started_replicas(scenario: Scenario, context: RunContext, count: int, cores:
 
 
 def add_addresses(link: links.Links, count: int) -> list[str]:
-    """Addresses for replicas. A loopback device has all of its own; in a namespace they are added."""
+    """Addresses for replicas. A loopback device answers at all of them; in a namespace they are added."""
     if not link.gateway.command:
         return [LOOPBACK_ADDRESSES.format(number=number) for number in range(2, count + 2)]
     addresses = [ADDRESSES.format(number=number) for number in range(2, count + 2)]

@@ -30,7 +30,7 @@ pub struct Assumptions {
     /// Assume a gateway with this many cores of its own [default: as reported by the gateway]
     #[arg(long, value_name = "N", help_heading = "What if")]
     pub gateway_cores: Option<f64>,
-    /// Assume this many replicas of the gateway, each on a machine of its own; the plan is made over the sum of their cores
+    /// Assume this many replicas of the gateway, each on its own machine; the plan is made over the sum of their cores
     /// [default: those that serve]
     #[arg(long, value_name = "N", help_heading = "What if")]
     pub gateways: Option<NonZeroU16>,

@@ -41,8 +41,8 @@ const FEATURES_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Gateway {
     replicas: Arc<Replicas>,
-    /// Whether it has addresses of its own. Otherwise its endpoint is that of the store as well: what it does not compute, it forwards,
-    /// and nothing can be read without it.
+    /// Whether its addresses differ from that of the store. Otherwise it is the endpoint of the store as well: it forwards what it does not
+    /// compute, and nothing can be read without it.
     is_beside_store: bool,
     /// The features that answers of the store list, before the addresses of its endpoint are looked up.
     features_of_store: RwLock<Features>,

@@ -17,7 +17,8 @@ use pushdown_client::{
 use pushdown_testkit::{Gateway, Replica, find_gateway};
 
 use super::world::{
-    ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, assert_same_values, into_rows, photos, read_rows, run,
+    ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, assert_same_values, into_rows, many_photos, pushed,
+    read_rows, run,
 };
 
 const PIPELINE: &str = "decode | resize(32, 32) | to_tensor";
@@ -40,7 +41,7 @@ impl Replicas {
         Self::with_flags(count, objects, &[])
     }
 
-    /// The same with further flags of each gateway, in which `FOLDER` is a folder of its own.
+    /// The same with further flags of each gateway. `FOLDER` in them stands for the folder of that gateway.
     fn with_flags(count: usize, objects: Objects, flags: &[&str]) -> Self {
         let world = World::with_objects(objects);
         let specs = Replica::list(u8::try_from(count + 1).unwrap()).unwrap();
@@ -121,21 +122,6 @@ impl Replicas {
     }
 }
 
-/// `count` photos, each under its own key and larger than its value.
-fn many_photos(count: usize) -> Objects {
-    let photos: Vec<_> = photos()
-        .into_values()
-        .filter(|photo| photo.len() > 5_000)
-        .collect();
-    let numbered =
-        (0..count).map(|number| (format!("{number:04}.jpg"), photos[number % photos.len()].clone()));
-    numbered.collect()
-}
-
-fn pushed(rows: &[Row]) -> usize {
-    rows.iter().filter(|row| row.stage > 0).count()
-}
-
 /// Samples that each replica has delivered.
 fn delivered(replicas: &[ReplicaReport]) -> Vec<u64> {
     replicas.iter().map(|replica| replica.samples).collect()
@@ -203,7 +189,7 @@ fn ranks_and_epochs_place_samples_alike() {
     );
 }
 
-/// Each replica is told its part of the cores that the reader could use.
+/// Each replica learns its part of the cores that the reader could use.
 #[test]
 fn replicas_know_the_demand_of_their_readers() {
     // With one thread the gateways do not have the CPUs of this host, as they would not in the field.

@@ -20,6 +20,17 @@ pub(super) fn photos() -> Objects {
     pushdown_testkit::photos().unwrap()
 }
 
+/// `count` photos, each under its own key and larger than its value.
+pub(super) fn many_photos(count: usize) -> Objects {
+    let photos: Vec<_> = photos()
+        .into_values()
+        .filter(|photo| photo.len() > 5_000)
+        .collect();
+    let numbered =
+        (0..count).map(|number| (format!("{number:04}.jpg"), photos[number % photos.len()].clone()));
+    numbered.collect()
+}
+
 /// Real photos, enlarged to the size of those in ImageNet.
 pub(super) fn large_photos(count: usize) -> Objects {
     let enlarge = Pipeline::parse("decode | resize(500, 375) | encode(jpeg, quality=95)").unwrap();
@@ -163,4 +174,9 @@ pub(super) fn assert_same_values(rows: &[Row], expected: &[Row]) {
 /// The rows of batches.
 pub(super) fn into_rows(batches: Vec<Batch>) -> Vec<Row> {
     batches.into_iter().flat_map(Batch::into_rows).collect()
+}
+
+/// How many of the rows came from a gateway.
+pub(super) fn pushed(rows: &[Row]) -> usize {
+    rows.iter().filter(|row| row.stage > 0).count()
 }

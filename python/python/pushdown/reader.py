@@ -65,8 +65,8 @@ class Reader(ReaderBase[Batch]):
       its row. `max_errors`: end at more errors in an iteration; a whole number, or a fraction of its samples.
     - `store`: a `Store`: endpoint, region, profile, credentials, retries, timeouts; by default as in the AWS tools.
     - `gateway`: URL of the gateway that runs steps next to the store, for samples that are signed for the store; all else is read from the
-      store. A sequence of URLs, or a name with several addresses, is a gateway with replicas. By default `PUSHDOWN_GATEWAY_URL`; without one the store's endpoint, if that is a gateway. "" is no gateway, whatever the
-      environment has.
+      store. A sequence of URLs, or a name with several addresses, is a gateway with replicas. By default `PUSHDOWN_GATEWAY_URL`; without
+      one the store's endpoint, if that is a gateway. "" is no gateway, whatever the environment has.
     - `sampling`: a `Sampling`: order, tail, rank and world, limit, hidden objects. `plan`: a `Plan`: split, epochs, compression, models.
       `io`: an `IO`: prefetch, requests and reads in flight, threads.
     - `value_cache`: folder of the values stored for later epochs, or a `ValueCache`, which has a size, too. Default: none.

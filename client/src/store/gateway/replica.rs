@@ -176,7 +176,7 @@ impl Replica {
     }
 
     /// Whether an answer has listed features.
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn lists_features(&self) -> bool {
         self.announced.read().features != Features::default()
     }
 

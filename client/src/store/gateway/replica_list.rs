@@ -5,12 +5,14 @@ use std::{collections::BTreeSet, sync::Arc};
 use pushdown::{plan::Placement, wire::Features};
 
 use super::{GatewayState, Replica};
+use crate::measure::float;
 
 /// The replicas at a moment, never none.
 #[derive(Debug)]
 pub(crate) struct ReplicaList {
     replicas: Vec<Arc<Replica>>,
-    listed_ids: Vec<Arc<str>>,
+    /// The ids that they had when the list was made, in the same order.
+    ids: Vec<Arc<str>>,
     placement: Placement,
     is_beside_store: bool,
 }
@@ -35,25 +37,19 @@ impl ReplicaList {
         Self {
             placement: Placement::new(ids.iter().map(|id| &**id).zip(cores)),
             replicas,
-            listed_ids: ids,
+            ids,
             is_beside_store,
         }
     }
 
-    /// All replicas, with the ids that they had when the list was made.
-    pub(super) fn with_ids(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<Replica>)> {
-        self.listed_ids.iter().zip(&self.replicas)
-    }
-
-    /// The ids of all replicas.
-    pub(crate) fn ids(&self) -> Vec<Arc<str>> {
-        self.replicas.iter().map(|replica| replica.id()).collect()
+    /// The ids that all replicas had when the list was made, in its order.
+    pub(crate) fn ids(&self) -> &[Arc<str>] {
+        &self.ids
     }
 
     /// Whether both have the same replicas, in any order.
     pub(super) fn has_ids_of(&self, other: &Self) -> bool {
-        let ids = |list: &Self| list.ids().into_iter().collect::<BTreeSet<_>>();
-        ids(self) == ids(other)
+        self.ids.iter().collect::<BTreeSet<_>>() == other.ids.iter().collect()
     }
 
     /// Whether a replica is in the list. One that is at another address now is not.
@@ -73,7 +69,7 @@ impl ReplicaList {
         let sum: Option<f64> = serving.iter().map(|replica| replica.cores()).sum();
         match own.zip(sum) {
             Some((own, sum)) if own > 0.0 => (sum / own).max(1.0),
-            _ => crate::measure::float(serving.len().max(1) as u64),
+            _ => float(serving.len().max(1) as u64),
         }
     }
 
@@ -97,13 +93,14 @@ impl ReplicaList {
 
     /// Whether requests that begin now may go to this replica.
     pub(crate) fn is_usable(&self, replica: &Arc<Replica>) -> bool {
-        let lacks_stores = || self.is_beside_store && replica.is_known() && !replica.has(Features::STORES);
+        let lacks_stores =
+            || self.is_beside_store && replica.lists_features() && !replica.has(Features::STORES);
         replica.health().serves() && (self.replicas.len() == 1 || !lacks_stores())
     }
 
     /// What all of them can do that serve and have answered; `None` if none has answered.
     pub(super) fn features(&self) -> Option<Features> {
-        let known = self.replicas.iter().filter(|replica| replica.is_known());
+        let known = self.replicas.iter().filter(|replica| replica.lists_features());
         let (serving, others): (Vec<_>, Vec<_>) =
             known.partition(|replica| replica.health().state() == GatewayState::Serving);
         let counted = if serving.is_empty() { others } else { serving };

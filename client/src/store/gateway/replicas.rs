@@ -6,7 +6,7 @@ use std::{
     collections::BTreeMap,
     net::IpAddr,
     sync::{
-        Arc,
+        Arc, Once,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::Duration,
@@ -31,9 +31,11 @@ const LOOKUP_INTERVAL: Duration = Duration::from_secs(10);
 const MIN_LOOKUP_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for the addresses of a name.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most addresses of a name that are used.
+const MAX_ADDRESSES: usize = 256;
 /// The most replicas that have left the list and are still reported.
 const MAX_FORMER: usize = 64;
-/// How long an address that is none of a replica is not asked again.
+/// How long an address without a replica is not asked again.
 const FOREIGN_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The replicas of a gateway, for all readers of a store.
@@ -46,6 +48,7 @@ pub(crate) struct Replicas {
     /// Changes of the ids and cores that replicas state.
     changes: Arc<AtomicU64>,
     has_several: Arc<AtomicBool>,
+    warn_of_addresses: Once,
     known: Mutex<Known>,
 }
 
@@ -53,7 +56,7 @@ pub(crate) struct Replicas {
 struct Known {
     /// The replicas at all addresses.
     at_addresses: Vec<Arc<Replica>>,
-    /// Addresses of names that are none of a replica, and when that was found.
+    /// Addresses without a replica, and when that was found.
     foreign: BTreeMap<(String, IpAddr), Instant>,
     /// What is known of replicas that have left the list, by id.
     former: BTreeMap<Arc<str>, ReplicaReport>,
@@ -99,6 +102,7 @@ impl Replicas {
             is_beside_store,
             changes: Arc::default(),
             has_several: Arc::default(),
+            warn_of_addresses: Once::new(),
             known: Mutex::default(),
         })
     }
@@ -205,30 +209,42 @@ impl Replicas {
             .collect();
         let is_foreign = |address: &IpAddr| foreign.contains_key(&(endpoint.to_string(), *address));
         let addresses: Vec<IpAddr> = match found {
-            Ok(Ok(addresses)) => addresses
-                .into_iter()
-                .filter(|address| !is_foreign(address))
-                .collect(),
+            Ok(Ok(addresses)) => {
+                if addresses.len() > MAX_ADDRESSES {
+                    self.warn_of_addresses.call_once(|| {
+                        let found = addresses.len();
+                        tracing::warn!(%endpoint, found, "only {MAX_ADDRESSES} addresses of the gateway are used");
+                    });
+                }
+                let used = addresses.into_iter().take(MAX_ADDRESSES);
+                used.filter(|address| !is_foreign(address)).collect()
+            }
             failed => {
                 tracing::debug!(?failed, "the last list of replicas stays");
                 Vec::new()
             }
         };
-        let replica_at = |address: Option<IpAddr>| {
-            let known = known.iter().find(|replica| replica.is_at(endpoint, address));
-            known.cloned().unwrap_or_else(|| self.replica(endpoint, address))
-        };
         match (addresses.is_empty(), known.is_empty()) {
             (false, _) => addresses
                 .into_iter()
-                .map(|address| replica_at(Some(address)))
+                .map(|address| self.replica_at(endpoint, Some(address)))
                 .collect(),
             (true, false) => known,
-            (true, true) => vec![replica_at(None)],
+            (true, true) => vec![self.replica_at(endpoint, None)],
         }
     }
 
-    fn replica(&self, endpoint: &Endpoint, address: Option<IpAddr>) -> Arc<Replica> {
+    /// The replica that is known at this address, or else a new one.
+    fn replica_at(&self, endpoint: &Endpoint, address: Option<IpAddr>) -> Arc<Replica> {
+        let known = self.known.lock();
+        let at_addresses = &known.at_addresses;
+        if let Some(replica) = at_addresses
+            .iter()
+            .find(|replica| replica.is_at(endpoint, address))
+        {
+            return Arc::clone(replica);
+        }
+        drop(known);
         let (changes, has_several) = (Arc::clone(&self.changes), Arc::clone(&self.has_several));
         let replica = Replica::new(endpoint.clone(), address, &self.connector, changes, has_several);
         Arc::new(replica)
@@ -257,7 +273,7 @@ impl Replicas {
             for replica in &found {
                 let endpoint = replica.endpoint();
                 if chosen.iter().all(|known| known.endpoint() != endpoint) {
-                    chosen.push(self.replica(endpoint, None));
+                    chosen.push(self.replica_at(endpoint, None));
                 }
             }
             return chosen;
@@ -295,7 +311,7 @@ impl Replicas {
             .collect()
     }
 
-    /// Notes addresses that are none of a replica.
+    /// Notes addresses without a replica.
     fn note_foreign<'a>(&self, replicas: impl Iterator<Item = &'a Arc<Replica>>) {
         let mut known = self.known.lock();
         for replica in replicas {
@@ -316,7 +332,8 @@ impl Replicas {
             tracing::info!(replicas = ?list.ids(), "the gateway has several replicas");
         }
         let before = known.list.take();
-        for (id, replica) in before.iter().flat_map(|list| list.with_ids()) {
+        let listed = before.iter().flat_map(|list| list.ids().iter().zip(list.iter()));
+        for (id, replica) in listed {
             // Another replica may have its address by now.
             let has_other_id = replica.id() != *id && !replica.is_named_by_address(id);
             if !list.contains(replica) || has_other_id {

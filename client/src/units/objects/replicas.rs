@@ -256,7 +256,7 @@ impl Session {
             return;
         };
         answers.observe(&replica.id(), &cpus, ratios);
-        answers.retain(&list.ids());
+        answers.retain(list.ids());
         drop(answers);
         let (cpus, ratios) = self.total(&list);
         adapter.observe(Event::RequestAnswered(cpus));
@@ -297,8 +297,8 @@ impl Session {
         let answers = self.replica_use.answers.lock();
         let placement = list.placement();
         (
-            answers.total(placement, &ids, &used),
-            answers.cached_ratios(placement, &ids, &used),
+            answers.total(placement, ids, &used),
+            answers.cached_ratios(placement, ids, &used),
         )
     }
 }

@@ -43,6 +43,27 @@ fn an_address_that_is_not_routed_is_no_replica() {
     });
 }
 
+/// A name with more addresses than are used leaves the number of replicas bounded.
+#[test]
+fn a_name_with_too_many_addresses_gives_256_replicas() {
+    const SAMPLES: usize = 64;
+    let replicas = Replicas::new(2, many_photos(SAMPLES));
+    let mut text = fs::read_to_string(&replicas.hosts_file).unwrap();
+    for number in 0..300 {
+        // Nothing listens there.
+        writeln!(text, "127.1.{}.{} {NAME}", number / 100, number % 100 + 1).unwrap();
+    }
+    fs::write(&replicas.hosts_file, text).unwrap();
+    run(async {
+        let mut reader = replicas.reader(PIPELINE).build().await.unwrap();
+        let rows = into_rows(reader.by_ref().try_collect::<Vec<Batch>>().await.unwrap());
+        assert_eq!(pushed(&rows), SAMPLES);
+        let reports = reader.monitor().replicas();
+        assert_eq!(reports.len(), 256);
+        assert_eq!(delivered(&reports)[..2].iter().sum::<u64>(), SAMPLES as u64);
+    });
+}
+
 /// What states one id is one replica, whatever its addresses are.
 #[test]
 fn two_addresses_of_one_replica_count_once() {

@@ -3,9 +3,6 @@
 use pushdown_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// Longest lease: 30 days.
-const MAX_KEEP_SECONDS: u32 = 30 * 24 * 60 * 60;
-
 /// A lease on a part of the result cache for the values of a batch that is not delivered. It never changes a value. For a gateway with
 /// the feature [`DELIVER`](crate::Features::DELIVER).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,16 +13,20 @@ pub struct Pin {
 }
 
 impl Pin {
+    /// Longest lease: 30 days.
+    pub const MAX_KEEP_SECONDS: u32 = 30 * 24 * 60 * 60;
+
     /// Checks the time.
     ///
     /// # Errors
     /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) if it is outside of the range above.
     pub fn check(&self) -> Result<()> {
-        if (1..=MAX_KEEP_SECONDS).contains(&self.keep_seconds) {
+        if (1..=Self::MAX_KEEP_SECONDS).contains(&self.keep_seconds) {
             return Ok(());
         }
         Err(Error::wire(format!(
-            "invalid pin: expected keep_seconds of 1 to {MAX_KEEP_SECONDS}, found {}",
+            "invalid pin: expected keep_seconds of 1 to {}, found {}",
+            Self::MAX_KEEP_SECONDS,
             self.keep_seconds
         )))
     }

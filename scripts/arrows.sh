@@ -7,8 +7,9 @@ cd "$(dirname "$0")/.."
 # From -> to. The facade `pushdown` re-exports the crates below it, which gateway, client, cli, python, examples and bench use through it.
 allowed='
   pushdown-image>pushdown-core pushdown-model>pushdown-core pushdown-plan>pushdown-core pushdown-wire>pushdown-core pushdown-wire>pushdown-s3 pushdown-wire>pushdown-shard
+  pushdown-part>pushdown-core pushdown-part>pushdown-shard pushdown-part>pushdown-wire
   pushdown-table>pushdown-core pushdown-table>pushdown-wire
-  pushdown>pushdown-core pushdown>pushdown-image pushdown>pushdown-model pushdown>pushdown-plan pushdown>pushdown-shard pushdown>pushdown-table pushdown>pushdown-wire
+  pushdown>pushdown-core pushdown>pushdown-image pushdown>pushdown-model pushdown>pushdown-part pushdown>pushdown-plan pushdown>pushdown-shard pushdown>pushdown-table pushdown>pushdown-wire
   pushdown-bench>pushdown pushdown-bench>pushdown-client pushdown-bench>pushdown-testkit
   pushdown-cli>pushdown pushdown-cli>pushdown-client
   pushdown-client>pushdown pushdown-client>pushdown-exec pushdown-client>pushdown-s3
@@ -63,6 +64,8 @@ client_allowed='
   store>engine store>measure store>objects store>outage_log store>retry store>sample_name store>shards store>sign store>stats store>transport store>weights
   epoch>batch epoch>error_policy epoch>stats
   planning>epoch planning>measure planning>objects planning>stats planning>store planning>weights
+  materialize>cpu materialize>models materialize>objects materialize>sample_name materialize>sign materialize>store materialize>transport
+  materialize>units/objects materialize>weights
   monitor>planning monitor>stats monitor>store
   units/objects>batch units/objects>cpu units/objects>engine units/objects>epoch units/objects>error_policy units/objects>measure
   units/objects>monitor units/objects>objects units/objects>planning units/objects>sample_name units/objects>sign units/objects>stats units/objects>store

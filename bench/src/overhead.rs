@@ -198,6 +198,7 @@ pub(crate) fn batch_request(
         demand: None,
         deliver: true,
         pin: None,
+        part: None,
         columns: Vec::new(),
         presign: Some(shared),
         samples,

@@ -42,6 +42,7 @@ pub use pushdown_core::{
     media::{JpegHeader, Subsampling},
     uuid,
 };
+pub use pushdown_part as part;
 pub use pushdown_plan as plan;
 pub use pushdown_shard as shard;
 #[cfg(feature = "tables")]
@@ -54,7 +55,7 @@ pub use step::Step;
 pub mod wire {
     pub use pushdown_wire::*;
 
-    pub use crate::request::{BatchRequest, MAX_REQUEST_BYTES};
+    pub use crate::request::{BatchRequest, MAX_REQUEST_BYTES, PartRequest, PartTarget};
 }
 
 /// The example of `docs/ADDING_A_STEP.md`, compiled and run.

@@ -3,6 +3,7 @@
 mod checks;
 mod optional_fields;
 mod parse;
+mod part;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use pushdown_wire::{
 use serde::{Serialize, Serializer};
 
 use optional_fields::OPTIONAL_FIELDS;
+pub use part::{PartRequest, PartTarget};
 
 use crate::{Error, MergeRule, Pipeline, Result};
 
@@ -59,6 +61,9 @@ pub struct BatchRequest {
     /// How long values that are not delivered stay in the result cache. For a gateway with the feature [`DELIVER`](Features::DELIVER).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<Pin>,
+    /// If present, the values become one object, and the answer is a line of JSON for each [`PartEvent`](crate::wire::PartEvent).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartRequest>,
     /// Names of the further columns of samples that are members of shards, at most 16. Rows have a column for each of them. For a
     /// gateway with the feature [`MEMBERS`](Features::MEMBERS).
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -99,6 +104,7 @@ impl BatchRequest {
             demand: None,
             deliver: true,
             pin: None,
+            part: None,
             columns: Vec::new(),
             store: None,
             presign: None,

@@ -57,5 +57,5 @@ pub use limits::{MAX_HEADER_BYTES, MAX_NAME_BYTES, ShardLimits};
 pub use name::{check_name, split_name};
 pub use range::{Member, MemberRange};
 // Tests use a crate of the same name.
-pub use self::tar::TarWriter;
+pub use self::tar::{TarComment, TarWriter, read_tar_comment, tar_comment};
 pub use zip::ZipDirectory;

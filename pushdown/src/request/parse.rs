@@ -7,7 +7,7 @@ use pushdown_wire::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{BatchRequest, MAX_REQUEST_BYTES, checks};
+use super::{BatchRequest, MAX_REQUEST_BYTES, PartRequest, checks, part};
 use crate::{Error, MergeRule, Pipeline, Result, pipeline::Resolver};
 
 /// The request before its pipeline is parsed. Parsing it separately preserves the kind and the position of an error.
@@ -32,6 +32,7 @@ struct UnparsedRequest<'a> {
     #[serde(default = "is_delivered")]
     deliver: bool,
     pin: Option<Pin>,
+    part: Option<PartRequest>,
     #[serde(default)]
     columns: Vec<String>,
     store: Option<StoreEndpoint>,
@@ -69,6 +70,7 @@ impl BatchRequest {
             demand: unparsed.demand,
             deliver: unparsed.deliver,
             pin: unparsed.pin,
+            part: unparsed.part,
             columns: unparsed.columns,
             store: unparsed.store,
             presign: unparsed.presign,
@@ -98,6 +100,7 @@ impl BatchRequest {
             checks::table(pipeline, self.split, samples, &self.columns)?;
         }
         checks::store(store, self.presign.is_some())?;
+        part::check(self)?;
         self.presign.as_deref().map_or(Ok(()), check_presign)?;
         for (index, sample) in samples.iter().enumerate() {
             sample

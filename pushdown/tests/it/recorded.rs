@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use pushdown::{
     Context, Limits, Pipeline, Sample, available_engine,
+    part::{Label, PartRow, PartWriter},
     pipeline::NoModels,
     wire::{self, BatchReader, BatchRequest, Row, TableDecoder},
 };
@@ -12,12 +13,13 @@ use pushdown::{
 const BATCHES: [&str; 5] = ["fixed", "random", "quantized", "bytes", "smallest"];
 
 /// The folders of recordings: of version 0.1.0, of requests that state their store, of requests for cropped JPEGs, of requests that
-/// state the demand of their reader, and of requests for no values.
+/// state the demand of their reader, of requests for no values, and of requests for parts of data sets.
 const VERSION_0_1_0: &str = "v0_1_0";
 const STORES: &str = "stores";
 const CROPS: &str = "crops";
 const DEMAND: &str = "demand";
 const DELIVER: &str = "deliver";
+const PARTS: &str = "parts";
 
 fn recorded(folder: &str, name: &str) -> Vec<u8> {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
@@ -176,6 +178,58 @@ fn a_recorded_answer_without_values_says_what_is_stored() {
     assert!(refused.is_err());
     // Requests of earlier readers have all values delivered.
     assert_eq!((earlier.deliver, earlier.pin), (true, None));
+}
+
+#[test]
+fn recorded_requests_for_parts_and_their_events_are_read() {
+    for (name, path) in [("trial", None), ("part", Some("/photos/sets/part-00000.tar"))] {
+        let request = request(PARTS, name);
+        let part = request.part.as_ref().expect("a part");
+        assert_eq!(part.target.as_ref().map(|target| target.path.as_str()), path);
+        assert_eq!(part.labels, [0, 1].map(Label::Int));
+        let events = String::from_utf8(recorded(PARTS, &format!("{name}.ndjson"))).expect("text");
+        let events = events.lines().map(serde_json::from_str::<wire::PartEvent>);
+        let events: Vec<_> = events.collect::<Result<_, _>>().expect("events");
+        assert_eq!(events.first(), Some(&wire::PartEvent::Progress { samples: 0 }));
+        let Some(wire::PartEvent::Written(written)) = events.last() else {
+            panic!("{name}: {events:?}");
+        };
+        assert_eq!(
+            (written.samples, written.bytes, written.errors.len()),
+            (2, 5120, 0)
+        );
+        let engine = part
+            .engine
+            .as_ref()
+            .expect("an engine")
+            .parse()
+            .expect("an engine");
+        if available_engine(request.pipeline.steps()).is_compatible_with(&engine) {
+            assert!(part_of(&request) == recorded(PARTS, "part.tar"), "{name}");
+        }
+    }
+    // Requests of earlier readers ask for rows.
+    assert_eq!(request(DELIVER, "fixed").part, None);
+}
+
+/// The part of a request as this version makes it.
+fn part_of(request: &BatchRequest) -> Vec<u8> {
+    let part = request.part.as_ref().expect("a part");
+    let spec = request.part_spec().expect("a spec").expect("a part");
+    let mut writer = PartWriter::new(spec, ["a.jpg", "b.png"]).expect("a writer");
+    for (index, sample) in request.samples.iter().enumerate() {
+        let object = object(&sample.path).expect("an object");
+        let steps = 0..request.pipeline.len();
+        let value = request.pipeline.run(steps, object, &Context::new(b""));
+        let row = PartRow {
+            index,
+            label: part.labels.get(index),
+            columns: Vec::new(),
+            value: &value.expect("a value"),
+        };
+        writer.push(&row).expect("a row");
+    }
+    writer.finish(&[]).expect("a part")
 }
 
 #[test]

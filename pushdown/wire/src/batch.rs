@@ -6,6 +6,7 @@ mod column;
 mod crops;
 mod demand;
 mod member;
+mod part;
 mod pin;
 mod reader;
 mod row;
@@ -20,6 +21,10 @@ pub use cache::{CacheHints, CacheStatus};
 pub use check::check_presign;
 pub use demand::Demand;
 pub use member::{ColumnMember, MAX_COLUMN_BYTES, MAX_COLUMNS, PLAIN_HEADER_BYTES, check_columns};
+pub use part::{
+    MAX_PART_EVENT_BYTES, PART_EVENTS_TYPE, PartAction, PartError, PartEvent, RefusedPart, WrittenPart,
+    is_changed_object, is_content_error,
+};
 pub use pin::Pin;
 pub use reader::BatchReader;
 pub use row::{Row, RowError};

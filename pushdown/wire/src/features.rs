@@ -26,6 +26,8 @@ impl Features {
     pub const FAMILIES: &'static str = "families";
     /// Samples of a batch request may be members of shards, with further columns. A GET with a pipeline may name a member, too.
     pub const MEMBERS: &'static str = "members";
+    /// A batch request may ask for one object with all its values, written to a store, instead of an answer with them: a *part* of a data set.
+    pub const PARTS: &'static str = "parts";
     /// A batch request may be signed itself, with samples that have no signatures: a *signed batch*. The rights of the key that
     /// signed decide on each sample.
     pub const SIGNED_BATCHES: &'static str = "signed-batches";
@@ -43,6 +45,7 @@ impl Features {
             Self::EACH_PARTS,
             Self::FAMILIES,
             Self::MEMBERS,
+            Self::PARTS,
             Self::SIGNED_BATCHES,
             Self::STORES,
         ];

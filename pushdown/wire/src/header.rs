@@ -62,6 +62,8 @@ pub const STATE: &str = "x-pushdown-state";
 pub const SERVING: &str = "serving";
 /// The [`STATE`] of a gateway that ends once the answers in flight are complete.
 pub const DRAINING: &str = "draining";
+/// Answer to a request for the version: the most bytes of a part of a data set that the gateway writes, a `u64`.
+pub const PART_BYTES: &str = "x-pushdown-part-bytes";
 /// Answer: bytes read from the store and size of the object, as `read/stored`.
 pub const SOURCE_BYTES: &str = "x-pushdown-source-bytes";
 /// Answer: the `ETag` of the stored object.

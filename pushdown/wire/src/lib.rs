@@ -32,8 +32,9 @@ mod tensor_column;
 
 pub use batch::{
     BatchReader, BatchSample, BatchWriter, CacheHints, CacheStatus, ColumnMember, Compression, Demand,
-    MAX_COLUMN_BYTES, MAX_COLUMNS, OnError, OptionalColumns, Order, PLAIN_HEADER_BYTES, Pin, Row, RowError,
-    ValueType, check_columns, check_presign, is_etag_hint, sample_id,
+    MAX_COLUMN_BYTES, MAX_COLUMNS, MAX_PART_EVENT_BYTES, OnError, OptionalColumns, Order, PART_EVENTS_TYPE,
+    PLAIN_HEADER_BYTES, PartAction, PartError, PartEvent, Pin, RefusedPart, Row, RowError, ValueType,
+    WrittenPart, check_columns, check_presign, is_changed_object, is_content_error, is_etag_hint, sample_id,
 };
 pub use cached_ratios::{CachedRatios, hash_fraction, member_hash, object_hash};
 pub use cpu_fingerprint::cpu_fingerprint;

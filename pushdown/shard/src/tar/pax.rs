@@ -64,6 +64,17 @@ impl<'a> Record<'a> {
     }
 }
 
+/// The value of the first record with this key.
+pub(super) fn first_value<'a>(mut records: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
+    while let Some(record) = Record::first(records) {
+        if record.key == key {
+            return Some(record.value);
+        }
+        records = record.rest;
+    }
+    None
+}
+
 /// Appends a record.
 pub(super) fn write_record(records: &mut Vec<u8>, key: &str, value: &str) {
     // The space, the equals sign and the line break.

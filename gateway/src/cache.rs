@@ -21,7 +21,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use http::{HeaderValue, request::Parts};
+use http::{HeaderValue, Method, request::Parts};
 use parking_lot::Mutex;
 use pushdown::{Kind, Limits, Pipeline, Sample, pipeline::Digest};
 use tokio::time::Instant;
@@ -136,6 +136,12 @@ impl ResultCache {
     pub fn begin_write(&self, request: &Parts) -> Option<PendingWrite> {
         let writes = self.inner.as_ref()?.remembered.as_ref()?.writes()?;
         writes.begin(&request.method, &request.uri, &request.headers)
+    }
+
+    /// The same of a write that the gateway makes for a caller.
+    pub fn begin_write_of(&self, request: &OriginRequest) -> Option<PendingWrite> {
+        let writes = self.inner.as_ref()?.remembered.as_ref()?.writes()?;
+        writes.begin(&Method::PUT, request.target(), request.headers())
     }
 
     /// The value with the most steps that may be cached for the version `etag` of the object, at one of these stages.

@@ -25,6 +25,6 @@ pub use cpu_time::{CpuTimeReader, cpu_set_id};
 pub use demand::{DemandTable, TenantDemand};
 pub use ledger::Ledger;
 pub use memory::{Memory, Permit};
-pub use micro_batch::MicroBatcher;
+pub use micro_batch::{BatchMembers, MicroBatcher};
 pub use scan_io::ScanIo;
 pub use tenant::{BodySize, QueuePosition, Tenant};

@@ -33,6 +33,7 @@ mod version;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
@@ -269,25 +270,34 @@ impl Origin {
         Ok(answer)
     }
 
-    async fn read_object(&self, request: OriginRequest) -> Result<OriginObject> {
+    async fn read_object(&self, mut request: OriginRequest) -> Result<OriginObject> {
         // Before it is sent: the store's answer is about a later time.
         let asked_at = request.is_signed_by_gateway().then(Instant::now);
+        let version = request.version.take();
+        let is_conditional = request.headers.contains_key(header::IF_NONE_MATCH);
+        if let Some(version) = version.as_ref().filter(|_| !is_conditional) {
+            request.add(header::IF_MATCH, version.clone());
+        }
         let (head, signature) = request.into_head();
         let answer = self.send_without_body(head, signature).await?;
-        let (parts, body) = answer.into_parts();
-        let content_length = parts
-            .headers
-            .get(header::CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.parse().ok());
-        Ok(OriginObject {
-            status: parts.status,
-            headers: parts.headers,
-            content_length,
-            body,
-            asked_at,
-            extensions: parts.extensions,
-        })
+        let answer = OriginObject::from_response(answer, asked_at);
+        match version {
+            Some(version) => answer.check_version(&version).await,
+            None => Ok(answer),
+        }
+    }
+
+    /// Writes an object. A refusal by the store is an answer, and no error.
+    ///
+    /// # Errors
+    /// If the store does not answer.
+    pub async fn write(&self, request: OriginRequest, content: Bytes) -> Result<OriginObject> {
+        let (head, signature) = request.into_head();
+        let progress = Progress::default();
+        let answer = self
+            .send(head, signature, crate::body::full(content), &progress, ())
+            .await?;
+        Ok(OriginObject::from_response(answer, None))
     }
 
     /// Whether the gateway's own store answers at all. A refusal counts as an answer. Without an upstream nothing is asked.

@@ -154,6 +154,15 @@ impl Resign {
     /// # Errors
     /// Those of [`admit_forward`](Self::admit_forward).
     pub fn admit_read(&self, head: AuditedHead) -> Result<ReadAdmission> {
+        let needs = Needs {
+            pipelines: true,
+            models: Vec::new(),
+        };
+        self.admit_own_request(head, &needs)
+    }
+
+    /// Verifies a request that the gateway makes for its caller, and decides on it.
+    fn admit_own_request(&self, head: AuditedHead, needs: &Needs) -> Result<ReadAdmission> {
         let (mut head, address, audit) = head.into_parts();
         let Inner {
             verifier,
@@ -168,17 +177,13 @@ impl Resign {
         }
         let operation = Operation::new(&head.method, verified.address(), verified.query(), &head.headers);
         audit.set_operation(verified.address(), &operation);
-        let needs = Needs {
-            pipelines: true,
-            models: Vec::new(),
-        };
         let accesses = if operation.is_delete_objects() {
             whole_bucket(&operation, &verified)
         } else {
             operation.accesses().to_vec()
         };
         let allowed =
-            Grants::decide(verified.caller(), &accesses, &needs).map_err(|denied| refuse(&denied))?;
+            Grants::decide(verified.caller(), &accesses, needs).map_err(|denied| refuse(&denied))?;
         audit.set_grant(&allowed);
         let signing = signer.signing(allowed, verified.address(), signed_payload(verified.payload()));
         head::rewrite(&mut head, &verified, Purpose::Read)?;

@@ -56,8 +56,27 @@ struct RecentTimes {
     next: usize,
 }
 
+/// Which samples a batch may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BatchMembers {
+    /// Any that wait for the same layers, as many as take the least time per sample.
+    Any,
+    /// One, so that its value does not depend on others in its last bits.
+    One,
+}
+
+impl BatchMembers {
+    /// The sizes to choose from on this provider.
+    pub(super) const fn sizes(self, provider: Provider) -> &'static [usize] {
+        match self {
+            Self::Any => candidate_sizes(provider),
+            Self::One => &[1],
+        }
+    }
+}
+
 /// The sizes to choose from. They are small, because waiting samples keep their memory reserved.
-pub(super) const fn candidate_sizes(provider: Provider) -> &'static [usize] {
+const fn candidate_sizes(provider: Provider) -> &'static [usize] {
     match provider {
         Provider::Cpu => &[1, 8],
         Provider::Cuda => &[1, 8, 32, 128],

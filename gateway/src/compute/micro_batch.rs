@@ -22,9 +22,10 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
+pub use super::batch_size::BatchMembers;
 use super::{
     CpuPool, Ledger, QueuePosition, Tenant,
-    batch_size::{BatchSizeTuner, candidate_sizes},
+    batch_size::BatchSizeTuner,
     fair_queue::{FairQueue, QueueEntry},
     thread_budget::ThreadBudget,
 };
@@ -53,8 +54,8 @@ pub struct MicroBatcher {
     memory_released_at: Arc<Mutex<Instant>>,
 }
 
-/// The digest of a model, and the start and the end of its layers.
-type LayersKey = (String, Boundary, usize);
+/// The digest of a model, the start and the end of its layers, and who may be in a batch.
+type LayersKey = (String, Boundary, usize, BatchMembers);
 
 /// The samples that wait for the same layers. Their number is bounded by the memory that they reserve.
 #[derive(Debug, Clone)]
@@ -91,7 +92,7 @@ impl MicroBatcher {
         pipeline.first_model(stretch.clone())
     }
 
-    /// Runs `layers` on one sample, in a batch with other samples that wait for the same layers, and charges the tenant for
+    /// Runs `layers` on one sample, in a batch with these other samples that wait for the same layers, and charges the tenant for
     /// the sample's part of the time. Dropping the future before the batch starts removes the sample.
     ///
     /// # Errors
@@ -101,6 +102,7 @@ impl MicroBatcher {
         position: &QueuePosition,
         layers: &ModelStep,
         value: Tensor,
+        members: BatchMembers,
     ) -> Result<ModelOutput> {
         let (done, output) = oneshot::channel();
         let waiting = WaitingSample {
@@ -108,22 +110,28 @@ impl MicroBatcher {
             value,
             done,
         };
-        let _entry = self.enqueue(layers, waiting);
+        let _entry = self.enqueue(layers, waiting, members);
         let output = output
             .await
             .map_err(|_dropped| Error::new(ErrorKind::Internal, "a model panicked"))?;
         Ok(output?)
     }
 
-    fn enqueue(&self, layers: &ModelStep, waiting: WaitingSample) -> QueueEntry<WaitingSample> {
+    fn enqueue(
+        &self,
+        layers: &ModelStep,
+        waiting: WaitingSample,
+        members: BatchMembers,
+    ) -> QueueEntry<WaitingSample> {
         let LayerRange { from, to: until } = layers.range();
-        let key = (layers.model().description().digest.clone(), from, until);
+        let digest = layers.model().description().digest.clone();
+        let key = (digest, from, until, members);
         // Locked until the sample is queued, because an empty queue may be removed.
         let mut queues = self.queues.lock();
         let queue = match queues.entry(key) {
             Entry::Occupied(queue) => queue.into_mut(),
             Entry::Vacant(entry) => {
-                let tuner = BatchSizeTuner::new(candidate_sizes(layers.model().provider()));
+                let tuner = BatchSizeTuner::new(members.sizes(layers.model().provider()));
                 let queue = LayersQueue {
                     samples: FairQueue::new(self.ledger.clone()),
                     arrived: Arc::default(),

@@ -11,6 +11,15 @@ use crate::{error::Result, telemetry::Metrics};
 #[derive(Debug, Clone)]
 pub struct MicroBatcher;
 
+/// Which samples a batch may have.
+#[derive(Debug, Clone, Copy)]
+pub enum BatchMembers {
+    /// Any that wait for the same layers.
+    Any,
+    /// One.
+    One,
+}
+
 /// Layers of a model. A program without the feature `models` never has any.
 #[derive(Debug)]
 pub enum ModelLayers {}
@@ -45,6 +54,7 @@ impl MicroBatcher {
         _position: &QueuePosition,
         layers: &ModelLayers,
         _value: Tensor,
+        _members: BatchMembers,
     ) -> Result<ModelOutput> {
         match *layers {}
     }

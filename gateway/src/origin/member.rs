@@ -93,12 +93,12 @@ impl OriginRequest {
     /// The same request for a member of the object, or for all of it.
     #[must_use]
     pub fn with_member(mut self, member: Option<ShardMember>) -> Self {
-        self.member = member;
+        self.member = member.map(Arc::new);
         self
     }
 
     /// The member to read. What is left reads all of the object.
-    pub(super) fn take_member(&mut self) -> Option<ShardMember> {
+    pub(super) fn take_member(&mut self) -> Option<Arc<ShardMember>> {
         self.member.take()
     }
 
@@ -107,9 +107,12 @@ impl OriginRequest {
         self.member.is_some()
     }
 
-    /// The version of the object that it requires: that of the shard in which a member has its place.
+    /// The version of the object that it requires: that of the shard in which a member has its place, or that of the whole object.
     pub fn required_version(&self) -> Option<&HeaderValue> {
-        self.member.as_ref()?.etag()
+        match &self.member {
+            Some(member) => member.etag(),
+            None => self.version.as_ref(),
+        }
     }
 }
 
@@ -123,7 +126,7 @@ impl Origin {
     pub(super) async fn read_member(
         &self,
         mut request: OriginRequest,
-        member: ShardMember,
+        member: Arc<ShardMember>,
         ticket: Option<EntryTicket>,
     ) -> Result<OriginObject> {
         let mut requested = member.range.entry();

@@ -1,10 +1,10 @@
 //! A read of one object on a caller's behalf, with the caller's signature.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use http::header::{
-    ACCEPT, AUTHORIZATION, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
-    RANGE,
+    ACCEPT, AUTHORIZATION, CONTENT_LENGTH, ETAG, HOST, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
+    IF_UNMODIFIED_SINCE, RANGE,
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -13,7 +13,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Status
 use pushdown::wire::header::PREFIX;
 use tokio::time::Instant;
 
-use super::{ObjectId, ShardMember, Signing, StatedStore, StoreSignature, headers::strip_framing};
+use super::{
+    ObjectId, ShardMember, Signing, StatedStore, StoreSignature, frames::drain, headers::strip_framing,
+};
 use crate::access::Upstream;
 use crate::body::Body;
 use crate::error::{Error, ErrorKind, Result};
@@ -44,7 +46,9 @@ pub struct OriginRequest {
     pub(super) headers: HeaderMap,
     signature: StoreSignature,
     /// The part of the object to read, if it is a shard.
-    pub(super) member: Option<ShardMember>,
+    pub(super) member: Option<Arc<ShardMember>>,
+    /// The version that the whole object must have, if any.
+    pub(super) version: Option<HeaderValue>,
 }
 
 /// The store's answer, its body unread.
@@ -111,6 +115,7 @@ impl OriginRequest {
             headers,
             signature,
             member: None,
+            version: None,
         })
     }
 
@@ -122,6 +127,7 @@ impl OriginRequest {
             headers: HeaderMap::from_iter([(HOST, host)]),
             signature: StoreSignature::Unchanged,
             member: None,
+            version: None,
         }
     }
 
@@ -150,6 +156,22 @@ impl OriginRequest {
             },
             StoreSignature::Unchanged | StoreSignature::Stated(_) => self,
         }
+    }
+
+    /// The same request as a PUT, with a signature for one.
+    #[must_use]
+    pub fn into_put(self) -> Self {
+        Self {
+            method: Method::PUT,
+            ..self
+        }
+    }
+
+    /// The same request for the whole object in this version: at another one it is refused.
+    #[must_use]
+    pub fn with_version(mut self, version: Option<HeaderValue>) -> Self {
+        self.version = version;
+        self
     }
 
     /// Adds an unsigned header, such as Range. Does not replace a header that the caller signed.
@@ -274,6 +296,38 @@ impl OriginObject {
             asked_at: Some(time),
             ..self
         }
+    }
+
+    /// The store's answer to a request that was sent at `asked_at`, if the gateway's own identity signed it.
+    pub(super) fn from_response(answer: Response<Body>, asked_at: Option<Instant>) -> Self {
+        let (parts, body) = answer.into_parts();
+        let length = parts.headers.get(CONTENT_LENGTH);
+        Self {
+            content_length: length.and_then(|value| value.to_str().ok()?.parse().ok()),
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            asked_at,
+            extensions: parts.extensions,
+        }
+    }
+
+    /// The same answer, if it is about this version of the object or a refusal for another reason. A store may ignore the condition.
+    ///
+    /// # Errors
+    /// [`ErrorKind::PreconditionFailed`] for another version.
+    pub(super) async fn check_version(self, version: &HeaderValue) -> Result<Self> {
+        let is_other = match self.status {
+            StatusCode::PRECONDITION_FAILED => true,
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => self.headers.get(ETAG) != Some(version),
+            _ => false,
+        };
+        if !is_other {
+            return Ok(self);
+        }
+        drain(self).await;
+        let message = "the object was replaced after it was listed: list it again";
+        Err(Error::new(ErrorKind::PreconditionFailed, message))
     }
 
     /// The store's answer, to forward a refusal.

@@ -13,7 +13,7 @@ use crate::{
     access::{Caller, Grants, Key, Needs},
     audit::AuditedHead,
     error::{Error, ErrorKind, Result},
-    origin::{SignedPayload, StoreSignature},
+    origin::{OriginRequest, SignedPayload, StoreSignature},
     s3::{
         action::Operation,
         auth::{AuthError, PayloadMode, stream::StreamError},
@@ -84,6 +84,22 @@ impl Resign {
         head: AuditedHead,
         pipeline: &Pipeline,
     ) -> Result<ReadAdmission> {
+        let models = pipeline.steps().iter().flat_map(Step::models);
+        let needs = Needs {
+            pipelines: true,
+            models: models.map(|model| model.name().to_owned()).collect(),
+        };
+        self.admit_by_batch(batch, head, &needs, SignedPayload::Empty)
+    }
+
+    /// Decides on a request that the gateway makes for the caller of a signed batch.
+    fn admit_by_batch(
+        &self,
+        batch: &SignedBatch,
+        head: AuditedHead,
+        needs: &Needs,
+        payload: SignedPayload,
+    ) -> Result<ReadAdmission> {
         let (mut head, address, audit) = head.into_parts();
         audit.set_caller(batch.key());
         let address = address.ok_or(AuthError::InvalidUri)?;
@@ -91,13 +107,8 @@ impl Resign {
         let no_headers = HeaderMap::new();
         let operation = Operation::new(&head.method, &address, &query, &no_headers);
         audit.set_operation(&address, &operation);
-        let models = pipeline.steps().iter().flat_map(Step::models);
-        let needs = Needs {
-            pipelines: true,
-            models: models.map(|model| model.name().to_owned()).collect(),
-        };
         let allowed =
-            Grants::decide(&batch.caller, operation.accesses(), &needs).map_err(|denied| refuse(&denied))?;
+            Grants::decide(&batch.caller, operation.accesses(), needs).map_err(|denied| refuse(&denied))?;
         // The key may have been withdrawn since the batch arrived.
         if !allowed.is_still_valid(&self.0.keys) {
             return Err(access_denied());
@@ -111,7 +122,7 @@ impl Resign {
             .parse()
             .map_err(|error| invalid("invalid path of a sample").with_source(error))?;
         head.headers = no_headers;
-        let signing = self.0.signer.signing(allowed, &address, SignedPayload::Empty);
+        let signing = self.0.signer.signing(allowed, &address, payload);
         Ok(ReadAdmission {
             head,
             signature: StoreSignature::Renewed(signing),
@@ -145,6 +156,22 @@ impl SampleGate {
     pub fn admit(&self, batch: &SignedBatch, head: Parts, pipeline: &Pipeline) -> Result<ReadAdmission> {
         self.audit
             .admit_sample(head, |head| self.resign.admit_sample(batch, head, pipeline))
+    }
+
+    /// Decides on the PUT of a part, with a signature of its own or by that of the batch. `head` has the target.
+    ///
+    /// # Errors
+    /// Those of [`Resign::admit_forward`]; [`ErrorKind::AccessDenied`] if the key may not write the target.
+    pub fn admit_part(&self, batch: Option<&SignedBatch>, head: Parts) -> Result<OriginRequest> {
+        let needs = Needs::default();
+        let admitted = self.audit.admit_target(head, |head| match batch {
+            Some(batch) => {
+                let payload = SignedPayload::Unsigned;
+                self.resign.admit_by_batch(batch, head, &needs, payload)
+            }
+            None => self.resign.admit_own_request(head, &needs),
+        })?;
+        OriginRequest::from_caller(&admitted.head, admitted.signature)
     }
 
     /// Re-sign mode.

@@ -6,6 +6,7 @@ mod caller;
 mod columns;
 mod intake;
 mod joined_entries;
+mod part;
 mod rows;
 mod samples;
 mod tenant_batches;
@@ -38,10 +39,12 @@ use crate::{
 };
 use answer::BatchAnswer;
 use intake::ReservedRequest;
+use part::BatchPartRoute;
 use rows::ready_rows;
 use tenant_batches::{Concurrency, InFlightBatch, TenantBatches};
 pub(super) use {
     admission_order::{AdmissionOrder, AdmissionTicket},
+    part::max_part_bytes,
     samples::Batch,
 };
 
@@ -53,6 +56,8 @@ pub(super) struct BatchRoute {
     cpu_time: CpuTimeReader,
     /// Answers if the batch is one table.
     table: BatchTableRoute,
+    /// Answers if the batch is a part of a data set.
+    part: BatchPartRoute,
 }
 
 impl BatchRoute {
@@ -63,6 +68,7 @@ impl BatchRoute {
             tenant_batches: TenantBatches::default(),
             cpu_time: CpuTimeReader::new(&services.cpu),
             table: BatchTableRoute::new(Arc::clone(&services)),
+            part: BatchPartRoute::new(),
             services,
         }
     }
@@ -103,6 +109,9 @@ impl BatchRoute {
         if let Some(rule) = batch.request.table {
             return self.table.answer(&parts, batch, rule).await;
         }
+        if let Some(spec) = batch.request.part_spec()? {
+            return self.part.answer(&parts, batch, spec).await;
+        }
         let position = batch.tenant.position_now();
         let pipeline = &batch.pipeline;
         let mut headers = HeaderMap::new();
@@ -126,7 +135,11 @@ impl BatchRoute {
             },
         )?;
         let head = writer.start();
-        let rows = ready_rows(Arc::clone(&batch), position.clone());
+        let rows = ready_rows(
+            Arc::clone(&batch),
+            position.clone(),
+            0..batch.request.samples.len(),
+        );
         let guard = self.services.stall_guard(&parts);
         let answer = BatchAnswer::new(&batch, writer, rows, position, guard);
         let concurrency = self.tenant_batches.concurrency(&batch.tenant);

@@ -43,6 +43,8 @@ pub(super) struct PipelineJob {
     pub(super) is_row: bool,
     /// Whether the value is sent, and not only kept in the result cache.
     pub(super) is_delivered: bool,
+    /// Whether the value must not depend on other samples in its last bits, as those of models in a batch do.
+    pub(super) is_alone: bool,
     /// The tenant that is charged once the store has authorized the request, and the position in its queue.
     pub(super) position: QueuePosition,
 }
@@ -142,6 +144,7 @@ impl PipelineJob {
             member,
             is_row: false,
             is_delivered: true,
+            is_alone: false,
             position: Tenant::from_access_key(account.as_deref()).position_now(),
         })
     }
@@ -170,6 +173,7 @@ impl PipelineJob {
             member: None,
             is_row: true,
             is_delivered: request.deliver,
+            is_alone: request.part.is_some(),
             position,
         }
     }
@@ -235,6 +239,12 @@ impl PipelineJob {
     pub(super) fn has_cells(&self) -> bool {
         let mut steps = self.pipeline.steps().iter();
         steps.any(|step| step.inner_steps().is_some())
+    }
+
+    /// Whether a value of another request may replace one of this job.
+    pub(super) fn accepts_others(&self) -> bool {
+        let mut steps = self.pipeline.steps().iter();
+        !self.is_alone || steps.all(|step| step.models().is_empty())
     }
 
     /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.

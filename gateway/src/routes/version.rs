@@ -8,7 +8,11 @@ use pushdown::wire::{self, Features};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Services, http::insert_engine};
+use super::{
+    Services,
+    batch::max_part_bytes,
+    http::{insert, insert_engine},
+};
 use crate::{
     body::{self, Body},
     engine,
@@ -76,6 +80,11 @@ impl StateAnswer {
         headers.insert(wire::header::STATE, HeaderValue::from_static(state));
         insert_engine(&mut headers, &engine);
         services.insert_cores(&mut headers);
+        insert(
+            &mut headers,
+            wire::header::PART_BYTES,
+            &max_part_bytes(&services.memory).to_string(),
+        );
         Self { headers, document }
     }
 }

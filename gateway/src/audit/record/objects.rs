@@ -9,7 +9,7 @@ use crate::audit::AuditedHead;
 use crate::audit::line::name;
 use crate::audit::request::Outcome;
 use crate::audit::verdict::Verdict;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::s3::RequestAddress;
 
 impl AuditRecord {
@@ -18,18 +18,42 @@ impl AuditRecord {
     /// # Errors
     /// Those of `admit`.
     pub fn admit_sample<T>(&self, head: Parts, admit: impl FnOnce(AuditedHead) -> Result<T>) -> Result<T> {
-        // A batch has no virtual host, and neither have its samples.
-        let address = RequestAddress::new(b"", head.uri.path(), &[]);
-        let facts = Facts::of_address(address.as_ref());
-        let sample = Self::start(self.0.peer, None, self.0.has_log, facts);
-        let admitted = admit(AuditedHead::new(head, address, sample.clone()));
-        let outcome = admitted.as_ref().err().map(Outcome::from_error);
-        self.add_sample(&sample, outcome.as_ref());
+        let (sample, admitted) = self.admit(head, admit);
+        self.add_sample(&sample, admitted.as_ref().err());
         admitted
     }
 
-    fn add_sample(&self, sample: &Self, failure: Option<&Outcome>) {
-        let denial = failure.map(|outcome| (outcome, sample.verdict(outcome)));
+    /// Decides on the object that this batch writes, as [`admit_sample`](Self::admit_sample). It has a line also if it is allowed.
+    ///
+    /// # Errors
+    /// Those of `admit`.
+    pub fn admit_target<T>(&self, head: Parts, admit: impl FnOnce(AuditedHead) -> Result<T>) -> Result<T> {
+        let (target, admitted) = self.admit(head, admit);
+        self.add_sample(&target, admitted.as_ref().err());
+        if admitted.is_ok() && self.0.has_log {
+            let outcome = Outcome::default();
+            let verdict = target.verdict(&outcome);
+            target.write(&outcome, &verdict, &mut self.0.facts.lock().object_lines);
+        }
+        admitted
+    }
+
+    /// The record of an object of this batch, and what `admit` decides on it.
+    fn admit<T>(&self, head: Parts, admit: impl FnOnce(AuditedHead) -> Result<T>) -> (Self, Result<T>) {
+        // A batch has no virtual host, and neither have its samples.
+        let address = RequestAddress::new(b"", head.uri.path(), &[]);
+        let facts = Facts::of_address(address.as_ref());
+        let record = Self::start(self.0.peer, None, self.0.has_log, facts);
+        let admitted = admit(AuditedHead::new(head, address, record.clone()));
+        (record, admitted)
+    }
+
+    fn add_sample(&self, sample: &Self, failure: Option<&Error>) {
+        let denial = failure.map(Outcome::from_error);
+        let denial = denial.map(|outcome| {
+            let verdict = sample.verdict(&outcome);
+            (outcome, verdict)
+        });
         let denial = denial.filter(|(_, verdict)| matches!(verdict, Verdict::Denied { .. }));
         let mut facts = self.0.facts.lock();
         match denial {
@@ -42,7 +66,7 @@ impl AuditRecord {
             Some((outcome, verdict)) => {
                 facts.objects.denied += 1;
                 if self.0.has_log {
-                    sample.write(outcome, &verdict, &mut facts.object_lines);
+                    sample.write(&outcome, &verdict, &mut facts.object_lines);
                 }
             }
         }
@@ -87,7 +111,7 @@ mod tests {
 
     use super::*;
     use crate::access::{Action, Keys};
-    use crate::error::{Error, ErrorKind};
+    use crate::error::ErrorKind;
     use crate::s3::errors::ACCESS_DENIED;
 
     const ACCESS_KEY: &str = "TESTTRAINER00001";
@@ -151,6 +175,31 @@ mod tests {
         assert_eq!(batch[3], Value::Null);
         assert_eq!(lines[1]["objects_allowed"], 2);
         assert_eq!(lines[1]["objects_denied"], 1);
+    }
+
+    #[test]
+    fn an_allowed_target_has_a_line() {
+        let record = batch();
+        for target in ["/photos/part.tar", "/photos/private/part.tar"] {
+            let admitted = record.admit_target(head(target), admit);
+            assert_eq!(admitted.is_err(), target.contains("private"));
+        }
+        let lines = lines(&record);
+        assert_eq!(lines.len(), 3);
+        for (line, (key, verdict)) in lines
+            .iter()
+            .zip([("part.tar", "allowed"), ("private/part.tar", "denied")])
+        {
+            assert_eq!(
+                (&line["key"], &line["verdict"]),
+                (&key.into(), &verdict.into()),
+                "{line}"
+            );
+        }
+        assert_eq!(
+            (&lines[2]["objects_allowed"], &lines[2]["objects_denied"]),
+            (&1.into(), &1.into())
+        );
     }
 
     #[test]

@@ -79,7 +79,11 @@ impl Lab {
             Tenant::from_access_key(Some(tenant)).position_now(),
             value.unwrap(),
         );
-        let error = self.batcher.run(&position, &self.model, value).await.unwrap_err();
+        let error = self
+            .batcher
+            .run(&position, &self.model, value, BatchMembers::Any)
+            .await
+            .unwrap_err();
         assert_eq!(error.to_string(), "the model `n`: no weights");
     }
 

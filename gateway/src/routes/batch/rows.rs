@@ -1,6 +1,6 @@
 //! The samples of a batch. A task per sample fetches and runs it; rows are returned in the requested order.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
@@ -37,11 +37,15 @@ pub(super) struct ReadyRow {
     pub(super) memory: Option<ValueMemory>,
 }
 
-/// All rows of `batch`, whose work is queued at `position`. Dropping the stream aborts the samples in flight.
-pub(super) fn ready_rows(batch: Arc<Batch>, position: QueuePosition) -> impl Stream<Item = ReadyRow> + Send {
+/// These rows of `batch`, whose work is queued at `position`. Dropping the stream aborts the samples in flight.
+pub(super) fn ready_rows(
+    batch: Arc<Batch>,
+    position: QueuePosition,
+    rows: Range<usize>,
+) -> impl Stream<Item = ReadyRow> + Send {
     let (in_flight, order) = (batch.services.limits.batch_in_flight, batch.request.order);
     let mut admission = AdmissionOrder::default();
-    let tasks = stream::iter(0..batch.request.samples.len()).map(move |index| {
+    let tasks = stream::iter(rows).map(move |index| {
         let (batch, ticket, entry_tickets) = (
             Arc::clone(&batch),
             admission.next_ticket(),

@@ -5,11 +5,11 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderValue, Request, header, request::Parts, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, Request, header, request::Parts, uri::PathAndQuery};
 use pushdown::{
     Pipeline,
     shard::MemberRange,
-    wire::{BatchRequest, CachedRatios, ColumnMember},
+    wire::{BatchRequest, CachedRatios, ColumnMember, sample_id},
 };
 
 use super::{
@@ -35,12 +35,12 @@ pub(in crate::routes) struct Batch {
     prefixes: Prefixes,
     /// The tenant of the key that signed the request, or the one that the signatures of the samples claim.
     pub(in crate::routes) tenant: Tenant,
-    host: HeaderValue,
+    pub(super) host: HeaderValue,
     /// The store that the samples are signed for, if that is not the gateway's own.
     store: Option<StatedStore>,
     joined: JoinedEntries,
     tenant_batches: TenantBatches,
-    signatures: SampleSignatures,
+    pub(super) signatures: SampleSignatures,
     /// Set by the first sample that the store authorizes, with its index and its object: before that the tenant is only claimed.
     in_flight: OnceLock<(usize, ObjectId, InFlightBatch)>,
 }
@@ -164,6 +164,13 @@ impl Batch {
             )
         })?;
         let host = self.host.clone();
+        // A part is made of the versions that the caller has listed; a member has its own condition.
+        let version = self
+            .request
+            .part
+            .is_some()
+            .then(|| self.listed_etag(index))
+            .flatten();
         let admitted = match &self.signatures {
             SampleSignatures::ForStore => {
                 self.check_account(&target)?;
@@ -171,7 +178,7 @@ impl Batch {
                     Some(store) => OriginRequest::for_stated_sample(store.clone(), target),
                     None => OriginRequest::for_sample(host, target),
                 };
-                return Ok(request.with_member(member));
+                return Ok(request.with_member(member).with_version(version));
             }
             SampleSignatures::OfBatch(gate, signed) if sample.signature.is_none() => {
                 gate.admit(signed, sample_head(host, target), &self.pipeline)?
@@ -181,7 +188,38 @@ impl Batch {
             }
         };
         let request = OriginRequest::from_caller(&admitted.head, admitted.signature)?;
-        Ok(request.with_member(member))
+        Ok(request.with_member(member).with_version(version))
+    }
+
+    /// The name of a sample in a part: its key without what the keys of all samples begin with, and behind it the name of a member.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidRequest`] for a key that does not begin so, or is not UTF-8.
+    pub(super) fn part_name(&self, index: usize) -> Result<String> {
+        let sample = &self.request.samples[index];
+        let prefix = self.request.part.as_ref().map_or("", |part| &part.prefix);
+        let key = String::from_utf8(sample_id(self.request.store.as_ref(), &sample.path, None)).ok();
+        let name = key.as_deref().and_then(|key| key.strip_prefix(prefix));
+        let name = name.map(|name| match &sample.member {
+            Some(member) => format!("{name}/{member}"),
+            None => name.to_owned(),
+        });
+        name.ok_or_else(|| {
+            Error::new(
+                ErrorKind::InvalidRequest,
+                format!(
+                    "invalid path `{}`: expected a key in UTF-8 that begins with `{prefix}`",
+                    sample.path
+                ),
+            )
+        })
+    }
+
+    /// The head of a PUT. Its only header is the host.
+    pub(super) fn put_head(&self, target: PathAndQuery) -> Parts {
+        let mut head = sample_head(self.host.clone(), target);
+        head.method = Method::PUT;
+        head
     }
 
     /// In forward mode, checks that the store verifies the key whose account the batch claims: the address of a sample could have

@@ -101,6 +101,7 @@ mod tests {
             member: None,
             is_row: false,
             is_delivered: true,
+            is_alone: false,
             position: Tenant::default().position_now(),
         }
     }

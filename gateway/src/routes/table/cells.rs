@@ -21,7 +21,7 @@ use pushdown::{
 
 use crate::{
     cache::Cells,
-    compute::{MicroBatcher, QueuePosition, ScanIo, SharedMemory},
+    compute::{BatchMembers, MicroBatcher, QueuePosition, ScanIo, SharedMemory},
     telemetry::Metrics,
 };
 
@@ -97,7 +97,7 @@ impl CellHost for ScanCells {
         let running = async move {
             if let (Some(((_, layers), checked)), Sample::Tensor(tensor)) = (layers, value) {
                 checked?;
-                let output = batcher.run(&position, &layers, tensor).await?;
+                let output = batcher.run(&position, &layers, tensor, BatchMembers::Any).await?;
                 layer_time.add(output.time);
                 metrics.add_step_time("model", output.time);
                 Ok::<_, Error>(Sample::Tensor(output.value))

@@ -75,7 +75,7 @@ impl<'a> ValueLookup<'a> {
         request: &'a OriginRequest,
         hints: &'a SampleHints<'a>,
     ) -> Self {
-        let is_shareable = request.is_shareable();
+        let is_shareable = request.is_shareable() && job.accepts_others();
         let (object, required) = (request.object_id(), request.required_version().cloned());
         let known = services
             .cache

@@ -6,6 +6,7 @@
 mod batch_waits;
 mod check;
 mod connection;
+mod data_set;
 mod errors;
 mod exit;
 mod explain;
@@ -13,6 +14,7 @@ mod get;
 mod index;
 mod location;
 mod ls;
+mod materialize;
 mod pack;
 mod print;
 mod progress;
@@ -48,6 +50,7 @@ Examples:
   pushdown read s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --seed 7 --plain
   pushdown check 'decode | resize(short=256) | center_crop(224) | to_float' --size 500x375
   pushdown warm s3://photos/train/ -p 'decode | resize(short=256)' --keep 24h
+  pushdown materialize s3://photos/train/ s3://photos-small/ -p 'decode | resize(short=256) | encode(jpeg, 90)' --format wds
   pushdown explain s3://photos/train/ -p 'decode | resize(224, 224) | to_float' --bandwidth 100
   pushdown ls --members s3://photos/shards/train-000000.tar
   pushdown pack photos/train -o s3://photos/shards/train-%06d.tar --shard-samples 10000
@@ -81,6 +84,8 @@ enum Command {
     Read(read::Read),
     /// Compute values at the gateway, and keep them in its result cache
     Warm(warm::Warm),
+    /// Write the values of a pipeline for a whole data set, as shards or Parquet files
+    Materialize(materialize::Materialize),
     /// Measure a pipeline on a few samples, and show the best split
     Explain(explain::Explain),
     /// List the objects under a prefix, or the members of a shard
@@ -125,6 +130,7 @@ impl Cli {
             Command::Schema(schema) => block_on(Box::pin(schema.run())),
             Command::Read(read) => block_on(Box::pin(read.run())),
             Command::Warm(warm) => block_on(Box::pin(warm.run())),
+            Command::Materialize(materialize) => block_on(Box::pin(materialize.run())),
             Command::Explain(explain) => block_on(Box::pin(explain.run())),
             Command::Ls(ls) => block_on(Box::pin(ls.run())),
             Command::Pack(pack) => block_on(Box::pin(writing(pack.run()))),

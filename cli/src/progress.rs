@@ -38,9 +38,10 @@ pub(crate) fn spinner(text: impl Display) -> ProgressBar {
     spinner
 }
 
-/// Progress of the listing of a prefix.
+/// Progress of the listing of a prefix, or of what takes its place.
 pub(crate) struct Listing {
-    prefix: Location,
+    /// What is done, such as `listing s3://photos/`.
+    action: String,
     spinner: ProgressBar,
     /// When the last line was written; `None` on a terminal, where the spinner shows the progress.
     lines: Option<Mutex<Instant>>,
@@ -48,20 +49,25 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(prefix: &Location) -> Self {
+        Self::of(format!("listing {prefix}"))
+    }
+
+    /// The reading of an inventory, named by its manifest.
+    pub(crate) fn of_inventory(manifest: &Location) -> Self {
+        Self::of(format!("reading the inventory {manifest}"))
+    }
+
+    fn of(action: String) -> Self {
         Self {
-            prefix: prefix.clone(),
-            spinner: spinner(format_args!("listing {prefix}")),
+            spinner: spinner(&action),
+            action,
             lines: (!io::stderr().is_terminal()).then(|| Mutex::new(Instant::now())),
         }
     }
 
     /// Shows the number of objects listed so far.
     pub(crate) fn update(&self, objects: usize) {
-        let text = format!(
-            "listing {}: {} objects so far",
-            self.prefix,
-            HumanCount(objects as u64)
-        );
+        let text = format!("{}: {} objects so far", self.action, HumanCount(objects as u64));
         if let Some(last) = &self.lines
             && is_due(&mut last.lock(), LINE_INTERVAL)
         {

@@ -1,25 +1,22 @@
 //! `pushdown warm`: lets a gateway compute values and keep them in its result cache.
 
-use std::{fmt, num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{fmt, num::NonZeroU32, time::Duration};
 
 use clap::Args;
 use futures::TryStreamExt as _;
 use indicatif::{HumanCount, HumanDuration, ProgressStyle};
 use pushdown::wire::Pin;
-use pushdown_client::{
-    reader::{Mode, OnError, PushdownReader, Split, Stats, WarmUp},
-    shards::{ColumnSelection, ShardIndex},
-};
+use pushdown_client::reader::{Mode, OnError, PushdownReader, PushdownReaderBuilder, Split, Stats, WarmUp};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::{
     Exit,
     connection::{Connection, Randomness},
+    data_set::DataSet,
     errors::PipelineError,
-    location::Location,
     print::Format,
-    progress::{self, Listing},
+    progress,
     terminal::write_line,
 };
 
@@ -32,27 +29,17 @@ const BATCH_SAMPLES: usize = 256;
 /// the pipeline begin. Run again, it computes what is missing, and renews --keep.
 #[derive(Debug, Args)]
 pub(crate) struct Warm {
-    /// The objects
-    #[arg(value_name = "s3://BUCKET/PREFIX")]
-    prefix: Location,
+    #[command(flatten)]
+    data_set: DataSet,
     /// Pipeline for every object; see `pushdown steps`
     #[arg(long, short)]
     pipeline: String,
-    /// List of `pushdown index`: values of members of these shards instead of whole objects
-    #[arg(long, value_name = "FILE")]
-    index: Option<PathBuf>,
-    /// With --index: extension of the members for the pipeline [default: the first of jpg, jpeg, png and webp that a sample has]
-    #[arg(long, value_name = "EXT", requires = "index")]
-    column: Option<String>,
     /// Stage of the values: the number of steps that are applied [default: all before the first random step]
     #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u8).range(1..))]
     stage: Option<u8>,
     /// Keep the values at least this long, up to 30 days, such as 24h or 7d; a part of the cache is for that
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     keep: Option<NonZeroU32>,
-    /// Include hidden objects: files of desktops, and empty objects that stand for folders
-    #[arg(long)]
-    include_hidden: bool,
     #[command(flatten)]
     randomness: Randomness,
     #[command(flatten)]
@@ -124,8 +111,12 @@ impl Warm {
     pub(crate) async fn run(self) -> anyhow::Result<Exit> {
         let wrap = |error| PipelineError::wrap(&self.pipeline, error);
         let start = Instant::now();
-        let mut reader = Box::pin(self.reader()?.build()).await.map_err(wrap)?;
-        anyhow::ensure!(!reader.is_empty(), "no objects found under {}", self.prefix);
+        let mut reader = Box::pin(self.reader().await?.build()).await.map_err(wrap)?;
+        anyhow::ensure!(
+            !reader.is_empty(),
+            "no objects found under {}",
+            self.data_set.prefix
+        );
         let bar = progress::bar(reader.len() as u64).with_style(style());
         while let Some(batch) = reader.try_next().await.map_err(wrap)? {
             for (row, error) in batch.errors() {
@@ -143,13 +134,9 @@ impl Warm {
         })
     }
 
-    fn reader(&self) -> anyhow::Result<pushdown_client::reader::PushdownReaderBuilder> {
-        let listing = Listing::new(&self.prefix);
+    async fn reader(&self) -> anyhow::Result<PushdownReaderBuilder> {
         let mut builder = PushdownReader::builder()
             .store(self.connection.store())
-            .bucket(&self.prefix.bucket)
-            .prefix(&self.prefix.key)
-            .include_hidden(self.include_hidden)
             .pipeline(&self.pipeline)
             .mode(Mode::Pushdown)
             .split(self.stage.map_or(Split::Full, Split::At))
@@ -158,7 +145,6 @@ impl Warm {
             })
             .on_error(OnError::Report)
             .batch_size(BATCH_SAMPLES)
-            .on_listing(move |objects| listing.update(objects))
             .epoch(self.randomness.epoch);
         if let Some(seed) = self.randomness.seed {
             builder = builder.seed(seed).shuffle(false);
@@ -166,15 +152,12 @@ impl Warm {
         if let Some(folder) = &self.connection.models {
             builder = builder.models(folder);
         }
-        let Some(path) = &self.index else {
-            return Ok(builder);
+        let store = self.connection.store().build().await;
+        let objects = match store {
+            Ok(store) => Box::pin(self.data_set.objects(&store, &[])).await,
+            Err(error) => Err(error),
         };
-        let columns = ColumnSelection {
-            value: self.column.clone(),
-            further: Vec::new(),
-        };
-        let samples = ShardIndex::load(path).and_then(|index| index.samples(&columns));
-        Ok(builder.objects(samples.map_err(|error| PipelineError::wrap("", error))?))
+        Ok(builder.objects(objects.map_err(|error| PipelineError::wrap("", error))?))
     }
 }
 

@@ -22,6 +22,7 @@
 //! - `value_cache_reasons`: why values are not cached
 //! - `value_cache_claims`: processes that share a value cache
 //! - `result_cache`: what reports say of the result cache of the gateway
+//! - `inventory`: `warm` by an S3 Inventory
 //! - `shards`: `ls`, `pack` and `index`
 //! - `store_check`: stores that compare ETags before and after they authorize a request
 
@@ -37,6 +38,8 @@ mod it {
     mod families;
     mod hidden_objects;
     mod hostile_text;
+    mod inventory;
+    mod materialize;
     mod outages;
     mod output_files;
     mod placement;

@@ -44,6 +44,7 @@
 //! - [`store`]: one endpoint: lists, single values, tables, and what each split of a pipeline costs.
 //! - [`shards`]: samples in tar objects, with an index or without.
 //! - [`table`]: rows of Parquet objects as samples.
+//! - [`materialize`]: the values of a whole data set, as objects of their own.
 
 mod atomic_write;
 mod batch;
@@ -52,6 +53,7 @@ mod engine;
 mod epoch;
 mod error;
 mod error_policy;
+pub mod materialize;
 mod measure;
 mod models;
 mod monitor;

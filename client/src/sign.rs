@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials;
 use aws_sdk_s3::primitives::{DateTime, DateTimeFormat};
 use aws_sigv4::sign::v4::{calculate_signature, generate_signing_key};
+use http::Method;
 use pushdown::pipeline::Digest;
 use pushdown_s3::{escapes::encode_component, presign};
 
@@ -26,7 +27,7 @@ const MAX_EXPIRES: Duration = Duration::from_mins(15);
 /// which a gateway may remember the store's authorization.
 const STAMP_SECONDS: u64 = 60;
 
-/// Signs any number of objects with one time stamp, the start of a minute, and one set of credentials.
+/// Signs requests for any number of objects with one time stamp, the start of a minute, and one set of credentials.
 pub(crate) struct Presigner {
     /// The parameters that all signatures share.
     query: String,
@@ -107,9 +108,19 @@ impl Presigner {
 
     /// The signature for `GET path`.
     pub(crate) fn signature(&self, path: &str) -> String {
+        self.signature_for(&Method::GET, path)
+    }
+
+    /// The query of the signed `PUT path`, whose body is not signed.
+    pub(crate) fn put_query(&self, path: &str) -> String {
+        let signature = self.signature_for(&Method::PUT, path);
+        format!("{}&{}={signature}", self.query, presign::SIGNATURE)
+    }
+
+    fn signature_for(&self, method: &Method, path: &str) -> String {
         // The parameters are sorted by name, as the canonical request requires.
         let canonical = format!(
-            "GET\n{path}\n{}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD",
+            "{method}\n{path}\n{}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD",
             self.query, self.host
         );
         let digest = Digest::new(canonical.as_bytes());

@@ -14,6 +14,7 @@
 //! - `engines`: a gateway with another version of ONNX Runtime
 //! - `families`: a gateway with older versions of some steps
 //! - `listing`: listings of many pages
+//! - `inventory`: S3 Inventories in place of listings
 //! - `shard_index`: the members of shards are found
 //! - `uploads`: objects that are written at once and in parts
 //! - `stats`: the counters of the reader, compared with the metrics of the gateway
@@ -23,6 +24,7 @@
 //! - `shard_streams`: members in shard order, whose shards are streamed
 //! - `value_cache`: values cached in a folder
 //! - `value_cache_reasons`: why values are not cached
+//! - `materialize`: whole data sets as objects of their own
 //! - `cache_hints`: hints for the gateway's result cache
 //! - `signed_batches`: batches at a gateway in re-sign mode
 //! - `two_addresses`: a store, and a gateway that fetches what is signed for it
@@ -63,8 +65,10 @@ mod it {
     mod features;
     #[cfg(all(feature = "models", feature = "tables"))]
     mod image_rows;
+    mod inventory;
     mod listing;
     mod lost_gateways;
+    mod materialize;
     mod members;
     mod members_faults;
     #[cfg(all(feature = "models", feature = "tables"))]

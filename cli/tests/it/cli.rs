@@ -67,6 +67,7 @@ fn help() {
             shown(&["ls", "--help"]),
             shown(&["pack", "--help"]),
             shown(&["index", "--help"]),
+            shown(&["warm", "--help"]),
             shown(&["steps", "--help"]),
             shown(&["check", "--help"]),
             shown(&["store-check", "--help"])

@@ -80,6 +80,11 @@ impl BatchSigner {
         }
     }
 
+    /// Whether the request is signed as a whole, and its samples are not.
+    pub(crate) const fn signs_request(&self) -> bool {
+        matches!(self.authority, BatchAuthority::Request(_))
+    }
+
     /// The sample of a whole object.
     pub(crate) fn sample(&self, key: &str) -> BatchSample {
         let path = self.paths.path(key);

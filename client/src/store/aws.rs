@@ -4,6 +4,7 @@
 mod names;
 mod pages;
 mod settings;
+mod small_object;
 mod upload;
 
 use std::time::Duration;
@@ -22,7 +23,7 @@ use http::StatusCode;
 use pushdown_s3::{ErrorDocument, is_transient, parse_retry_after};
 
 pub use self::upload::Upload;
-pub(super) use self::{pages::BucketPages, settings::Sources};
+pub(super) use self::{names::Names, pages::BucketPages, settings::Sources};
 use super::{
     Store,
     bucket_endpoints::{AwsEndpoints, BucketEndpoint},

@@ -35,8 +35,8 @@ pub(crate) struct NamedFailure {
 
 /// The error of an attempt, and the pause that the endpoint asks for.
 #[derive(Debug)]
-pub(super) struct FailedAttempt {
-    pub(super) error: Error,
+pub(crate) struct FailedAttempt {
+    pub(crate) error: Error,
     pub(super) retry_after: Option<Duration>,
 }
 
@@ -124,7 +124,7 @@ impl Failure {
     }
 
     /// Converts to the error of an attempt, which is about `subject`.
-    pub(super) fn about(self, subject: &str) -> FailedAttempt {
+    pub(crate) fn about(self, subject: &str) -> FailedAttempt {
         let mut retry_after = None;
         let error = match self {
             Self::Refused(refusal) => {

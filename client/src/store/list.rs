@@ -5,13 +5,12 @@ mod lister;
 mod merge;
 mod pages;
 
-use pushdown_s3::Escaped;
-
 use super::{Store, aws::BucketPages};
 use crate::{error::Result, objects::Objects};
 pub use hidden::HiddenObjects;
 pub(super) use hidden::LeftOut;
 use lister::Lister;
+pub(super) use merge::{duplicate, sorted};
 pub(super) use pages::{Page, PageRequest, PageSource, PagedObject};
 
 impl Store {
@@ -43,16 +42,7 @@ impl Store {
         let pages = BucketPages::new(self, bucket);
         let lister = Lister::new(&pages, bucket, hidden, &progress);
         let objects = lister.list(prefix).await?;
-        let left_out = lister.left_out();
-        if let Some(first) = left_out.first {
-            let objects = if left_out.count == 1 { "object" } else { "objects" };
-            tracing::warn!(
-                "s3://{}: left out {} hidden {objects}, such as `{}`: `--include-hidden`, in code `include_hidden`, keeps them",
-                Escaped(format_args!("{bucket}/{prefix}")),
-                left_out.count,
-                Escaped(first)
-            );
-        }
+        lister.left_out().warn(bucket, prefix);
         Ok(objects)
     }
 }

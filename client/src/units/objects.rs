@@ -50,6 +50,7 @@ pub(crate) use get_permits::GetPermits;
 use intake::Intake;
 use job::BatchJob;
 use members::check_members;
+pub(crate) use members::with_members;
 use plain::PlainQueue;
 pub use reader::PushdownReader;
 pub(crate) use replicas::ReplicaUse;

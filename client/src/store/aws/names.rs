@@ -1,10 +1,11 @@
-//! Names in the answer to a listing, which are encoded if the store says so: XML cannot hold all characters of keys.
+//! Names in the answer to a listing, which are encoded if the store says so: XML cannot hold all characters of keys. Those in the CSV of an
+//! inventory are encoded as well.
 
 use pushdown_s3::escapes::decode_form;
 
 /// How the names of an answer are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Names {
+pub(in crate::store) enum Names {
     /// As they are: by a store that does not know the parameter `encoding-type`.
     Raw,
     /// As in the query of a form: percent-encoded, with `+` for a space.
@@ -14,7 +15,7 @@ pub(super) enum Names {
 /// A name that is no text. It holds the name as it was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected names in UTF-8, found `{0}`")]
-pub(super) struct InvalidName(String);
+pub(in crate::store) struct InvalidName(String);
 
 impl Names {
     /// What an answer says by its `EncodingType`.
@@ -26,7 +27,7 @@ impl Names {
     }
 
     /// The name that was written. A percent sign without two hex digits stays as it is.
-    pub(super) fn read(self, name: String) -> Result<String, InvalidName> {
+    pub(in crate::store) fn read(self, name: String) -> Result<String, InvalidName> {
         if self == Self::Raw {
             return Ok(name);
         }

@@ -59,6 +59,8 @@ struct Announced {
     cores: Option<f64>,
     /// The versions of its step families.
     engine: Option<Arc<str>>,
+    /// The most bytes of a part of a data set that it writes.
+    part_bytes: Option<u64>,
     /// Whether it has answered a question for its version, which states all of this.
     is_introduced: bool,
 }
@@ -161,8 +163,13 @@ impl Replica {
     }
 
     /// Cores for steps, if it states them.
-    pub(super) fn cores(&self) -> Option<f64> {
+    pub(crate) fn cores(&self) -> Option<f64> {
         self.announced.read().cores
+    }
+
+    /// The most bytes of a part of a data set that it writes, if it states them.
+    pub(crate) fn part_bytes(&self) -> Option<u64> {
+        self.announced.read().part_bytes
     }
 
     /// The features that it listed last; none before its first answer.
@@ -336,8 +343,10 @@ fn note(announced: &RwLock<Announced>, changes: &AtomicU64, headers: &HeaderMap)
     let engine = headers
         .get(header::ENGINE)
         .and_then(|engine| engine.to_str().ok());
+    let part_bytes = headers.get(header::PART_BYTES);
     let stated = Announced {
         features,
+        part_bytes: part_bytes.and_then(|bytes| bytes.to_str().ok()?.parse().ok()),
         id: stated_id(headers),
         cores: number(headers.get(header::CORES)),
         engine: engine.map(Arc::from),

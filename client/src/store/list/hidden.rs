@@ -1,5 +1,7 @@
 //! Objects that are no samples: what desktops and consoles leave among photos.
 
+use pushdown_s3::Escaped;
+
 /// Whether a listing has hidden objects.
 ///
 /// Hidden are files that desktops write into folders (`.DS_Store`, `Thumbs.db`, `desktop.ini`, and names that begin with `._`), and the empty
@@ -20,7 +22,7 @@ const APPLE_DOUBLE: &str = "._";
 
 impl HiddenObjects {
     /// Whether an object with this key and size is left out.
-    pub(super) fn leave_out(self, key: &str, bytes: Option<u64>) -> bool {
+    pub(in crate::store) fn leave_out(self, key: &str, bytes: Option<u64>) -> bool {
         self == Self::LeftOut && is_hidden(key, bytes)
     }
 }
@@ -55,6 +57,20 @@ impl LeftOut {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
+    }
+
+    /// Warns in the log of what was left out of the list of a prefix, if there is any.
+    pub(in crate::store) fn warn(&self, bucket: &str, prefix: &str) {
+        let Some(first) = &self.first else {
+            return;
+        };
+        let objects = if self.count == 1 { "object" } else { "objects" };
+        tracing::warn!(
+            "s3://{}: left out {} hidden {objects}, such as `{}`: `--include-hidden`, in code `include_hidden`, keeps them",
+            Escaped(format_args!("{bucket}/{prefix}")),
+            self.count,
+            Escaped(first)
+        );
     }
 }
 

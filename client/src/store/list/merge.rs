@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::objects::{Objects, ObjectsBuilder};
 
 /// The objects in the order of their keys.
-pub(super) fn sorted(objects: Objects) -> Objects {
+pub(in crate::store) fn sorted(objects: Objects) -> Objects {
     if objects.iter().is_sorted_by_key(|object| object.key) {
         return objects;
     }
@@ -30,7 +30,7 @@ pub(super) fn merged(bucket: &Arc<str>, direct: &Objects, subfolders: &[(String,
 }
 
 /// A key that is in a sorted list twice.
-pub(super) fn duplicate(objects: &Objects) -> Option<&str> {
+pub(in crate::store) fn duplicate(objects: &Objects) -> Option<&str> {
     let indices = 1..objects.len();
     let mut keys = indices.map(|index| (objects.key(index - 1), objects.key(index)));
     keys.find(|(key, next)| key == next).map(|(key, _)| key)

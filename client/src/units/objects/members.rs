@@ -5,7 +5,7 @@ use pushdown::wire::{BatchSample, ColumnMember, RowError};
 use crate::{objects::Objects, sign::ObjectPaths};
 
 /// Adds the members of the sample with this index to its part of a request. Without effect for a whole object.
-pub(super) fn with_members(sample: BatchSample, objects: &Objects, index: usize) -> BatchSample {
+pub(crate) fn with_members(sample: BatchSample, objects: &Objects, index: usize) -> BatchSample {
     let Some(member) = objects.member(index) else {
         return sample;
     };

@@ -23,6 +23,7 @@ async fn hits_of_epoch(replicas: &Replicas, epoch: u32) -> u64 {
 }
 
 #[test]
+#[ignore = "three epochs of many photos by each of six gateways"]
 fn three_replicas_have_the_hits_of_one_with_their_space() {
     let hits = |count: usize| {
         let replicas = replicas(count);
@@ -66,6 +67,7 @@ fn a_replica_that_returns_with_its_id_computes_its_part_again() {
 }
 
 #[test]
+#[ignore = "as long as its neighbour, which tests the same by an old id"]
 fn a_replica_with_a_new_id_moves_samples_of_the_others() {
     let computed = computed_after_replacement(Some("another"));
     assert!(

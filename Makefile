@@ -9,9 +9,9 @@ CARGO ?= cargo
 # DataFusion.
 ALL = --locked --workspace --tests
 # Random cases of each property: a test with expensive cases takes a part of this number, one with cheap cases a multiple.
-export PROPTEST_CASES ?= $(if $(FULL),768,64)
+export PROPTEST_CASES ?= $(if $(FULL),768,32)
 # Most tests wait for servers more than they compute.
-export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+export RUST_TEST_THREADS ?= $(shell echo $$((3 * $$(nproc))))
 # Release binaries for benchmarks.
 RELEASE = --release --locked -p pushdown-gateway -p pushdown-cli -p pushdown-bench -p transfer-learning -p pushdown-python
 
@@ -75,7 +75,7 @@ test-features: ## Compile gateway, command line and client without models and ta
 	fi
 
 test-clients: setup-models build-tests ## Test boto3, aws-cli, s3fs, pyarrow, obstore and s3torchconnector against the gateway, in forward and re-sign mode (FULL=1: in front of every store)
-	@.venv/bin/python -m pytest -q -n 2 --dist worksteal $(if $(FULL),--full) tests/clients
+	@.venv/bin/python -m pytest -q -n $$((2 * $$(nproc))) --dist worksteal $(if $(FULL),--full) tests/clients
 
 test-python: setup-models setup-python build-tests ## Check the types of the Python package, and test it with numpy, pyarrow, polars, duckdb and pandas against the gateway
 	@scripts/python.sh python python/scripts/generate_ops.py --check
@@ -84,7 +84,7 @@ test-python: setup-models setup-python build-tests ## Check the types of the Pyt
 	@scripts/python.sh ruff check --quiet --config python/pyproject.toml python examples/pytorch
 	@scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown --exclude /torch/
 	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/unit
-	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n 2 --dist loadfile $(if $(FULL),--full) python/tests/gateway
+	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n $$((2 * $$(nproc))) --dist loadfile $(if $(FULL),--full) python/tests/gateway
 
 test-python-torch: setup ## Check the types and test the package's loader and data sets with PyTorch, and train the example (5 GB of wheels)
 	@scripts/setup.sh python-torch

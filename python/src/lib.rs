@@ -25,6 +25,7 @@ mod store;
 mod table;
 mod tensor;
 mod values;
+mod whole_data_sets;
 
 use pyo3::pymodule;
 
@@ -47,6 +48,7 @@ mod _native {
         store::Store,
         table::{Footers, Table, TableBatch, TableReader},
         tensor::Tensor,
+        whole_data_sets::{materialize_json, warm_json},
     };
 
     /// Version of the package.

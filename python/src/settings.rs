@@ -36,11 +36,15 @@ pub(crate) fn reader(json: &str, keys: Option<Keys>, objects: &Objects) -> PyRes
 
 /// Parses the settings of a store.
 pub(crate) fn store(json: &str, keys: Option<Keys>) -> PyResult<StoreBuilder> {
-    let spec: StoreSpec =
-        serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))?;
+    let spec = serde_json::from_str(json).map_err(|error| config(format!("invalid settings: {error}")))?;
+    Ok(store_of(spec, keys))
+}
+
+/// The settings of a store with explicit credentials, if there are any.
+pub(crate) fn store_of(spec: StoreSpec, keys: Option<Keys>) -> StoreBuilder {
     let builder = StoreBuilder::from(spec);
-    Ok(match keys {
+    match keys {
         Some(keys) => builder.credentials(credentials(keys)),
         None => builder,
-    })
+    }
 }

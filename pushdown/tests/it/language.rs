@@ -73,6 +73,7 @@ fn equal_meanings_have_equal_digests() {
             "decode | to_float | normalize(std=[0.5], mean=5e-1)",
         ],
         ["decode | encode(jpeg)", "decode | encode(\"jpeg\", quality=90)"],
+        ["decode | encode(jpeg, 80)", "decode | encode(jpeg, quality=80)"],
         [
             "decode | encode(jpeg)",
             "[{\"step\": \"decode\"}, {\"quality\": 90, \"step\": \"encode\", \"format\": \"\\u006apeg\"}]",

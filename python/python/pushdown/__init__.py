@@ -56,9 +56,11 @@ from .shards import ShardIndex
 from .stats import Replica, Stats
 from .store import Credentials, Retry, Store, Timeouts
 from .table import TableBatch, TableIterator, TableReader, read_table
+from .whole_data_sets import BadSample, Estimate, JobProgress, Materialized, Warmed, materialize, warm
 
 __all__ = [
     "IO",
+    "BadSample",
     "Batch",
     "Check",
     "ClosedError",
@@ -67,11 +69,14 @@ __all__ = [
     "Credentials",
     "CredentialsError",
     "Error",
+    "Estimate",
     "Explanation",
     "ForkedReaderError",
     "InternalError",
+    "JobProgress",
     "Labels",
     "Manifest",
+    "Materialized",
     "NotAGatewayError",
     "Objects",
     "Parquet",
@@ -100,6 +105,7 @@ __all__ = [
     "Timeouts",
     "UnavailableError",
     "ValueCache",
+    "Warmed",
     "Worker",
     "__version__",
     "check",
@@ -108,7 +114,9 @@ __all__ = [
     "get_many",
     "index",
     "list",
+    "materialize",
     "read_table",
+    "warm",
 ]
 
 if not TYPE_CHECKING:

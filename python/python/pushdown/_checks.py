@@ -7,6 +7,7 @@ import os
 import re
 import reprlib
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, TypeAlias, get_args
 
 from .errors import ConfigError
@@ -23,6 +24,7 @@ __all__ = [
     "set_members",
     "size_bytes",
     "split_text",
+    "time_seconds",
 ]
 
 Check: TypeAlias = Callable[[str, Any], Any]
@@ -30,6 +32,7 @@ Check: TypeAlias = Callable[[str, Any], Any]
 
 _UNITS = {"": 1, "b": 1}
 _UNITS |= {f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", 1)}
+_TIME_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNITS |= {f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgt", 1)}
 
 
@@ -110,6 +113,24 @@ def size_bytes(name: str, size: int | str) -> int:
             f"invalid {name}: expected a number of bytes or text such as `256 MiB`, found {reprlib.repr(size)}"
         )
     return round(found)
+
+
+def time_seconds(name: str, time: float | str | timedelta) -> int:
+    """Whole seconds of `time`, rounded up: seconds, a `timedelta`, or text such as `90s`, `30m`, `24h` or `7d`. Raises `ConfigError`."""
+    seconds = math.inf
+    if isinstance(time, timedelta):
+        seconds = time.total_seconds()
+    elif isinstance(time, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", time)
+        unit = _TIME_UNITS.get(match[2]) if match else None
+        seconds = float(match[1]) * unit if match is not None and unit is not None else math.inf
+    elif isinstance(time, (int, float)) and not isinstance(time, bool):
+        seconds = float(time)
+    if not math.isfinite(seconds):
+        raise ConfigError(
+            f"invalid {name}: expected seconds, a timedelta or text such as `24h`, found {reprlib.repr(time)}"
+        )
+    return math.ceil(seconds)
 
 
 def path_text(name: str, path: str | os.PathLike[str] | None) -> str | None:

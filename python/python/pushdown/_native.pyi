@@ -649,6 +649,13 @@ def is_shard(key: str) -> bool:
     Whether a key is that of a shard, also of a compressed one.
     """
 
+def materialize_json(spec_json: str, credentials: tuple[str, str, str | None] | None, target_credentials: tuple[str, str, str | None] | None, objects: Objects, is_trial: bool, progress: Any | None) -> str:
+    """
+    Writes the values of all objects as parts of a data set, and returns what was written, as JSON; with `is_trial` an estimate, and nothing is
+    written. `progress` is called from time to time, and at the end, with five numbers: samples that are done, samples, parts that are done, parts,
+    and bytes that were written. All threads of network I/O have ended when it returns.
+    """
+
 def parse_pipeline(text: str) -> str:
     """
     The canonical text of a pipeline. The text of one that names models stays as it is, since only an endpoint knows them.
@@ -667,6 +674,13 @@ def run_command(arguments: SupportsGetItem[int, str]) -> int:
 def steps_json() -> str:
     """
     Every step with the types of its arguments.
+    """
+
+def warm_json(spec_json: str, credentials: tuple[str, str, str | None] | None, objects: Objects, progress: Any | None) -> str:
+    """
+    Has the gateway compute and cache the values of all samples, and returns what is cached, as JSON. The spec's members are those of the library's
+    `ReaderSpec`. `progress` is called from time to time, and at the end, with the number of samples that are done and of all. All threads have
+    ended when it returns.
     """
 
 class NativeError(Exception):

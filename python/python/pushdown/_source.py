@@ -80,12 +80,14 @@ def open_data_set(
     connection: Connection,
     selection: Selection | None = None,
     include_hidden: bool = False,
+    *,
+    shows_progress: bool = True,
 ) -> DataSet:
     """Lists or reads `source`. Its threads have ended when it returns. Raises `ConfigError`, also for no objects.
 
     Without `selection` there are only whole objects. `include_hidden`: whether the listing of a prefix has hidden objects.
     """
-    data_set = _open(source, connection, selection, include_hidden)
+    data_set = _open(source, connection, selection, include_hidden, shows_progress)
     if len(data_set.objects) == 0:
         name = f"under {source}" if isinstance(source, str) else "in the data set"
         raise ConfigError(f"no objects {name}: expected at least one; does the prefix end as you mean it?")
@@ -119,6 +121,7 @@ def _open(
     connection: Connection,
     selection: Selection | None,
     include_hidden: bool,
+    shows_progress: bool,
 ) -> DataSet:
     if selection is not None and _has_index(source, selection):
         return _of_objects(selection.samples(source))
@@ -136,7 +139,8 @@ def _open(
             )
         selection.check_objects()
     if isinstance(source, str):
-        return DataSet(list_store(connection, source, include_hidden), parse_url(source).key)
+        listed = list_store(connection, source, include_hidden, shows_progress=shows_progress)
+        return DataSet(listed, parse_url(source).key)
     if isinstance(source, Manifest):
         reader = StoreReader(connection)
         try:

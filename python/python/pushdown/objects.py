@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copyreg
+from contextlib import nullcontext
 from typing import TypeAlias
 
 from . import _native
@@ -18,10 +19,13 @@ Objects: TypeAlias = _native.Objects
 """The objects of a data set in order: compact, immutable, without credentials. Samples in shards are members of these objects."""
 
 
-def list_store(connection: Connection, url: str, include_hidden: bool = False) -> Objects:
+def list_store(
+    connection: Connection, url: str, include_hidden: bool = False, *, shows_progress: bool = True
+) -> Objects:
     """Lists all objects under `url`; hidden ones only if they are asked for. Its threads have ended when it returns."""
     location = parse_url(url)
-    with Progress(f"listing {url}", "{:,} objects") as progress, native_errors():
+    shown = Progress(f"listing {url}", "{:,} objects") if shows_progress else nullcontext()
+    with shown as progress, native_errors():
         return _native.Objects.list_prefix(
             connection.to_json(), connection.keys, location.bucket, location.key, progress, include_hidden
         )

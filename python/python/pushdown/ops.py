@@ -108,7 +108,7 @@ def center_crop(w: int, h: int | None = None) -> Step:
     return Step.make("center_crop", {"w": w, "h": h}, {})
 
 
-def encode(format: Literal["jpeg", "png", "webp"], *, quality: int = 90) -> Step:
+def encode(format: Literal["jpeg", "png", "webp"], quality: int = 90) -> Step:
     """To JPEG (4:2:0), PNG or lossless WebP.
 
     Image -> Bytes.

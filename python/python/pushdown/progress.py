@@ -1,4 +1,4 @@
-"""Progress of listing and indexing: a line on the terminal, otherwise a log line every 10 s. Nothing in the first second."""
+"""Progress of what takes long: a line on the terminal or in a notebook, otherwise a log line every 10 s. Nothing in the first second."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ class Progress:
     `what` says what is done, `counts` is a format string for the counts. Log lines go to the logger `pushdown` at level INFO.
     """
 
-    __slots__ = ("_counts", "_due", "_has_line", "_is_terminal", "_stream", "_what")
+    __slots__ = ("_counts", "_due", "_end", "_has_line", "_is_terminal", "_stream", "_what")
 
     def __init__(self, what: str, counts: str, stream: TextIO | None = None) -> None:
         self._what, self._counts = _native.escape(what), counts
         # `sys.stderr` is None in programs without a console.
         self._stream = stream or sys.stderr
-        self._is_terminal = self._stream is not None and self._stream.isatty()
+        is_notebook = type(self._stream).__module__.startswith("ipykernel.")
+        self._is_terminal = self._stream is not None and (self._stream.isatty() or is_notebook)
+        # A notebook replaces a line, but does not erase it.
+        self._end = "\n" if is_notebook else "\r\x1b[K"
         self._due = time.monotonic() + (_QUIET_SECONDS if self._is_terminal else _LOG_SECONDS)
         self._has_line = False
 
@@ -55,7 +58,7 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._has_line:
-            self._write("\r\x1b[K")
+            self._write(self._end)
 
     def _write(self, text: str) -> None:
         self._stream.write(text)

@@ -156,15 +156,18 @@ def interrupted(
     return subprocess.CompletedProcess(command, child.returncode, output, errors)
 
 
-@pytest.mark.parametrize("what", ["list", "read"])
+@pytest.mark.parametrize("what", ["list", "read", "warm"])
 def test_ctrl_c_ends_a_wait(silent_socket: socket.socket, silent_server: str, what: str) -> None:
     program = """
         import sys, pushdown
         source = "s3://b/" if sys.argv[2] == "list" else ["s3://b/a.jpg"]
         # Only the signal ends the wait.
         timeouts = pushdown.Timeouts(first_byte_seconds=3600.0)
+        store = pushdown.Store(endpoint=sys.argv[1], timeouts=timeouts)
         try:
-            list(pushdown.Reader(source, "decode", store=pushdown.Store(endpoint=sys.argv[1], timeouts=timeouts), mode="pushdown"))
+            if sys.argv[2] == "warm":
+                pushdown.warm(source, "decode", store=store)
+            list(pushdown.Reader(source, "decode", store=store, mode="pushdown"))
         except KeyboardInterrupt:
             print("interrupted")
     """

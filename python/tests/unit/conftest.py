@@ -17,6 +17,7 @@ import reader_double
 import shard_double
 import shard_reader_double
 import store_double
+import whole_double
 
 NAMES = {
     **dict.fromkeys(("Batch", "ErrorPolicy", "Objects", "Reader", "Tensor"), reader_double),
@@ -24,6 +25,7 @@ NAMES = {
     **dict.fromkeys(("ShardReader", "ShardsRead"), shard_reader_double),
     **dict.fromkeys(("ShardIndex", "expand_braces", "is_shard"), shard_double),
     **dict.fromkeys(("check_json", "escape", "parse_pipeline", "run_command", "steps_json"), store_double),
+    **dict.fromkeys(("materialize_json", "warm_json"), whole_double),
 }
 DOUBLES = {name: getattr(double, name) for name, double in NAMES.items()}
 
@@ -37,6 +39,7 @@ def native(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         monkeypatch.setattr(module, name, double)
     copyreg.pickle(reader_double.Objects, objects._reduce)
     reader_double.reset()
+    whole_double.jobs.clear()
     reader_double.buckets["photos"] = [
         f"train/{folder}/{n:02}.jpg" for folder in ("cat", "dog") for n in range(10)
     ]

@@ -80,7 +80,7 @@ class Objects:
         credentials: object,
         bucket: str,
         prefix: str,
-        progress: Callable[[int], None],
+        progress: Callable[[int], None] | None,
         include_hidden: bool,
     ) -> Objects:
         if bucket not in buckets:
@@ -91,7 +91,8 @@ class Objects:
             for key in buckets[bucket]
             if key.startswith(prefix) and (include_hidden or not key.endswith(hidden))
         )
-        progress(len(found))
+        if progress is not None:
+            progress(len(found))
         return Objects(bucket, found)
 
     @staticmethod

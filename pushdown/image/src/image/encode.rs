@@ -41,7 +41,7 @@ impl Operator for Encode {
     const FAMILIES: &'static [Family] = &[Family::Decode];
     const PARAMS: &'static [Param] = &[
         Param::positional("format", "jpeg | png | webp", "format"),
-        Param::named("quality", "1..100 = 90", "JPEG quality"),
+        Param::positional("quality", "1..100 = 90", "JPEG quality"),
     ];
 
     fn parse(args: &Args<'_>) -> Result<Self> {

@@ -56,6 +56,25 @@ fn cpus_shared_by_both_tiers_are_counted_once() {
     assert!(text.contains(&cores), "{text}");
 }
 
+/// Steps are measured, and so run anew, although the result cache has all values.
+#[test]
+fn explain_measures_steps_whose_values_are_cached() {
+    let photos = photos().unwrap().into_iter().take(5).collect();
+    let world = World::with_flags(photos, &["--cache-memory=64MiB".to_owned()]).unwrap();
+    let warmed = pushdown(&["warm", "s3://photos/", "-p", PIPELINE])
+        .env("PUSHDOWN_ENDPOINT", world.endpoint())
+        .output()
+        .unwrap();
+    assert!(
+        warmed.status.success(),
+        "{}",
+        String::from_utf8_lossy(&warmed.stderr)
+    );
+    let found = json(&world, &["--bandwidth", "1e6"]);
+    let last = found["stages"].as_array().unwrap().last().unwrap();
+    assert!(last["gateway_seconds"].as_f64().unwrap() > 0.0, "{found}");
+}
+
 /// Photos whose pixels have more bytes than they have, and of which the pipeline reads a part.
 #[test]
 fn cropped_jpegs_are_measured_and_planned() {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    num::NonZeroUsize,
+    num::{NonZeroU32, NonZeroUsize},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Instant,
 };
@@ -181,9 +181,7 @@ impl Materialize {
             ))
         };
         let most = max_samples(&data_set);
-        let wanted_size = self
-            .samples_per_part
-            .map(|samples| samples.get().min(MAX_SAMPLES));
+        let wanted_size = self.samples_per_part.map(NonZeroU32::get);
         if let Some(size) = wanted_size.filter(|size| *size > most) {
             return Err(Error::config(format!(
                 "invalid samples_per_part: expected at most {most}, because a request has room for the names of so many, found {size}"

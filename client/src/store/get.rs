@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CACHE_CONTROL};
 use pushdown::{Engine, Limits, wire};
 
 use super::{
@@ -86,6 +86,23 @@ impl Store {
         let route = GatewayRoute::to(bucket, object.key);
         self.value(bucket, object, request.headers()?, limits, &|_| (), route)
             .await
+    }
+
+    /// The same, computed anew although the gateway may have cached it: its steps are to be measured.
+    ///
+    /// # Errors
+    /// As [`get_sample_value`](Self::get_sample_value).
+    pub(super) async fn get_fresh_value(
+        &self,
+        bucket: &str,
+        object: Object<'_>,
+        request: &ValueRequest<'_>,
+        limits: &Limits,
+    ) -> Result<Value> {
+        let mut headers = request.headers()?;
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let route = GatewayRoute::to(bucket, object.key);
+        self.value(bucket, object, headers, limits, &|_| (), route).await
     }
 
     /// Requests an object as a cropped JPEG for the pipeline of `request`: the object itself if it has no such form. For a gateway with

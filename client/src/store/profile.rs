@@ -198,7 +198,7 @@ impl Store {
             accept: None,
         };
         let (bucket, object) = (objects.bucket(), objects.object(index));
-        let pushed = self.get_sample_value(bucket, object, &value, &limits).await?;
+        let pushed = self.get_fresh_value(bucket, object, &value, &limits).await?;
         let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), draw_id(object).into_owned());
         let until = host_steps.min(pipeline.len());
         // On its own thread: a download of weights blocks, and needs this runtime.

@@ -357,6 +357,10 @@ fn other_recipes_and_objects_are_refused() {
             "no target is set",
         ),
         (
+            job(&store, PIPELINE, PartFormat::Wds, "new/").samples_per_part(NonZeroU32::new(4097).unwrap()),
+            "expected at most 4096",
+        ),
+        (
             Materialize::new(store.clone(), BUCKET, "none/", PIPELINE, PartFormat::Wds).to(BUCKET, "new/"),
             "no objects found",
         ),

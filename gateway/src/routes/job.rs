@@ -4,7 +4,7 @@ mod member;
 
 use std::{str::FromStr, sync::Arc};
 
-use http::{HeaderName, Method, header, request::Parts};
+use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use pushdown::{
     BytesKind, Pipeline,
     wire::{self, BatchRequest, CachedRatios, ObjectForm, Split},
@@ -45,6 +45,8 @@ pub(super) struct PipelineJob {
     pub(super) is_delivered: bool,
     /// Whether the value must not depend on other samples in its last bits, as those of models in a batch do.
     pub(super) is_alone: bool,
+    /// Whether all steps run for this request: its caller measures them.
+    pub(super) is_fresh: bool,
     /// The tenant that is charged once the store has authorized the request, and the position in its queue.
     pub(super) position: QueuePosition,
 }
@@ -145,6 +147,7 @@ impl PipelineJob {
             is_row: false,
             is_delivered: true,
             is_alone: false,
+            is_fresh: wants_fresh_value(&parts.headers),
             position: Tenant::from_access_key(account.as_deref()).position_now(),
         })
     }
@@ -174,6 +177,8 @@ impl PipelineJob {
             is_row: true,
             is_delivered: request.deliver,
             is_alone: request.part.is_some(),
+            // A trial.
+            is_fresh: request.part.as_ref().is_some_and(|part| part.target.is_none()),
             position,
         }
     }
@@ -244,7 +249,7 @@ impl PipelineJob {
     /// Whether a value of another request may replace one of this job.
     pub(super) fn accepts_others(&self) -> bool {
         let mut steps = self.pipeline.steps().iter();
-        !self.is_alone || steps.all(|step| step.models().is_empty())
+        !self.is_fresh && (!self.is_alone || steps.all(|step| step.models().is_empty()))
     }
 
     /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.
@@ -270,6 +275,15 @@ pub(super) fn dependency_steps(pipeline: &Pipeline, stage: usize, form: Option<O
         ObjectForm::CroppedJpeg => pipeline.crop_steps(),
     });
     of_form.map_or(stage, |steps| steps.max(stage))
+}
+
+/// Whether the caller asks caches for no value of an earlier request (RFC 9111, 5.2.1.4).
+fn wants_fresh_value(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::CACHE_CONTROL).iter();
+    let mut directives = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    directives.any(|directive| directive.trim().eq_ignore_ascii_case("no-cache"))
 }
 
 /// Refuses requests for which the store would return only a part of the object: a part cannot be decoded, and a signed

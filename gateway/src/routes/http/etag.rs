@@ -102,6 +102,7 @@ mod tests {
             is_row: false,
             is_delivered: true,
             is_alone: false,
+            is_fresh: false,
             position: Tenant::default().position_now(),
         }
     }

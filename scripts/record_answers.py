@@ -5,7 +5,8 @@
 Run it once per release, with the gateway of that release and a new folder. Files of earlier releases never change. Each batch is a
 `NAME.json`, the body of the request, with the `NAME.arrow` of its answer; `get.npy` and `get.headers` are the answer to a GET. With `--stores` the requests
 state their store, in the path and in the host; `STYLE.store` is the header of a GET. With `--crops` they ask for cropped JPEGs, and with
-`--demand` they state the demand of their reader. With `--deliver` they ask for no values, of a gateway with a result cache.
+`--demand` they state the demand of their reader. With `--deliver` they ask for no values, of a gateway with a result cache. With `--parts` they ask for parts
+of data sets; their answers are `NAME.ndjson`, and `part.tar` is the object.
 """
 
 import http.server
@@ -62,6 +63,10 @@ UNDELIVERED = {"fixed": {"pipeline": "decode | resize(8, 6)", "cache": {"epochs"
 """Batches whose values are kept in the result cache, and not sent."""
 
 
+PART = {"format": "wds", "label": {"class": {"names": ["odd", "even"]}}, "labels": [0, 1], "engine": "decode=4 resample=4"}
+"""A part of two photos, with a target or without one."""
+
+
 class Store(http.server.BaseHTTPRequestHandler):
     """A store with the bucket `photos`, which verifies no signatures."""
 
@@ -116,6 +121,22 @@ def post(client, endpoint, name, fields, output, store_endpoint=None, cropped=0)
     request = urllib.request.Request(f"{endpoint}/_pushdown/v1/batch", body.encode())
     with urllib.request.urlopen(request) as answer:
         (output / f"{name}.arrow").write_bytes(answer.read())
+    (output / f"{name}.json").write_text(body + "\n")
+
+
+def post_part(client, endpoint, name, target, output):
+    """Asks for a part, which is written to the key `target`, if there is one."""
+    query, samples = presigned(client, endpoint, ["a.jpg", "b.png"])
+    for sample, key in zip(samples, ["a.jpg", "b.png"], strict=True):
+        sample["etag"] = client.head_object(Bucket="photos", Key=key)["ETag"]
+    part = dict(PART)
+    if target:
+        link = client.generate_presigned_url("put_object", Params={"Bucket": "photos", "Key": target})
+        part["target"] = dict(zip(["path", "query"], link.removeprefix(endpoint).split("?"), strict=True))
+    body = json.dumps({"pipeline": "decode | resize(8, 6)", "part": part, "presign": query, "samples": samples}, indent=1)
+    request = urllib.request.Request(f"{endpoint}/_pushdown/v1/batch", body.encode())
+    with urllib.request.urlopen(request) as answer:
+        (output / f"{name}.ndjson").write_bytes(answer.read())
     (output / f"{name}.json").write_text(body + "\n")
 
 
@@ -180,6 +201,12 @@ def main(binary, output, *options):
                 asked = {"x-pushdown-split": "0", "x-pushdown-form": "cropped-jpeg"}
                 asked["x-pushdown-pipeline"] = CROPPED["fixed"]["pipeline"]
                 return get(link_of(client), "get", output, asked, suffix="jpg")
+            if options == ("--parts",):
+                post_part(client, endpoint, "trial", None, output)
+                post_part(client, endpoint, "part", "sets/part-00000.tar", output)
+                part = client.get_object(Bucket="photos", Key="sets/part-00000.tar")["Body"].read()
+                (output / "part.tar").write_bytes(part)
+                return
             if options in (("--demand",), ("--deliver",)):
                 for name, fields in (DEMANDING if options == ("--demand",) else UNDELIVERED).items():
                     post(client, endpoint, name, fields, output)

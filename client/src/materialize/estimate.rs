@@ -209,7 +209,7 @@ mod tests {
             bytes_per_sample,
             seconds_per_sample,
             cores: 2.0,
-            max_part_bytes: (128 << 20) as f64,
+            max_part_bytes: 128.0 * 1024.0 * 1024.0,
         }
     }
 

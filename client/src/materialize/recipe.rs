@@ -129,6 +129,8 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut Recipe);
+
     fn recipe() -> Recipe {
         Recipe {
             version: Recipe::version(),
@@ -164,7 +166,7 @@ mod tests {
         };
         own.check_same(&other, "s3://b/").unwrap();
         assert_eq!(own.digest().unwrap(), other.digest().unwrap());
-        let changes: [(&str, fn(&mut Recipe)); 8] = [
+        let changes: [(&str, Change); 8] = [
             ("source", |recipe| recipe.source = "s3://photos/".to_owned()),
             ("pipeline", |recipe| recipe.pipeline = "decode".to_owned()),
             ("seed", |recipe| recipe.seed = Some(1)),

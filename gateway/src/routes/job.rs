@@ -14,7 +14,7 @@ use pushdown_s3::{Address, escapes};
 use super::{account::account, scoped_models::ScopedModels};
 use crate::{
     cache::{CacheSample, CacheUnit, Prefixes, ResultCache},
-    compute::{QueuePosition, Tenant},
+    compute::{BatchMembers, QueuePosition, Tenant},
     config::TenantBy,
     error::{Error, ErrorKind, Result},
     models::ModelRegistry,
@@ -43,12 +43,20 @@ pub(super) struct PipelineJob {
     pub(super) is_row: bool,
     /// Whether the value is sent, and not only kept in the result cache.
     pub(super) is_delivered: bool,
-    /// Whether the value must not depend on other samples in its last bits, as those of models in a batch do.
-    pub(super) is_alone: bool,
-    /// Whether all steps run for this request: its caller measures them.
-    pub(super) is_fresh: bool,
+    pub(super) sharing: Sharing,
     /// The tenant that is charged once the store has authorized the request, and the position in its queue.
     pub(super) position: QueuePosition,
+}
+
+/// What a job has in common with other requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// Cached values, computations in flight, and batches of a model.
+    Everything,
+    /// The same but for values of models: in a batch, their last bits depend on the other samples.
+    ExactValues,
+    /// Nothing: all steps run for this request, since its caller measures them.
+    Nothing,
 }
 
 /// Query parameters that make a GET read something other than the object's content.
@@ -146,8 +154,11 @@ impl PipelineJob {
             member,
             is_row: false,
             is_delivered: true,
-            is_alone: false,
-            is_fresh: wants_fresh_value(&parts.headers),
+            sharing: if wants_fresh_value(&parts.headers) {
+                Sharing::Nothing
+            } else {
+                Sharing::Everything
+            },
             position: Tenant::from_access_key(account.as_deref()).position_now(),
         })
     }
@@ -176,9 +187,12 @@ impl PipelineJob {
             member: None,
             is_row: true,
             is_delivered: request.deliver,
-            is_alone: request.part.is_some(),
-            // A trial.
-            is_fresh: request.part.as_ref().is_some_and(|part| part.target.is_none()),
+            sharing: match &request.part {
+                None => Sharing::Everything,
+                Some(part) if part.target.is_some() => Sharing::ExactValues,
+                // A trial measures its steps.
+                Some(_) => Sharing::Nothing,
+            },
             position,
         }
     }
@@ -248,8 +262,19 @@ impl PipelineJob {
 
     /// Whether a value of another request may replace one of this job.
     pub(super) fn accepts_others(&self) -> bool {
-        let mut steps = self.pipeline.steps().iter();
-        !self.is_fresh && (!self.is_alone || steps.all(|step| step.models().is_empty()))
+        match self.sharing {
+            Sharing::Everything => true,
+            Sharing::ExactValues => self.pipeline.steps().iter().all(|step| step.models().is_empty()),
+            Sharing::Nothing => false,
+        }
+    }
+
+    /// The samples with which this one may run through a model.
+    pub(super) const fn batch_members(&self) -> BatchMembers {
+        match self.sharing {
+            Sharing::Everything => BatchMembers::Any,
+            Sharing::ExactValues | Sharing::Nothing => BatchMembers::One,
+        }
     }
 
     /// Whether a value of `bytes` exceeds the job's limit, so that the object replaces it.

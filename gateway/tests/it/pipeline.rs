@@ -18,6 +18,7 @@ mod model_memory;
 mod models;
 mod object;
 mod origins;
+pub(super) mod parts;
 mod providers;
 mod refusals;
 mod tables;

@@ -3,6 +3,7 @@
 mod adversary;
 mod certificates;
 mod leaks;
+mod parts;
 mod refusals;
 mod separation;
 mod values;

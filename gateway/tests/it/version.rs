@@ -45,6 +45,8 @@ pub(super) fn check_state(answer: &Response, features: &[&str], state: &str) -> 
     assert_eq!(answer.header("x-pushdown-engine"), Some(engine));
     let cores: u32 = answer.header("x-pushdown-cores").context("no cores")?.parse()?;
     ensure!(cores > 0, "no threads for steps");
+    // An eighth of the default memory budget.
+    assert_eq!(answer.header("x-pushdown-part-bytes"), Some("134217728"));
     assert_eq!(
         answer.header("x-pushdown-features"),
         Some(features.join(", ").as_str())
@@ -63,6 +65,7 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
         "x-pushdown-state",
         "x-pushdown-engine",
         "x-pushdown-cores",
+        "x-pushdown-part-bytes",
         "x-pushdown-replica",
     ] {
         assert_eq!(head.header(name), get.header(name), "{name}");
@@ -75,13 +78,14 @@ pub(super) fn check_methods(get: &Response, address: SocketAddr) -> Result<()> {
     Ok(())
 }
 
-pub(super) const FEATURES: [&str; 7] = [
+pub(super) const FEATURES: [&str; 8] = [
     "cropped-jpeg",
     "deliver",
     "demand",
     "each-parts",
     "families",
     "members",
+    "parts",
     "stores",
 ];
 

@@ -12,7 +12,7 @@ const SAMPLES_PER_PART: usize = 4_096;
 const MAX_MICROSECONDS_PER_SAMPLE: f64 = 60.0;
 const MAX_BYTES_PER_KEY: f64 = 1024.0;
 
-/// Objects as a listing collects them: keys of 40 bytes, ETags of 34.
+/// Objects as a listing collects them: keys of 44 bytes, ETags of 34.
 fn listed(keys: usize) -> Objects {
     let mut builder = ObjectsBuilder::default();
     for number in 0..keys {
@@ -28,7 +28,7 @@ fn listed(keys: usize) -> Objects {
 
 #[test]
 #[expect(clippy::cast_precision_loss, reason = "counts, of which a few digits matter")]
-#[ignore = "a minute and 2 GB of memory: --ignored --nocapture ten_million"]
+#[ignore = "half a minute and 1.1 GB of memory: --ignored --nocapture ten_million"]
 fn ten_million_keys_are_divided_and_named_in_little_time_and_memory() {
     let before = peak_memory(process::id()).unwrap();
     let start = Instant::now();

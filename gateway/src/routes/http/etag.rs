@@ -72,7 +72,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{cache::Prefixes, compute::Tenant, origin::ShardMember};
+    use crate::{cache::Prefixes, compute::Tenant, origin::ShardMember, routes::job::Sharing};
 
     fn etag(pipeline: &str, seed: u64, id: &str, form: Form) -> HeaderValue {
         etag_in_form(pipeline, seed, id, AnswerForm::Value(form))
@@ -101,8 +101,7 @@ mod tests {
             member: None,
             is_row: false,
             is_delivered: true,
-            is_alone: false,
-            is_fresh: false,
+            sharing: Sharing::Everything,
             position: Tenant::default().position_now(),
         }
     }

@@ -14,7 +14,7 @@ use pushdown::{
 
 use crate::{
     cache::{CacheLevel, CacheSample, Hit, SourceHead, ValueKey},
-    compute::{BatchMembers, MicroBatcher, Permit},
+    compute::{MicroBatcher, Permit},
     error::{Error, ErrorKind, Result},
     routes::{http::Timing, job::PipelineJob, stage::StagedJob},
 };
@@ -220,13 +220,10 @@ async fn run_steps(
             let Sample::Tensor(tensor) = sample else {
                 return Err(Error::new(ErrorKind::Internal, "a model requires a tensor"));
             };
-            let members = if job.is_alone {
-                BatchMembers::One
-            } else {
-                BatchMembers::Any
-            };
             let batcher = &services.micro_batcher;
-            let output = batcher.run(&job.position, &layers, tensor, members).await?;
+            let output = batcher
+                .run(&job.position, &layers, tensor, job.batch_members())
+                .await?;
             times
                 .0
                 .push(GroupTime::new(&job.pipeline.steps()[steps.clone()], output.time));

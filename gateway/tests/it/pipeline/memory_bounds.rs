@@ -17,7 +17,7 @@ const LARGE: &str = "large.png";
 const LARGE_SIDE: u32 = 4000;
 
 /// A PNG in one colour: tiny, however large its pixels are.
-fn flat_png(side: u32) -> Result<Vec<u8>> {
+pub(super) fn flat_png(side: u32) -> Result<Vec<u8>> {
     let bytes = side as usize * side as usize * 3;
     let image = Image::new(side, side, vec![7; bytes])?;
     let pipeline = Pipeline::parse("decode | encode(png)")?;

@@ -23,7 +23,7 @@ fn a_get_with_a_pipeline_returns_the_value_and_describes_it() -> Result<()> {
         ("x-pushdown-engine", "decode=4 resample=4"),
         (
             "x-pushdown-features",
-            "cropped-jpeg, deliver, demand, each-parts, families, members, stores",
+            "cropped-jpeg, deliver, demand, each-parts, families, members, parts, stores",
         ),
         ("x-pushdown-source-bytes", &format!("{stored}/{stored}")),
         ("cache-control", "private, no-cache"),
@@ -58,7 +58,8 @@ fn every_answer_of_the_gateway_itself_lists_its_features() -> Result<()> {
     lab.put("cat.jpg", photo(100, 80, "jpeg"))?;
     let features =
         |answer: &pushdown_testkit::Response| answer.header("x-pushdown-features").map(str::to_owned);
-    let listed = Some("cropped-jpeg, deliver, demand, each-parts, families, members, stores".to_owned());
+    let listed =
+        Some("cropped-jpeg, deliver, demand, each-parts, families, members, parts, stores".to_owned());
     let refused = lab.get("cat.jpg", "decode | resiz(8, 8)", &[])?;
     assert_eq!((refused.status, features(&refused)), (400, listed.clone()));
     for path in [

@@ -1,6 +1,7 @@
 //! Signed batches: the request is signed, its samples are not, and the grants of its key decide on each of them.
 
 mod decisions;
+mod parts;
 mod refusals;
 mod results;
 mod unverified;
@@ -136,11 +137,11 @@ fn only_re_sign_mode_has_signed_batches() -> Result<()> {
     for (gateway, features) in [
         (
             &resign,
-            "cropped-jpeg, deliver, demand, each-parts, families, members, signed-batches",
+            "cropped-jpeg, deliver, demand, each-parts, families, members, parts, signed-batches",
         ),
         (
             &forward,
-            "cropped-jpeg, deliver, demand, each-parts, families, members, stores",
+            "cropped-jpeg, deliver, demand, each-parts, families, members, parts, stores",
         ),
     ] {
         let client = Client::new(&trainer(), gateway.listen());

@@ -9,13 +9,14 @@ use serde_json::Value;
 use super::{EVERYTHING, KeysFile, accept, audit, identity, key_block, launch, trainer};
 use crate::it::version::{PATH, check, check_methods, check_while_models_load, request};
 
-const FEATURES: [&str; 7] = [
+const FEATURES: [&str; 8] = [
     "cropped-jpeg",
     "deliver",
     "demand",
     "each-parts",
     "families",
     "members",
+    "parts",
     "signed-batches",
 ];
 

@@ -218,11 +218,11 @@ fn a_gateway_with_a_cache_lists_it() -> Result<()> {
     for (flags, features) in [
         (
             &[][..],
-            "cropped-jpeg, deliver, demand, each-parts, families, members, stores",
+            "cropped-jpeg, deliver, demand, each-parts, families, members, parts, stores",
         ),
         (
             &[MEMORY],
-            "cache, cropped-jpeg, deliver, demand, each-parts, families, members, stores",
+            "cache, cropped-jpeg, deliver, demand, each-parts, families, members, parts, stores",
         ),
     ] {
         let lab = CacheLab::new(flags)?;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the end-to-end benchmark with all of its set-up; see bench/README.md. Usage: e2e.sh COMMAND ..., see `e2e.sh --help`.
-# PEERS="torch tf" also installs s3torchconnector (5 GB) and tf.data service (1.6 GB); without it they are measured only if they
-# are installed. E2E_SETUP=0 skips the set-up, for an image that has done it.
+# PEERS="torch tf materialize" also installs s3torchconnector and litData (5 GB), tf.data service (1.6 GB), and img2dataset and a
+# writer of shards (700 MB); without it they are measured only if they are installed. E2E_SETUP=0 skips the set-up, for an image that has done it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|debian|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint|deploy]
+# Usage: setup.sh [test|debian|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|e2e-materialize|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint|deploy]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -126,7 +126,7 @@ case "$selection" in
     venv .venv-e2e-duckdb scripts/requirements/e2e-duckdb.txt
     ;;
   writers-text-arrow) venv .venv-writers-text-arrow scripts/requirements/writers-text-arrow.txt ;;
-  e2e-torch | e2e-tf) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
+  e2e-torch | e2e-tf | e2e-materialize) venv ".venv-$selection" "scripts/requirements/$selection.txt" ;;
   debian | golden-shards | ceph) ;;
   garage) garage 2.5.0 ;;
   containers)
@@ -137,5 +137,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, debian, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint, deploy"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, debian, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, e2e-materialize, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint, deploy"; exit 2 ;;
 esac

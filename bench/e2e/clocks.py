@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 
 import psutil
@@ -34,3 +35,9 @@ def _with_ended_children(process: psutil.Process) -> float:
     except psutil.NoSuchProcess:
         # It has ended since it was listed: its parent counts it from now on.
         return 0.0
+
+
+def ended_children_cpu_seconds() -> float:
+    """CPU seconds of the children of this process that have ended, with those of their own ended children."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -129,7 +129,8 @@ def comparisons(cell: Cell) -> list[Comparison]:
     rounds = Rounds(cell)
     found = [each for name in of_kind(cell, "auto") for each in _planned(rounds, name)]
     found += [*_simulated(rounds), *_documented_loaders(rounds), *_jobs(rounds), *_hits(rounds)]
-    return [*found, *_later_epoch(rounds), *_trained(rounds), *_replicas(rounds), *_repeated(rounds)]
+    found += [*_later_epoch(rounds), *_trained(rounds), *_replicas(rounds), *_materialized(rounds), *_warmed(rounds)]
+    return [*found, *_repeated(rounds)]
 
 
 def _planned(rounds: Rounds, name: str) -> Iterator[Comparison]:
@@ -224,7 +225,30 @@ def _replicas(rounds: Rounds) -> Iterator[Comparison]:
     one, all_ = targets.ONE_REPLICA, targets.ALL_REPLICAS
     if {one, all_} <= set(rounds.cell.arms) and not rounds.cell.arms[one].failed_samples:
         rates = rounds.column("rate")
-        yield rounds.compare("linear", all_, all_, f"{rounds.cell.x:g} x {one}", paired(rates[all_], rounds.cell.x * rates[one]))
+        rule = "linear-parts" if rounds.cell.group == "materialize-replicas" else "linear"
+        yield rounds.compare(rule, all_, all_, f"{rounds.cell.x:g} x {one}", paired(rates[all_], rounds.cell.x * rates[one]))
+
+
+def _materialized(rounds: Rounds) -> Iterator[Comparison]:
+    """Whole data sets that the gateway writes, and the programs of others and the steps alone."""
+    own, alone = targets.MATERIALIZED, targets.STEPS_ALONE
+    if own not in rounds.cell.arms:
+        return
+    if "peer-cpu" in rounds.cell.required and (peers := complete(rounds.cell, "peer")):
+        yield rounds.compare_best("peer-cpu", own, peers, "work_cpu")
+        yield rounds.compare_best("peer-total-cpu", own, peers, "cpu")
+    if "client-cpu" in rounds.cell.required:
+        used, limit = rounds.column("cpu_host")[own], targets.MAX_CLIENT_CPU_SECONDS
+        yield rounds.compare("client-cpu", own, f"{limit * 1e6:g} us", own, paired([limit] * len(used), used))
+    if alone in complete(rounds.cell, "ceiling"):
+        yield rounds.compare("step-cpu", own, alone, own, rounds.ratio("cpu_gateway", alone, own))
+
+
+def _warmed(rounds: Rounds) -> Iterator[Comparison]:
+    """Warmed values over a link, and a plain download of as many bytes."""
+    warmed, download = targets.WARMED, targets.DOWNLOAD
+    if {warmed, download} <= set(rounds.cell.arms):
+        yield rounds.compare("warm-link", warmed, warmed, download, rounds.ratio("value_bits_per_second", warmed, download))
 
 
 def _repeated(rounds: Rounds) -> Iterator[Comparison]:

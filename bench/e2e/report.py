@@ -77,6 +77,12 @@ SECTIONS = {
                             "in the memory of the result cache."),
     "replicas": Section("Replicas", "replicas", "Several gateways, each with a CPU quota of a part of a core, and one of them alone. Each "
                         "computes the same number of samples in both arms. Linear is that many times the rate of one."),
+    "materialize": Section("Whole data sets", "data-sets", "Photos are made smaller and written as shards: by `pushdown materialize` at the "
+                           "gateway, and by programs of others on the host, from and to the same store. `warm` is the steps alone."),
+    "materialize-replicas": Section("Whole data sets by replicas", "data-sets-replicas", "`pushdown materialize` by several gateways, each with "
+                                    "a CPU quota of a part of a core, and by one of them. Linear is that many times the rate of one."),
+    "warm-link": Section("Warmed values over a link", "warmed", "Values that `pushdown warm` has put on the gateway's disk, and a plain "
+                         "download of as many bytes."),
     "growth": Section("Key counts and connection counts", "growth", "Listing a prefix and reading its first samples; GETs over a growing "
                       "number of connections. One sample is one object."),
     "scans": Section("Scans", "scans", "Concurrent scans of a table with a small memory budget. Each ends with 200 or 503."),
@@ -99,6 +105,7 @@ COLUMNS: Columns = {
     "first batch": ("first_batch_seconds", text.seconds),
     "peak memory of the reader": ("peak_host", text.size),
     "samples per CPU s of the host": ("host_rate", text.number),
+    "samples per CPU s of gateway and host": ("work_rate", text.number),
     "time to the trained head": ("trained_seconds", text.seconds),
     "balanced accuracy": ("balanced_accuracy", text.number),
     "from the store": ("epoch_store_bytes", text.size),
@@ -111,7 +118,8 @@ COLUMNS: Columns = {
 }
 # Columns of one kind only.
 COLUMNS_OF_KINDS = {
-    "samples per CPU s of the host": ("layouts",), "values, bit/s": ("second-epoch",), "wire, bit/s": ("second-epoch",),
+    "samples per CPU s of the host": ("layouts",), "samples per CPU s of gateway and host": ("materialize",),
+    "values, bit/s": ("second-epoch", "warm-link"), "wire, bit/s": ("second-epoch", "warm-link"),
 }  # fmt: skip
 DETAILS: Columns = {
     "first epoch, samples/s": ("first_epoch_rate", text.number),

@@ -22,6 +22,8 @@ from .kinds import (
     forward,
     growth,
     layouts,
+    materialize,
+    materialize_replicas,
     qualifying,
     read,
     replicas,
@@ -31,15 +33,18 @@ from .kinds import (
     table,
     tenants,
     transfer,
+    warm_link,
 )
 from .scenario import Scenario, ScenarioError, load_all, needs_shaping, open_link_variant
 from .tiers import ArmError, Tiers
 
 KINDS = {"read": read, "forward": forward, "table": table, "scans": scans, "tenants": tenants, "growth": growth}
 KINDS |= {"transfer": transfer, "sharing": sharing, "second-epoch": second_epoch, "layouts": layouts}
-KINDS |= {"replicas": replicas}
+KINDS |= {"replicas": replicas, "materialize": materialize, "materialize-replicas": materialize_replicas, "warm-link": warm_link}
+# Kinds that start replicas.
+REPLICA_KINDS = ("replicas", "materialize-replicas")
 # Kinds that restart the gateway with other flags.
-RESTARTING_KINDS = ("sharing", "second-epoch")
+RESTARTING_KINDS = ("sharing", "second-epoch", "materialize", "warm-link")
 PROGRAMS = (
     *("pushdown", "pushdown-bench", "pushdown-gateway"),
     *("file-reader", "object-reader", "table-reader", "transfer-learning"),
@@ -164,7 +169,7 @@ def skip_reason(scenario: Scenario, options: Options, link: links.Links) -> str:
         split_cores(scenario.store_cores, scenario.host_cores)
     except ValueError as error:
         return str(error)
-    if scenario.kind == "replicas" and (reason := replicas.unavailable_reason(scenario)):
+    if scenario.kind in REPLICA_KINDS and (reason := replicas.unavailable_reason(scenario)):
         return reason
     if scenario.latency_ms and not link.can_delay():
         return "it needs latency, and this kernel has no netem"
@@ -179,7 +184,7 @@ def missing_requirement(scenario: Scenario, options: Options) -> str:
         return f"it needs a gateway with the flags {' '.join(scenario.gateway_flags)}, and the gateway is external"
     if options.gateway is not None and scenario.kind in RESTARTING_KINDS:
         return "it restarts the gateway with other flags, and the gateway is external"
-    if scenario.kind == "replicas":
+    if scenario.kind in REPLICA_KINDS:
         return "it starts gateways next to a store that has its own core, and the store is external"
     refused = tenants.refused_tenants(options.upstream, max(scenario.sizes)) if scenario.kind == "tenants" else []
     if refused:
@@ -192,7 +197,8 @@ def trial_count(scenario: Scenario) -> int:
     """The approximate number of trials, for the progress bar."""
     rows = len(scenario.sizes or scenario.layouts) or 1
     growing = len(scenario.connections) if scenario.kind == "growth" else 0
-    usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2, "replicas": len(replicas.ARMS)}
+    usual = {"forward": 4, "scans": 1, "growth": len(growth.ARMS), "transfer": 2}
+    usual |= {"replicas": len(replicas.ARMS), "materialize-replicas": len(replicas.ARMS), "warm-link": len(warm_link.ARMS)}
     of_kind = len(scenario.arms) or usual[scenario.kind]
     before = len(qualifying.entrants(scenario)) if scenario.kind == "read" else 0
     return ((rows + growing) * of_kind * scenario.rounds + before) * len(scenario.links)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent / "scenarios"
 KINDS = ("read", "forward", "table", "scans", "tenants", "growth", "transfer", "sharing", "second-epoch", "layouts", "replicas")
+KINDS += ("materialize", "materialize-replicas", "warm-link")
 # Kinds that require a pipeline, and kinds that require arms.
 PIPELINE_KINDS = ("read", "layouts", "tenants", "growth", "sharing", "second-epoch", "replicas")
-ARM_KINDS = ("read", "layouts", "tenants", "table", "sharing", "second-epoch")
+PIPELINE_KINDS += ("materialize", "materialize-replicas", "warm-link")
+ARM_KINDS = ("read", "layouts", "tenants", "table", "sharing", "second-epoch", "materialize")
 # Layouts of the kind `layouts`, with their names in cells.
 LAYOUTS = {
     "objects": "loose objects", "shards": "tar shards", "shard-order": "tar shards in shard order", "image-column": "image column",
@@ -96,6 +98,8 @@ class Scenario:
     # in a later epoch to those in the first one.
     max_jobs_cpu_ratio: float = 0.0
     max_later_cpu_ratio: float = 0.0
+    # Of the kind `materialize`, 0 for no requirement: CPU seconds of the best program of others to ours.
+    min_peer_ratio: float = 0.0
 
     def __post_init__(self) -> None:
         unpaired = [name for name in self.arms if repeated_arm(name) not in (None, *self.arms)]
@@ -112,6 +116,7 @@ class Scenario:
             (self.trainer_step_ms >= 0, "trainer_step_ms: expected 0 or more"),
             (self.max_jobs_cpu_ratio >= 0, "max_jobs_cpu_ratio: expected 0 or more"),
             (self.max_later_cpu_ratio >= 0, "max_later_cpu_ratio: expected 0 or more"),
+            (self.min_peer_ratio >= 0, "min_peer_ratio: expected 0 or more"),
             (self.kind not in PIPELINE_KINDS or self.pipeline, f"pipeline: expected one for the kind {self.kind}, found none"),
             (self.kind not in ARM_KINDS or self.arms, f"arms: expected some for the kind {self.kind}, found none"),
             (self.kind != "layouts" or self.layouts, "layouts: expected some for the kind layouts, found none"),

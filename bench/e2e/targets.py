@@ -24,6 +24,11 @@ MAX_CPU_SECONDS_PER_HIT = {"revalidated": 0.00045, "remembered": 0.00015}
 ALL_CACHED, MIN_LINK_RATIO = "memory", 0.9
 # Arms of a gateway with one replica and with several.
 ONE_REPLICA, ALL_REPLICAS = "one-replica", "all-replicas"
+# Arms of whole data sets: written as shards, and the steps alone. The most CPU seconds of the client per sample.
+MATERIALIZED, STEPS_ALONE = "pushdown", "warm"
+MAX_CLIENT_CPU_SECONDS = 60e-6
+# Arms of warmed values over a link, and a plain download of as many bytes.
+WARMED, DOWNLOAD = "warmed", "download"
 # Hits per sample to the announced cached ratio.
 MIN_HITS_TO_ANNOUNCED = 0.97
 
@@ -66,8 +71,16 @@ RULES = {
     "trained": Rule("s to the trained head"),
     # Several replicas, to that many times one.
     "linear": Rule(target=Target(at_least=0.9)),
+    # Whole data sets: CPU of others, without and with the store; the limit of our client's CPU; CPU of the steps alone; several replicas to
+    # that many times one. Values from a warmed cache, to a download.
+    "peer-cpu": Rule("CPU s of gateway and host"),
+    "peer-total-cpu": Rule("CPU s"),
+    "client-cpu": Rule("CPU s of the host"),
+    "step-cpu": Rule("CPU s of the gateway", Target(at_least=0.95)),
+    "linear-parts": Rule(target=Target(at_least=0.85)),
+    "warm-link": Rule("bytes/s of values", Target(at_least=0.95)),
     # Without noise this would be 1.
     "repeat": Rule("seconds"),
 }
 # Rules with a target of the cell's own, since it differs between scenarios.
-OWN_TARGETS = ("store-bytes", "later-cpu", "hit-cpu", "link", "hits")
+OWN_TARGETS = ("store-bytes", "later-cpu", "hit-cpu", "link", "hits", "peer-cpu", "client-cpu")

@@ -57,8 +57,9 @@ class Tiers:
         self.link.shape(bits, latency_ms)
         return self.measured.get(bits)
 
-    def run(self, command: list, **environment: str) -> dict:
-        """Runs an arm on the trainer's cores. Returns the figures that it prints as one line of JSON."""
+    def run(self, command: list, statuses: tuple[int, ...] = (0,), **environment: str) -> dict:
+        """Runs an arm on the trainer's cores, which ends with one of these statuses. Returns the figures that it prints as one line of
+        JSON."""
         # Without a backtrace an error is one line.
         env = os.environ | programs.KEYS | {"ORT_DYLIB_PATH": str(RUNTIME), "RUST_BACKTRACE": "0"} | environment
         pinned = lambda: os.sched_setaffinity(0, self.host_cores)
@@ -69,7 +70,7 @@ class Tiers:
             )
             errors.seek(0)
             message = errors.read()[:2000]
-        if ended.returncode != 0:
+        if ended.returncode not in statuses:
             raise ArmError(f"`{' '.join(text)}` exited with {ended.returncode}:\n{message}")
         try:
             return json.loads(ended.stdout)

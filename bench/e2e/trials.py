@@ -34,6 +34,7 @@ def table(cell: Cell) -> pd.DataFrame:
     read = samples * raw["epochs"]
     seconds = _positive(raw["later_epoch_seconds"] / samples)
     cpu = raw[[f"cpu_{tier}" for tier in TIERS]].div(read, axis=0)
+    work_cpu = _positive(cpu[["cpu_gateway", "cpu_host"]].sum(axis=1, skipna=False))
     store_side = _positive(cpu[["cpu_store", "cpu_gateway"]].sum(axis=1, skipna=False))
     per_sample = raw[["value_bytes", "wire_up_bytes", "wire_down_bytes"]].div(read, axis=0)
     hits = raw[[f"values_{origin}" for origin in HIT_ORIGINS]].sum(axis=1, min_count=1) / read
@@ -52,6 +53,9 @@ def table(cell: Cell) -> pd.DataFrame:
         "stall": raw["stall_seconds"] / raw["all_epochs_seconds"],
         "cpu": _positive(cpu.sum(axis=1, skipna=False)),
         "store_side_cpu": store_side,
+        # Of all processes but the store.
+        "work_cpu": work_cpu,
+        "work_rate": 1 / work_cpu,
         # Samples per CPU second of the trainer.
         "host_rate": 1 / _positive(cpu["cpu_host"]),
         # Of all samples and epochs.

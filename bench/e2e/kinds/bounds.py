@@ -16,6 +16,8 @@ MIXED_KINDS = ("read", "layouts", "tenants", "transfer")
 # Kinds and groups of cells without costs: the harness itself sends scans and has no cores of its own, and listing uses CPU before
 # the measured seconds. An arm that shares values does not compute what a bound counts, and replicas have quotas, not cores.
 WITHOUT_COSTS = (("scans", "scans"), ("growth", "listed keys"), ("sharing", "sharing"), ("replicas", "replicas"))
+# Gateway and host of an arm are no alternatives to those of another one.
+WITHOUT_COSTS += (("materialize", "materialize"), ("materialize-replicas", "materialize-replicas"))
 # The tiers with CPU per arm, for kinds where these are not all tiers: in a transfer one process reads by all methods, so the
 # store's CPU is not known per method.
 TIERS_WITH_CPU = {"transfer": ("gateway", "host")}

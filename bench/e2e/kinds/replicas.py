@@ -69,8 +69,10 @@ def cells(scenario: Scenario, context: RunContext) -> Iterator[Cell]:
 
 
 @contextmanager
-def started_replicas(scenario: Scenario, context: RunContext, count: int, cores: set[int]) -> Iterator[list[Replica]]:
-    """Runs this number of replicas on these cores, all on one port."""
+def started_replicas(
+    scenario: Scenario, context: RunContext, count: int, cores: set[int], quota: float = CORES_PER_REPLICA
+) -> Iterator[list[Replica]]:
+    """Runs this number of replicas on these cores, all on one port, each with a quota of this many cores."""
     stack = context.tiers.stack
     with ExitStack() as started:
         found, ready = [], []
@@ -78,7 +80,7 @@ def started_replicas(scenario: Scenario, context: RunContext, count: int, cores:
             name = f"replica-{number}"
             ready.append(context.folder / f"{name}.json")
             ready[-1].unlink(missing_ok=True)
-            cgroup = started.enter_context(cgroups.limited(name, CORES_PER_REPLICA))
+            cgroup = started.enter_context(cgroups.limited(name, quota))
             pinned = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))]
             serve = gateway_command(scenario, context, address, number, ready[-1])
             started.enter_context(running(context.tiers, name, cgroup.command([*pinned, *serve])))
@@ -141,25 +143,35 @@ def describe(count: int) -> str:
     return f"`pushdown read --split full` from {gateways} a quota of {CORES_PER_REPLICA:g} core"
 
 
-def describe_used(rounds: list[list[float]]) -> str:
+def describe_used(rounds: list[list[float]], quota: float = CORES_PER_REPLICA) -> str:
     """The cores that each replica used: the medians of the rounds."""
     medians = [statistics.median(of_replica) for of_replica in zip(*rounds, strict=True)]
-    return f"cores used by each replica: {', '.join(f'{cores:.3f}' for cores in medians)} of {CORES_PER_REPLICA:g}"
+    return f"cores used by each replica: {', '.join(f'{cores:.3f}' for cores in medians)} of {quota:g}"
 
 
 def run_counted(context: RunContext, replicas: list[Replica], run_reader: Callable[[], dict]) -> tuple[Trial, list[float]]:
     """An epoch from these replicas, and the cores that each of them used.
 
     Raises an ArmError if a quota did not hold, and if replicas did not compute all samples."""
-    before = [replica.cgroup.cpu_seconds() for replica in replicas]
-    trial = context.tiers.run_trial(run_reader)
-    seconds = sum(trial.epoch_seconds)
-    cores = [(replica.cgroup.cpu_seconds() - used) / seconds for replica, used in zip(replicas, before, strict=True)]
-    if max(cores) > MAX_QUOTA_RATIO * CORES_PER_REPLICA:
-        raise ArmError(f"a CPU quota does not hold: expected at most {CORES_PER_REPLICA:g} core, found {max(cores):.3f}")
+    trial, cores = run_within_quotas(context, replicas, run_reader, CORES_PER_REPLICA)
     stages = trial.stages or {}
     if len(stages) > 1 or "0" in stages:
         raise ArmError(f"expected all steps of all samples at the replicas, found {stages} as samples by stage")
+    return trial, cores
+
+
+def run_within_quotas(
+    context: RunContext, replicas: list[Replica], run: Callable[[], dict], quota: float
+) -> tuple[Trial, list[float]]:
+    """A trial, and the cores that each replica used in it.
+
+    Raises an ArmError if a quota did not hold."""
+    before = [replica.cgroup.cpu_seconds() for replica in replicas]
+    trial = context.tiers.run_trial(run)
+    seconds = sum(trial.epoch_seconds)
+    cores = [(replica.cgroup.cpu_seconds() - used) / seconds for replica, used in zip(replicas, before, strict=True)]
+    if max(cores) > MAX_QUOTA_RATIO * quota:
+        raise ArmError(f"a CPU quota does not hold: expected at most {quota:g} core, found {max(cores):.3f}")
     return trial, cores
 
 

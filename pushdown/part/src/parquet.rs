@@ -10,7 +10,7 @@ use std::fmt;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use parquet::{arrow::ArrowWriter, errors::ParquetError, file::metadata::KeyValue};
-use pushdown_core::{Error, Result, Sample};
+use pushdown_core::{DType, Error, Result, Sample};
 
 use crate::{
     PartNote, PartRow, PartSpec,
@@ -22,8 +22,6 @@ pub(crate) use schema::{ValueColumn, own_columns};
 
 /// Values of a batch that is encoded at once, in bytes. A data page has about that size.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
-/// The most bytes of memory for each element of an array while its batch is encoded, as measured with f16.
-pub(crate) const ENCODING_BYTES: u64 = 52;
 /// Most rows of a batch.
 const BATCH_ROWS: usize = 1024;
 /// Values of a row group in bytes. Random access reads one row group.
@@ -41,6 +39,15 @@ pub(crate) struct ParquetPart {
     /// Rows of the open row group that are encoded, and the bytes of their values.
     group_rows: usize,
     group_bytes: usize,
+}
+
+/// The most bytes of memory for each element of an array while its batch is encoded, as measured.
+pub(crate) const fn encoding_bytes(dtype: DType) -> u64 {
+    match dtype {
+        DType::F16 => 52,
+        DType::I64 => 34,
+        DType::U8 | DType::I8 | DType::I32 | DType::Bf16 | DType::F32 => 28,
+    }
 }
 
 impl ParquetPart {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use pushdown_core::{Error, Kind, Result, Sample};
+use pushdown_core::{DType, Error, Kind, Result, Sample};
 use pushdown_wire::check_columns;
 
 use crate::{
@@ -71,23 +71,23 @@ impl PartSpec {
 
     /// The most bytes of memory that a writer needs beside its part and the value that it is given: those of arrays that Parquet encodes.
     pub fn encoding_bytes(&self) -> u64 {
-        let row_elements = match &self.kind {
+        let (row_elements, dtype) = match &self.kind {
             Kind::Image(image) => match (image.width, image.height) {
-                (Some(width), Some(height)) => 3 * u64::from(width) * u64::from(height),
-                _ => 0,
+                (Some(width), Some(height)) => (3 * u64::from(width) * u64::from(height), DType::U8),
+                _ => return 0,
             },
-            Kind::Tensor(tensor) => tensor
-                .shape
-                .iter()
-                .map(|extent| extent.unwrap_or_default() as u64)
-                .product(),
-            Kind::Bytes(_) | Kind::Table(_) => 0,
+            Kind::Tensor(tensor) => {
+                let extents = tensor.shape.iter();
+                let elements = extents.map(|extent| extent.unwrap_or_default() as u64).product();
+                (elements, tensor.dtype)
+            }
+            Kind::Bytes(_) | Kind::Table(_) => return 0,
         };
-        if self.format == PartFormat::Wds || row_elements == 0 {
+        if self.format == PartFormat::Wds {
             return 0;
         }
-        // At least a byte for each element of the batch.
-        parquet::ENCODING_BYTES * (parquet::BATCH_BYTES as u64 + row_elements)
+        let batch_elements = (parquet::BATCH_BYTES / dtype.size()) as u64;
+        parquet::encoding_bytes(dtype) * (batch_elements + row_elements)
     }
 
     /// Checks that a value is of the kind of the part.

@@ -11,7 +11,7 @@ use crate::{
     values::Converter,
 };
 
-/// A column without nulls of numbers, or of fixed-size lists of numbers, as one array `[n, ...]`. Any other as a list of Python
+/// A column without nulls of numbers, or of fixed-size lists of numbers, nested ones too, as one array `[n, ...]`. Any other as a list of Python
 /// objects.
 pub(crate) fn column<'py>(
     py: Python<'py>,
@@ -68,24 +68,28 @@ fn find<'a>(
 
 /// The values as one array, if they are numbers without nulls.
 fn dense(field: &Field, arrays: &[&ArrayRef]) -> PyResult<Option<Tensor>> {
-    let (item, sizes) = match field.data_type() {
-        DataType::FixedSizeList(item, size) => (item.data_type(), tensor_shape(field, *size)),
-        item => (item, Some(Vec::new())),
-    };
-    let (Some(element), Some(sizes)) = (element_type(item), sizes) else {
+    let (mut inner, mut sizes) = (field, Vec::new());
+    while let DataType::FixedSizeList(item, size) = inner.data_type() {
+        let Some(shape) = tensor_shape(inner, *size) else {
+            return Ok(None);
+        };
+        (inner, sizes) = (item, [sizes, shape].concat());
+    }
+    let Some(element) = element_type(inner.data_type()) else {
         return Ok(None);
     };
     let rows = arrays.iter().map(Array::len).sum();
     let mut memory = MutableBuffer::new(0);
     for array in arrays {
-        let values = match array.as_fixed_size_list_opt() {
-            Some(list) => {
-                let width = usize::try_from(list.value_length()).unwrap_or_default();
-                list.values().slice(list.offset() * width, list.len() * width)
+        let mut values = ArrayRef::clone(array);
+        while let Some(list) = values.as_fixed_size_list_opt() {
+            if list.null_count() > 0 {
+                return Ok(None);
             }
-            None => ArrayRef::clone(array),
-        };
-        if array.null_count() > 0 || values.null_count() > 0 {
+            let width = usize::try_from(list.value_length()).unwrap_or_default();
+            values = list.values().slice(list.offset() * width, list.len() * width);
+        }
+        if values.null_count() > 0 {
             return Ok(None);
         }
         let data = values.to_data();

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from . import _native
 from ._source import are_urls
@@ -14,7 +15,7 @@ from .objects import Objects, list_store
 from .pipeline import Pipeline, PipelineLike
 from .store import Connection
 
-__all__ = ["Parquet", "is_parquet_url", "list_files", "reads_tables"]
+__all__ = ["Parquet", "is_parquet_url", "is_pattern", "list_files", "reads_tables"]
 
 _SUFFIX = ".parquet"
 # The steps that make a table of an object.
@@ -42,6 +43,11 @@ def is_parquet_url(source: object) -> bool:
         return False
     urls = [source] if isinstance(source, str) else source
     return len(urls) > 0 and all(url.endswith(_SUFFIX) for url in urls)
+
+
+def is_pattern(source: object) -> TypeGuard[str]:
+    """Whether `source` is a URL in which `*` or `?` match within a folder."""
+    return isinstance(source, str) and re.search(r"[*?]", source) is not None
 
 
 def reads_tables(pipeline: PipelineLike | None) -> bool:
@@ -80,7 +86,7 @@ def _matching(url: str, connection: Connection) -> Objects:
 
 def _pattern(key: str) -> re.Pattern[str]:
     """A pattern as a regular expression. A key without one is that of an object, or a prefix."""
-    if not re.search(r"[*?]", key):
+    if not is_pattern(key):
         rest = "" if key.endswith(_SUFFIX) else rf".*{re.escape(_SUFFIX)}"
         return re.compile(re.escape(key) + rest, re.DOTALL)
     wild = {"*": "[^/]*", "?": "[^/]"}

@@ -230,6 +230,11 @@ def test_arrays_are_values_of_both_formats(keys: list[str], world: Any, store: S
     assert rows["label"].to_list() == labels
     values = [np.asarray(value).ravel() for value in rows["value"].to_list()]
     assert all(np.array_equal(*pair) for pair in zip(values, [pixels.ravel() for pixels in expected], strict=True))
+    files, columns = "s3://parts/arrays-parquet/part-*.parquet", "select(columns=[value, label])"
+    with pushdown.TableReader(files, columns, store=store) as table:
+        batches = list(table)
+    assert np.array_equal(np.concatenate([np.array(batch["value"]) for batch in batches]), np.stack(expected))
+    assert np.concatenate([np.array(batch["label"]) for batch in batches]).tolist() == labels
     index = pushdown.index("s3://parts/arrays-wds/", store=store)
     samples = index.samples(column="npy", columns=["json"])
     members = [(samples.key(number), samples.member(number)) for number in range(len(samples))]

@@ -23,7 +23,7 @@ from ..iterator import Iteration, Recipe, Start
 from ..labels import Labels
 from ..objects import Objects
 from ..options import Options
-from ..parquet import Parquet, list_files
+from ..parquet import Parquet, is_pattern, list_files
 from ..pipeline import Pipeline, PipelineLike
 from ..state import check_members, check_origin, write_state
 from ..store import Keys
@@ -149,7 +149,8 @@ class TableKind(_Rows[TableBatch]):
             raise ConfigError(
                 "invalid pipeline of a TableReader: expected no functions, found `then`; apply them to its batches"
             )
-        super().__init__(options, parsed, source)
+        matching = list_files(source, options.connection) if is_pattern(source) else source
+        super().__init__(options, parsed, matching)
 
     def maker(self) -> Callable[[Iteration[TableBatch], _native.TableBatch], Making[TableBatch]]:
         return lambda _, batch: partial(table_batch, batch)

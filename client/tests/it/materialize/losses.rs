@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pushdown_testkit::{Gateway, Replica, find_gateway};
+use pushdown_testkit::{Gateway, Replica, features_relay, find_gateway};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::*;
@@ -209,6 +209,11 @@ fn parts_need_a_gateway_that_can_make_them() {
     let error = refused(job(&plain, PIPELINE, PartFormat::Wds, "out/"));
     assert_eq!(error.kind(), ErrorKind::NotAGateway, "{error}");
     assert!(error.to_string().contains("--local"), "{error}");
+    let (older, _) = features_relay(world.gateway.listen(), "cache, deliver, families").unwrap();
+    let old = run(settings(&format!("http://{}", older.address())).build()).unwrap();
+    let error = refused(job(&old, PIPELINE, PartFormat::Wds, "out/"));
+    assert_eq!(error.kind(), ErrorKind::NotAGateway, "{error}");
+    assert!(error.to_string().contains("the feature `parts`"), "{error}");
     // Without a gateway this host can.
     assert_eq!(
         done(job(&plain, PIPELINE, PartFormat::Wds, "out/").local()).samples,

@@ -125,7 +125,7 @@ impl Materialize {
         }
     }
 
-    /// The bucket and the prefix of the parts. Obligatory.
+    /// The bucket and the prefix of the parts. Required.
     pub fn to(mut self, bucket: impl Into<String>, prefix: impl Into<String>) -> Self {
         self.target = Some((bucket.into(), prefix.into()));
         self
@@ -230,10 +230,8 @@ impl Materialize {
     }
 
     fn target(&self) -> Result<(String, String)> {
-        let (bucket, prefix) = self
-            .target
+        self.target
             .clone()
-            .ok_or_else(|| Error::config("no target is set: expected a bucket and a prefix for the parts"))?;
-        Ok((bucket, prefix))
+            .ok_or_else(|| Error::config("no target is set: expected a bucket and a prefix for the parts"))
     }
 }

@@ -159,7 +159,7 @@ def number_after(pipeline: str, argument: str) -> int:
 
 
 def warm_up_photos(scenario: Scenario, context: RunContext) -> str:
-    """The prefix of some other photos: every set has keys of its own."""
+    """The prefix of the photos that warm the gateway up: no key of the measured ones."""
     return context.data.photos(scenario.data, max(1, scenario.samples // WARM_UP_DIVISOR))
 
 

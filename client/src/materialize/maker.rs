@@ -72,7 +72,7 @@ impl Maker {
         }
     }
 
-    /// The most bytes of a part, if the maker has a limit of its own.
+    /// The most bytes of a part: `None` on this host, which has no limit.
     pub(super) async fn max_part_bytes(&self) -> Result<Option<u64>> {
         match self {
             Self::Gateway(maker) => maker.max_part_bytes().await,

@@ -74,7 +74,7 @@ impl Manifest {
     /// Reads a document.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the text is not a manifest.
     pub(super) fn parse(json: &[u8], name: &str) -> Result<Self> {
         serde_json::from_slice(json).map_err(|error| {
             Error::config(format!(

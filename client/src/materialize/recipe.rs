@@ -60,7 +60,7 @@ impl Recipe {
     /// Reads a document.
     ///
     /// # Errors
-    /// If it is none.
+    /// If the text is not a recipe.
     pub(super) fn parse(json: &[u8], name: &str) -> Result<Self> {
         serde_json::from_slice(json)
             .map_err(|error| Error::config(format!("{name} is no recipe of `pushdown materialize`: {error}")))

@@ -184,7 +184,7 @@ impl Materialize {
         let wanted_size = self.samples_per_part.map(NonZeroU32::get);
         if let Some(size) = wanted_size.filter(|size| *size > most) {
             return Err(Error::config(format!(
-                "invalid samples_per_part: expected at most {most}, because a request has room for the names of so many, found {size}"
+                "invalid samples_per_part: expected at most {most}, whose names fit into one request, found {size}"
             )));
         }
         // A target that has a recipe says what a trial would decide.

@@ -158,7 +158,7 @@ impl Store {
     }
 }
 
-/// The ranges of an object of so many bytes. The last one is the suffix that determines its version.
+/// The ranges of an object of `total` bytes. The last one is the suffix that determines its version.
 fn ranges(total: u64) -> impl Iterator<Item = Range<u64>> {
     let first = total % PIECE_BYTES;
     let rest = (0..total / PIECE_BYTES).map(move |number| {

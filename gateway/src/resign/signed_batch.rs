@@ -158,7 +158,7 @@ impl SampleGate {
             .admit_sample(head, |head| self.resign.admit_sample(batch, head, pipeline))
     }
 
-    /// Decides on the PUT of a part, with a signature of its own or by that of the batch. `head` has the target.
+    /// Decides on the PUT of a part. With a `batch`, the signature of the batch covers the PUT; without, `head` has its own.
     ///
     /// # Errors
     /// Those of [`Resign::admit_forward`]; [`ErrorKind::AccessDenied`] if the key may not write the target.

@@ -42,7 +42,7 @@ pub enum NotesRead {
     Notes(Vec<PartNote>),
     /// It does not tell: a tar without members has no place for notes.
     Unknown,
-    /// So many first bytes of a tar, or last ones of a Parquet file, are needed.
+    /// Reading needs this number of bytes: the first of a tar, the last of a Parquet file.
     Needs(u64),
 }
 

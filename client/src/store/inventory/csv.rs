@@ -116,7 +116,7 @@ fn text(field: &[u8]) -> Result<&str, String> {
     str::from_utf8(field).map_err(|_| format!("expected text in UTF-8, found `{}`", field.escape_ascii()))
 }
 
-/// A file whose rows may have so many bytes.
+/// A file whose rows have a limit of bytes.
 struct RowLimit<R> {
     file: R,
     /// Bytes that may be read until the row ends.

@@ -69,7 +69,7 @@ fn the_put_is_refused_with_the_text_of_the_store() -> Result<()> {
     Ok(())
 }
 
-/// A store in memory that answers reads as it is told.
+/// A store in memory whose answers to reads the test sets, and its gateway.
 struct Policy {
     store: PolicyStore,
     gateway: Gateway,

@@ -59,13 +59,13 @@ done
 # chapter re-exports (`pub use`) is its table of contents, no dependency.
 client_allowed='
   batch>sample_name cpu>epoch error_policy>batch models>atomic_write models>store models>transport objects>atomic_write retry>outage_log retry>stats
-  sample_name>objects stats>value_cache transport>stats value_cache>objects measure>stats
+  sample_name>objects sign>objects stats>value_cache transport>stats value_cache>objects measure>stats
   shards>atomic_write shards>objects
   store>engine store>measure store>objects store>outage_log store>retry store>sample_name store>shards store>sign store>stats store>transport store>weights
   epoch>batch epoch>error_policy epoch>stats
   planning>epoch planning>measure planning>objects planning>stats planning>store planning>weights
   materialize>cpu materialize>models materialize>objects materialize>sample_name materialize>sign materialize>store materialize>transport
-  materialize>units/objects materialize>weights
+  materialize>weights
   monitor>planning monitor>stats monitor>store
   units/objects>batch units/objects>cpu units/objects>engine units/objects>epoch units/objects>error_policy units/objects>measure
   units/objects>monitor units/objects>objects units/objects>planning units/objects>sample_name units/objects>sign units/objects>stats units/objects>store

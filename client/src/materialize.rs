@@ -26,6 +26,7 @@ mod layout;
 mod local;
 mod maker;
 mod manifest;
+mod open;
 mod recipe;
 mod run;
 mod target;
@@ -46,7 +47,7 @@ pub use self::{
     run::{Materialized, Progress},
 };
 use crate::{
-    error::{Error, Result},
+    error::Result,
     objects::Objects,
     store::{HiddenObjects, Store},
 };
@@ -227,11 +228,5 @@ impl Materialize {
     pub async fn run(self) -> Result<Materialized> {
         let job = Box::pin(self.open()).await?;
         Box::pin(job.run()).await
-    }
-
-    fn target(&self) -> Result<(String, String)> {
-        self.target
-            .clone()
-            .ok_or_else(|| Error::config("no target is set: expected a bucket and a prefix for the parts"))
     }
 }

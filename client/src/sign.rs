@@ -4,6 +4,7 @@
 //! sample and the parameters once. Only `host` is signed, so that pipeline headers may be added.
 
 mod batch;
+mod members;
 mod path;
 
 use std::time::{Duration, SystemTime};
@@ -16,6 +17,7 @@ use pushdown::pipeline::Digest;
 use pushdown_s3::{escapes::encode_component, presign};
 
 pub(crate) use batch::{BatchAuthority, BatchPost, BatchSigner, RequestSigner};
+pub(crate) use members::{check_members, with_members};
 pub(crate) use path::ObjectPaths;
 
 use crate::error::{Error, Result};

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::slice::from_ref;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,6 +19,28 @@ const DOMAIN: &str = "s3.localhost";
 
 /// Each port has a gRPC port at this offset.
 const GRPC_OFFSET: u16 = 10_000;
+
+/// How many files it keeps objects in, each of one bucket, and the megabytes of each.
+#[derive(Debug, Clone, Copy)]
+struct Volumes {
+    count: u32,
+    growth: u32,
+    megabytes: u32,
+}
+
+/// More than any test writes.
+const LARGE: Volumes = Volumes {
+    count: 100,
+    growth: 7,
+    megabytes: 256,
+};
+
+/// Full after some megabytes.
+const SMALL: Volumes = Volumes {
+    count: 3,
+    growth: 1,
+    megabytes: 1,
+};
 
 /// A running SeaweedFS, killed when dropped.
 #[derive(Debug)]
@@ -35,11 +58,22 @@ impl Weed {
 
     /// The same, with identities that may only read a bucket `guests`.
     pub fn launch_with_guests(keys: &[Keys], guests: &[Keys]) -> Result<Self> {
-        // Retries, since another process may take a port between its choice and its use.
-        Self::attempt(keys, guests).or_else(|_taken| Self::attempt(keys, guests))
+        Self::launch_with_volumes(keys, guests, LARGE)
     }
 
-    fn attempt(keys: &[Keys], guests: &[Keys]) -> Result<Self> {
+    /// Starts one with all permissions for these keys that is full after some megabytes, and refuses objects then. Deleting a bucket
+    /// makes room for others.
+    pub fn launch_small(keys: &Keys) -> Result<Self> {
+        Self::launch_with_volumes(from_ref(keys), &[], SMALL)
+    }
+
+    fn launch_with_volumes(keys: &[Keys], guests: &[Keys], volumes: Volumes) -> Result<Self> {
+        // Retries, since another process may take a port between its choice and its use.
+        let attempt = || Self::attempt(keys, guests, volumes);
+        attempt().or_else(|_taken| attempt())
+    }
+
+    fn attempt(keys: &[Keys], guests: &[Keys], volumes: Volumes) -> Result<Self> {
         let binary = find()?;
         let directory = tempfile::tempdir()?;
         let first = keys.first().context("expected at least one pair of keys")?;
@@ -58,7 +92,15 @@ impl Weed {
         command.arg(format!("-s3.config={}", config.display()));
         command.arg(format!("-s3.domainName={DOMAIN}"));
         command.args(["-master.telemetry=false", "-master.electionTimeout=1s"]);
-        command.args(["-volume.max=100", "-master.volumeSizeLimitMB=256"]);
+        let Volumes {
+            count,
+            growth,
+            megabytes,
+        } = volumes;
+        command.arg(format!("-volume.max={count}"));
+        command.arg(format!("-master.volumeSizeLimitMB={megabytes}"));
+        // Volumes that a bucket gets at a time.
+        command.env("WEED_MASTER_VOLUME_GROWTH_COPY_1", growth.to_string());
         // The default, one percent of the disk, may be gigabytes; with less free space it refuses objects.
         command.arg("-volume.minFreeSpace=100MiB");
         // Disables listeners on fixed ports, which would stop a second instance.

@@ -116,10 +116,13 @@ impl DataSet {
     ///
     /// # Errors
     /// [`ErrorKind::Sample`] for members of a shard that was replaced: its index is needed; those of the store.
-    pub(super) async fn list_again(&self, store: &Store, indices: &[u32]) -> Result<()> {
+    pub(super) async fn list_again<'a>(
+        &self,
+        store: &Store,
+        changed: impl Iterator<Item = &'a CurrentSample<'a>>,
+    ) -> Result<()> {
         let bucket = self.objects.bucket();
-        for index in indices {
-            let object = self.objects.object(*index as usize);
+        for &CurrentSample { index, object, .. } in changed {
             if object.member.is_some() {
                 let text = format!(
                     "the shard `{}` was replaced after it was indexed: run `pushdown index` again",
@@ -132,7 +135,7 @@ impl DataSet {
                 .await?;
             let found = listed.iter().find(|listed| listed.key == object.key);
             let etag = found.and_then(|found| found.etag).map(str::to_owned);
-            self.changes.lock().insert(*index, etag);
+            self.changes.lock().insert(index, etag);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::{
     data_set::DataSet,
     layout::Layout,
     maker::{Made, Maker, PartJob},
+    target::Target,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -68,12 +69,13 @@ impl Trial {
     pub(super) async fn run(
         store: &Store,
         maker: &Maker,
+        target: &Target,
         data_set: &DataSet,
         layout: &Layout,
     ) -> Result<Self> {
         let spread = layout.spread(TRIAL_SAMPLES);
         for _ in 0..MAX_CHANGES {
-            if let Some(trial) = Self::attempt(store, maker, data_set, &spread).await? {
+            if let Some(trial) = Self::attempt(store, maker, target, data_set, &spread).await? {
                 return Ok(trial);
             }
         }
@@ -87,6 +89,7 @@ impl Trial {
     async fn attempt(
         store: &Store,
         maker: &Maker,
+        target: &Target,
         data_set: &DataSet,
         spread: &[u32],
     ) -> Result<Option<Self>> {
@@ -100,32 +103,16 @@ impl Trial {
         let written = match made {
             Made::Written(written) => written,
             Made::Changed(errors) => {
-                let changed = errors
-                    .iter()
-                    .filter_map(|error| Some(samples.get(error.row as usize)?.index));
-                data_set.list_again(store, &changed.collect::<Vec<_>>()).await?;
+                data_set.list_again(store, job.failed_samples(&errors)).await?;
                 return Ok(None);
             }
-            Made::Refused {
-                code,
-                message,
-                errors,
-                ..
-            } => {
-                let sample = errors.first().and_then(|error| samples.get(error.row as usize));
-                let name = sample.map_or_else(String::new, |sample| format!("{}: ", sample.object.key));
-                return Err(Error::new(
-                    ErrorKind::Refused,
-                    format!("cannot make a trial: {name}{code}: {message}"),
-                ));
-            }
+            Made::Refused(refused) => return Err(job.refusal(&refused, target)),
         };
         if written.samples == 0 {
-            let first = written.errors.first();
-            let sample = first.and_then(|error| samples.get(error.row as usize));
+            let sample = job.failed_samples(&written.errors).next();
             let (name, why) = (
                 sample.map_or("", |sample| sample.object.key),
-                first.map_or("", |error| &error.message),
+                written.errors.first().map_or("", |error| &error.message),
             );
             let text = format!(
                 "none of {} samples of a trial has a value: {name}: {why}",

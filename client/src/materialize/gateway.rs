@@ -7,28 +7,23 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
-use pushdown::{
-    Pipeline,
-    part::PartFormat,
-    wire::{
-        BatchRequest, BatchSample, Features, MAX_PART_EVENT_BYTES, PartEvent, PartRequest, RefusedPart,
-        header, is_changed_object,
-    },
+use pushdown::wire::{
+    BatchRequest, BatchSample, Features, MAX_PART_EVENT_BYTES, PartEvent, PartRequest, RefusedPart, header,
+    is_changed_object,
 };
 use pushdown_exec::sync::Mutex;
 use pushdown_s3::is_transient_code;
 
 use super::{
     data_set::DataSet,
-    maker::{Made, PartJob},
+    maker::{Made, PartJob, Values},
     target::Target,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    sign::{BatchPost, BatchSigner, Validity},
+    sign::{BatchPost, BatchSigner, Validity, with_members},
     store::{BatchAnswer, Failure, Replica, Store},
     transport::{Answer, Refusal},
-    units::objects::with_members,
 };
 
 /// Parts that a replica makes at a time: one of them computes while the other one is written.
@@ -42,23 +37,11 @@ pub(super) struct GatewayMaker {
     store: Store,
     target: Target,
     data_set: DataSet,
-    pipeline: Pipeline,
-    seed: Option<u64>,
-    epoch: u32,
-    format: PartFormat,
+    values: Values,
     /// Parts in flight at each replica.
     in_flight: Arc<Mutex<BTreeMap<Arc<str>, usize>>>,
     /// Ids of replicas that compute other values than the target has.
     others: Mutex<BTreeSet<Arc<str>>>,
-}
-
-/// What the values of a data set are made by.
-#[derive(Debug, Clone)]
-pub(super) struct Values {
-    pub(super) pipeline: Pipeline,
-    pub(super) seed: Option<u64>,
-    pub(super) epoch: u32,
-    pub(super) format: PartFormat,
 }
 
 /// A part in flight at a replica, until it is dropped.
@@ -99,20 +82,11 @@ impl GatewayMaker {
                 return Err(Error::new(ErrorKind::NotAGateway, text));
             }
         }
-        let Values {
-            pipeline,
-            seed,
-            epoch,
-            format,
-        } = values;
         Ok(Self {
             store,
             target,
             data_set,
-            pipeline,
-            seed,
-            epoch,
-            format,
+            values,
             in_flight: Arc::default(),
             others: Mutex::default(),
         })
@@ -143,9 +117,7 @@ impl GatewayMaker {
         job: &PartJob<'_>,
         progress: &(dyn Fn(u32) + Sync),
     ) -> Result<(Made, String)> {
-        let about = job
-            .name
-            .map_or_else(|| "the trial".to_owned(), |name| self.target.key(name));
+        let about = job.about(&self.target);
         let mut attempt = || async {
             let chosen = self.choose().await.map_err(Failure::from);
             let made = async {
@@ -226,7 +198,7 @@ impl GatewayMaker {
         let engine = answer.header(header::ENGINE).unwrap_or_default().to_owned();
         let made = match self.last_event(answer, progress).await? {
             PartEvent::Written(written) => Made::Written(written),
-            PartEvent::Refused(refused) => self.refused(refused, validity.as_ref())?,
+            PartEvent::Refused(refused) => self.refused(refused, validity.as_ref(), job)?,
             PartEvent::Progress { .. } => return Err(incomplete().into()),
         };
         Ok((made, engine))
@@ -259,32 +231,27 @@ impl GatewayMaker {
     }
 
     /// What a refusal means. One that can pass, or is about a signature that has ended, is a failure: the part is made again.
-    fn refused(&self, refused: RefusedPart, validity: Option<&Validity>) -> Result<Made, Failure> {
-        let RefusedPart {
-            action,
-            code,
-            message,
-            errors,
-        } = refused;
-        let has_ended = validity.is_some_and(|validity| self.store.may_sign_again(validity, &code));
-        if has_ended || is_transient_code(&code) {
+    fn refused(
+        &self,
+        refused: RefusedPart,
+        validity: Option<&Validity>,
+        job: &PartJob<'_>,
+    ) -> Result<Made, Failure> {
+        let code = &refused.code;
+        let has_ended = validity.is_some_and(|validity| self.store.may_sign_again(validity, code));
+        if has_ended || is_transient_code(code) {
             return Err(Failure::Refused(Refusal {
                 status: StatusCode::SERVICE_UNAVAILABLE,
-                code,
-                message,
+                message: format!("{}: {}", job.failed_action(&refused), refused.message),
+                code: refused.code,
                 retry_after: None,
                 region: None,
             }));
         }
-        Ok(if is_changed_object(&code) && !errors.is_empty() {
-            Made::Changed(errors)
+        Ok(if is_changed_object(code) && !refused.errors.is_empty() {
+            Made::Changed(refused.errors)
         } else {
-            Made::Refused {
-                action,
-                code,
-                message,
-                errors,
-            }
+            Made::Refused(refused)
         })
     }
 
@@ -312,27 +279,25 @@ impl GatewayMaker {
         });
         let samples = samples.collect();
         let labels = job.samples.iter().map(|sample| self.data_set.label(sample.index));
+        let Values {
+            pipeline,
+            seed,
+            epoch,
+            spec,
+        } = &self.values;
         let part = PartRequest {
-            format: self.format,
+            format: spec.format,
             prefix: self.data_set.prefix.clone(),
-            label: self
-                .data_set
-                .labels
-                .as_ref()
-                .map(|labels| labels.label_type().clone()),
+            label: spec.label.clone(),
             labels: labels.flatten().collect(),
             engine: job.engine.map(str::to_owned),
             target,
         };
-        let request = signer.request(self.pipeline.clone(), samples);
+        let request = signer.request(pipeline.clone(), samples);
         let request = BatchRequest {
-            seed: self.seed,
-            epoch: Some(self.epoch),
-            columns: objects
-                .columns()
-                .iter()
-                .map(|name| String::from(&**name))
-                .collect(),
+            seed: *seed,
+            epoch: Some(*epoch),
+            columns: spec.columns.clone(),
             part: Some(part),
             ..request
         };

@@ -13,15 +13,14 @@ use futures::{StreamExt as _, future::BoxFuture, stream};
 use http::{HeaderMap, HeaderValue, header};
 use md5::{Digest as _, Md5};
 use pushdown::{
-    Context, Engine, Kind, Limits, Sample, available_engine,
-    part::{PartNote, PartRow, PartSpec, PartWriter},
-    wire::{PartAction, PartError, RowError, WrittenPart, is_changed_object, is_content_error},
+    Context, Engine, Limits, Sample, available_engine,
+    part::{PartNote, PartRow, PartWriter},
+    wire::{PartAction, PartError, RefusedPart, RowError, WrittenPart, is_changed_object, is_content_error},
 };
 
 use super::{
     data_set::{CurrentSample, DataSet},
-    gateway::Values,
-    maker::{Made, PartJob},
+    maker::{Made, PartJob, Values},
     target::Target,
 };
 use crate::{
@@ -100,23 +99,7 @@ impl LocalMaker {
             .iter()
             .map(|sample| self.data_set.name_in_part(sample.index))
             .collect();
-        let spec = PartSpec {
-            format: self.values.format,
-            kind: self
-                .values
-                .pipeline
-                .kinds()
-                .last()
-                .cloned()
-                .unwrap_or_else(Kind::object),
-            label: self
-                .data_set
-                .labels
-                .as_ref()
-                .map(|labels| labels.label_type().clone()),
-            columns: Vec::new(),
-        };
-        let mut writer = PartWriter::new(spec, names.iter().map(String::as_str))?;
+        let mut writer = PartWriter::new(self.values.spec.clone(), names.iter().map(String::as_str))?;
         let (mut seconds, mut samples) = (0.0, 0);
         let (mut errors, mut changed) = (Vec::new(), Vec::new());
         let done = AtomicU32::new(0);
@@ -152,12 +135,12 @@ impl LocalMaker {
                     } else if is_changed_object(&error.code) {
                         changed.push(error);
                     } else {
-                        return Ok(Made::Refused {
+                        return Ok(Made::Refused(RefusedPart {
                             action: PartAction::Read,
                             code: error.code.clone(),
                             message: error.message.clone(),
                             errors: vec![error],
-                        });
+                        }));
                     }
                 }
             }
@@ -166,14 +149,7 @@ impl LocalMaker {
         if !changed.is_empty() {
             return Ok(Made::Changed(changed));
         }
-        let notes = errors.iter().filter_map(|error| {
-            Some(PartNote {
-                name: names.get(error.row as usize)?.clone(),
-                code: error.code.clone(),
-                message: error.message.clone(),
-            })
-        });
-        let content = writer.finish(&notes.collect::<Vec<_>>())?;
+        let content = writer.finish(&PartNote::of_errors(&errors, &names))?;
         if let Some(name) = job.name {
             self.target.write(name, &content).await?;
         }

@@ -1,10 +1,17 @@
 //! Who makes parts: a gateway, or this host. Both write the same bytes.
 
 use futures::future::BoxFuture;
-use pushdown::wire::{PartAction, PartError, WrittenPart};
+use pushdown::{
+    Pipeline,
+    part::PartSpec,
+    wire::{PartAction, PartError, RefusedPart, WrittenPart},
+};
 
-use super::{gateway::GatewayMaker, local::LocalMaker};
-use crate::error::Result;
+use super::{data_set::CurrentSample, gateway::GatewayMaker, local::LocalMaker, target::Target};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    sample_name::SampleName,
+};
 
 /// Makes parts.
 #[derive(Debug)]
@@ -21,23 +28,60 @@ pub(super) enum Made {
     /// Objects are no longer those of the list.
     Changed(Vec<PartError>),
     /// It cannot be made.
-    Refused {
-        action: PartAction,
-        code: String,
-        message: String,
-        errors: Vec<PartError>,
-    },
+    Refused(RefusedPart),
+}
+
+/// What the values of a data set are made by, and how parts have them.
+#[derive(Debug, Clone)]
+pub(super) struct Values {
+    pub(super) pipeline: Pipeline,
+    /// `None` without random steps.
+    pub(super) seed: Option<u64>,
+    pub(super) epoch: u32,
+    pub(super) spec: PartSpec,
 }
 
 /// A part to make.
 #[derive(Debug)]
 pub(super) struct PartJob<'a> {
     /// The samples in their versions of now.
-    pub(super) samples: &'a [super::data_set::CurrentSample<'a>],
+    pub(super) samples: &'a [CurrentSample<'a>],
     /// Its name in the target; `None` for a trial, of which nothing is written.
     pub(super) name: Option<&'a str>,
     /// The engine that all parts are made by; `None` before it is known.
     pub(super) engine: Option<&'a str>,
+}
+
+impl<'a> PartJob<'a> {
+    /// The samples that errors are about.
+    pub(super) fn failed_samples(&self, errors: &[PartError]) -> impl Iterator<Item = &'a CurrentSample<'a>> {
+        errors
+            .iter()
+            .filter_map(|error| self.samples.get(error.row as usize))
+    }
+
+    /// What it is, for people.
+    pub(super) fn about(&self, target: &Target) -> String {
+        self.name
+            .map_or_else(|| "the trial".to_owned(), |name| target.object_url(name))
+    }
+
+    /// What failed of a refused part, for people.
+    pub(super) fn failed_action(&self, refused: &RefusedPart) -> String {
+        match (refused.action, self.failed_samples(&refused.errors).next()) {
+            (PartAction::Read, Some(sample)) => format!("cannot read {}", SampleName::from(sample.object)),
+            (PartAction::Write, _) => "cannot write it".to_owned(),
+            _ => "cannot make it".to_owned(),
+        }
+    }
+
+    /// The error of a refused part.
+    pub(super) fn refusal(&self, refused: &RefusedPart, target: &Target) -> Error {
+        let (about, action) = (self.about(target), self.failed_action(refused));
+        let RefusedPart { code, message, .. } = refused;
+        let text = format!("{about}: {action}: {code}: {message}");
+        Error::new(ErrorKind::Refused, text)
+    }
 }
 
 impl Maker {

@@ -2,38 +2,22 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    num::{NonZeroU32, NonZeroUsize},
     sync::atomic::{AtomicU64, Ordering::Relaxed},
-    time::Instant,
 };
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use pushdown::{
-    part::{PartSpec, pack},
-    pipeline::Digest,
-    wire::{PartAction, PartError},
-};
+use pushdown::{part::pack, pipeline::Digest};
 
 use super::{
-    LabelSource, Materialize, Observer,
-    data_set::{CurrentSample, DataSet},
-    estimate::{Estimate, MAX_CHANGES, MAX_SAMPLES, Trial, max_samples},
-    gateway::{GatewayMaker, Values},
-    labels::Labels,
-    layout::{Layout, name_of, part_name, shown_name},
-    local::LocalMaker,
-    maker::{Made, Maker, PartJob},
+    Observer,
+    data_set::CurrentSample,
+    estimate::{Estimate, MAX_CHANGES, Trial},
+    layout::{Layout, name_of, part_name},
+    maker::{Made, PartJob},
     manifest::{BadSample, Manifest, ManifestPart},
-    recipe::Recipe,
-    target::{Target, TargetContents},
+    open::Job,
 };
-use crate::{
-    cpu::CpuPool,
-    error::{Error, ErrorKind, Result},
-    models::parse_with_model_folder,
-    store::Store,
-    weights::preload,
-};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Parts of an earlier run whose notes are read at a time.
 const NOTES_IN_FLIGHT: usize = 16;
@@ -74,22 +58,6 @@ pub struct Materialized {
     pub vanished: Vec<String>,
 }
 
-/// A job whose data set and target are known.
-#[derive(Debug)]
-pub(super) struct Job {
-    source: Store,
-    target: Target,
-    contents: TargetContents,
-    data_set: DataSet,
-    layout: Layout,
-    maker: Maker,
-    recipe: Recipe,
-    /// The trial that decided how large parts are; `None` if the target says it.
-    trial: Option<Trial>,
-    observer: Observer,
-    start: Instant,
-}
-
 /// The counts behind [`Progress`].
 #[derive(Debug)]
 struct Counts {
@@ -100,197 +68,30 @@ struct Counts {
     bytes: AtomicU64,
 }
 
-impl Materialize {
-    /// Lists source and target, and decides what the parts are.
-    pub(super) async fn open(self) -> Result<Job> {
-        let start = Instant::now();
-        let (bucket, prefix) = self.target()?;
-        let target_store = self.target_store.clone().unwrap_or_else(|| self.store.clone());
-        let target = Target::new(target_store, bucket, &prefix);
-        self.check_apart(&target)?;
-        let of_folder = self.models.as_deref();
-        let pipeline = match of_folder {
-            Some(folder) => parse_with_model_folder(&self.pipeline, folder)?,
-            None => self.store.pipeline(&self.pipeline).await?,
-        };
-        pipeline
-            .check_randomness(pipeline.len(), self.seed, Some(self.epoch))
-            .map_err(|error| {
-                let text = format!("{error}; set a seed, on which the parts depend then");
-                Error::new(ErrorKind::Pipeline, text).with_source(error)
-            })?;
-        let objects = if let Some(objects) = &self.objects {
-            objects.clone()
-        } else {
-            let listed = self
-                .store
-                .list_objects_with(&self.bucket, &self.prefix, self.hidden, |_| ());
-            listed.await?
-        };
-        if objects.is_empty() {
-            return Err(Error::config(format!(
-                "no objects found under s3://{}/{}",
-                self.bucket, self.prefix
-            )));
-        }
-        self.store.locate(objects.bucket()).await?;
-        let labels = match self.labels {
-            LabelSource::None => None,
-            LabelSource::Folders => Some(Labels::of_folders(&objects, &self.prefix)?),
-            LabelSource::Values(labels) => Some(labels),
-        };
-        let spec = PartSpec {
-            format: self.format,
-            kind: pipeline
-                .kinds()
-                .last()
-                .cloned()
-                .unwrap_or_else(pushdown::Kind::object),
-            label: labels.as_ref().map(|labels| labels.label_type().clone()),
-            columns: objects
-                .columns()
-                .iter()
-                .map(|name| String::from(&**name))
-                .collect(),
-        };
-        spec.check()
-            .map_err(|error| Error::config(error.to_string()).with_source(error))?;
-        let data_set = DataSet::new(objects, labels, &self.prefix)?;
-        let contents = target.contents(self.format.extension()).await?;
-        let seed = self.seed.filter(|_| pipeline.is_random(pipeline.len()));
-        let values = Values {
-            pipeline: pipeline.clone(),
-            seed,
-            epoch: self.epoch,
-            format: self.format,
-        };
-        let (store, target_of_maker) = (self.store.clone(), target.clone());
-        let maker = if self.is_local {
-            preload(pipeline.steps());
-            let cpu = CpuPool::build(self.threads, NonZeroUsize::MIN)?;
-            Maker::Local(Box::new(LocalMaker::new(
-                store,
-                target_of_maker,
-                data_set.clone(),
-                values,
-                cpu,
-            )?))
-        } else {
-            Maker::Gateway(Box::new(
-                GatewayMaker::new(store, target_of_maker, data_set.clone(), values).await?,
-            ))
-        };
-        let most = max_samples(&data_set);
-        let wanted_size = self.samples_per_part.map(NonZeroU32::get);
-        if let Some(size) = wanted_size.filter(|size| *size > most) {
-            return Err(Error::config(format!(
-                "invalid samples_per_part: expected at most {most}, whose names fit into one request, found {size}"
-            )));
-        }
-        // A target that has a recipe says what a trial would decide.
-        let trial = match &contents.recipe {
-            Some(_) => None,
-            None => Some(
-                Trial::run(
-                    &self.store,
-                    &maker,
-                    &data_set,
-                    &Layout::new(&data_set.objects, MAX_SAMPLES as usize)?,
-                )
-                .await?,
-            ),
-        };
-        let found = contents.recipe.as_ref();
-        let engine = found.map(|recipe| recipe.engine.clone());
-        let size = wanted_size.or_else(|| Some(trial.as_ref()?.samples_per_part(&data_set)));
-        let wanted = Recipe {
-            version: Recipe::version(),
-            source: format!("s3://{}/{}", self.bucket, self.prefix),
-            pipeline: pipeline.to_string(),
-            seed,
-            epoch: if seed.is_some() { self.epoch } else { 0 },
-            engine: engine
-                .or_else(|| trial.as_ref().map(|trial| trial.engine.clone()))
-                .unwrap_or_default(),
-            format: self.format,
-            label: spec.label,
-            columns: spec.columns,
-            samples_per_part: size.unwrap_or(most),
-        };
-        let recipe = match found {
-            Some(found) => {
-                found.check_same(&wanted, &target.url())?;
-                Recipe {
-                    samples_per_part: found.samples_per_part.min(most),
-                    ..wanted
-                }
-            }
-            None => wanted,
-        };
-        let size = recipe.samples_per_part as usize;
-        let layout = match &contents.manifest {
-            Some(manifest) => Layout::appended(&data_set.objects, size, manifest)?,
-            None => Layout::new(&data_set.objects, size)?,
-        };
-        if let (Some(first), false, Some(_)) =
-            (layout.new_objects().first(), self.appends, &contents.manifest)
-        {
-            return Err(Error::config(format!(
-                "{} is complete, and {} objects are new, such as `{}`: add parts for them by `append`",
-                target.url(),
-                layout.new_objects().len(),
-                shown_name(&data_set.objects, *first)
-            )));
-        }
-        Ok(Job {
-            source: self.store,
-            target,
-            contents,
-            data_set,
-            layout,
-            maker,
-            recipe,
-            trial,
-            observer: self.observer,
-            start,
-        })
-    }
-
-    /// Checks that neither of source and target is inside of the other one.
-    fn check_apart(&self, target: &Target) -> Result<()> {
-        let bucket = self
-            .objects
-            .as_ref()
-            .map_or(self.bucket.as_str(), |objects| objects.bucket());
-        let is_same_store =
-            self.store.is_same(&target.store) || self.store.endpoint() == target.store.endpoint();
-        let (source, target_prefix) = (self.prefix.as_str(), target.prefix.as_str());
-        if is_same_store
-            && bucket == target.bucket
-            && (target_prefix.starts_with(source) || source.starts_with(target_prefix))
-        {
-            return Err(Error::config(format!(
-                "{} is inside of the data set s3://{bucket}/{source}, or the other way round: use another target",
-                target.url()
-            )));
-        }
-        Ok(())
-    }
-}
-
 impl Job {
     /// What a run would write.
     pub(super) async fn estimate(self) -> Result<Estimate> {
         let digest = self.recipe.digest()?;
-        let missing = (0..self.layout.len()).filter(|number| self.existing(*number, &digest).is_none());
-        let missing: u64 = missing.map(|number| self.layout.part(number).len() as u64).sum();
-        let done = (0..self.layout.len())
-            .filter(|number| self.existing(*number, &digest).is_some())
-            .count();
+        let numbers = 0..self.layout.len();
+        let (done, missing): (Vec<usize>, Vec<usize>) =
+            numbers.partition(|number| self.existing(*number, &digest).is_some());
         let trial = match self.trial {
             Some(trial) => trial,
-            None => Trial::run(&self.source, &self.maker, &self.data_set, &self.layout).await?,
+            None => {
+                Trial::run(
+                    &self.source,
+                    &self.maker,
+                    &self.target,
+                    &self.data_set,
+                    &self.layout,
+                )
+                .await?
+            }
         };
+        let missing: u64 = missing
+            .iter()
+            .map(|number| self.layout.part(*number).len() as u64)
+            .sum();
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let samples = missing as f64;
         #[expect(
@@ -303,7 +104,7 @@ impl Job {
             samples: self.layout.samples() as u64,
             samples_per_part: self.recipe.samples_per_part,
             parts: self.layout.len() as u64,
-            parts_done: done as u64,
+            parts_done: done.len() as u64,
             bytes,
             cpu_seconds: samples * trial.seconds_per_sample,
             seconds: samples * trial.seconds_per_sample / trial.cores,
@@ -509,18 +310,16 @@ impl Job {
                 name: Some(&name),
                 engine: Some(&self.recipe.engine),
             };
-            let sample = |error: &PartError| samples.get(error.row as usize);
             match self.maker.make(&job, &progress).await?.0 {
                 Made::Written(written) => {
                     let rest = (self.layout.part(number).len() as u64).saturating_sub(counted.load(Relaxed));
                     counts.bytes.fetch_add(written.bytes, Relaxed);
                     self.count_part(counts, rest);
-                    let bad = written.errors.iter().filter_map(|error| {
-                        Some(BadSample {
-                            name: self.data_set.name_in_part(sample(error)?.index),
-                            code: error.code.clone(),
-                            message: error.message.clone(),
-                        })
+                    let failed = job.failed_samples(&written.errors).zip(&written.errors);
+                    let bad = failed.map(|(sample, error)| BadSample {
+                        name: self.data_set.name_in_part(sample.index),
+                        code: error.code.clone(),
+                        message: error.message.clone(),
                     });
                     let part = ManifestPart {
                         samples: written.samples,
@@ -532,40 +331,16 @@ impl Job {
                     return Ok(Some((part, written.seconds)));
                 }
                 Made::Changed(errors) => {
-                    let indices: Vec<u32> = errors
-                        .iter()
-                        .filter_map(|error| Some(sample(error)?.index))
-                        .collect();
                     tracing::warn!(
                         part = number,
-                        objects = indices.len(),
+                        objects = errors.len(),
                         "objects were replaced after they were listed: they are listed again"
                     );
-                    self.data_set.list_again(&self.source, &indices).await?;
+                    self.data_set
+                        .list_again(&self.source, job.failed_samples(&errors))
+                        .await?;
                 }
-                Made::Refused {
-                    action,
-                    code,
-                    message,
-                    errors,
-                } => {
-                    let first = errors.first().and_then(sample);
-                    let about = match (action, first) {
-                        (PartAction::Read, Some(sample)) => {
-                            format!("cannot read {}", shown_name(&self.data_set.objects, sample.index))
-                        }
-                        (PartAction::Write, _) => format!(
-                            "cannot write s3://{}/{}",
-                            self.target.bucket,
-                            self.target.key(&name)
-                        ),
-                        _ => format!("cannot make part {number}"),
-                    };
-                    return Err(Error::new(
-                        ErrorKind::Refused,
-                        format!("{about}: {code}: {message}"),
-                    ));
-                }
+                Made::Refused(refused) => return Err(job.refusal(&refused, &self.target)),
             }
         }
         let text = format!(

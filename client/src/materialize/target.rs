@@ -105,7 +105,7 @@ impl Target {
         }
         if has_manifest {
             let json = self.read(MANIFEST_NAME, MAX_MANIFEST_BYTES).await?;
-            contents.manifest = Some(Manifest::parse(&json, &self.name(MANIFEST_NAME))?);
+            contents.manifest = Some(Manifest::parse(&json, &self.object_url(MANIFEST_NAME))?);
         }
         Ok(contents)
     }
@@ -122,7 +122,7 @@ impl Target {
 
     pub(super) async fn recipe(&self) -> Result<Recipe> {
         let json = self.read(RECIPE_NAME, MAX_RECIPE_BYTES).await?;
-        Recipe::parse(&json, &self.name(RECIPE_NAME))
+        Recipe::parse(&json, &self.object_url(RECIPE_NAME))
     }
 
     pub(super) async fn write_manifest(&self, manifest: &Manifest) -> Result<()> {
@@ -152,6 +152,15 @@ impl Target {
         bytes: u64,
         format: PartFormat,
     ) -> Result<Option<Vec<PartNote>>> {
+        let foreign = || {
+            Err(Error::config(format!(
+                "{} is no part that `pushdown materialize` has written: delete it, and run again",
+                self.object_url(name)
+            )))
+        };
+        if bytes == 0 {
+            return foreign();
+        }
         let mut wanted = FIRST_NOTES_BYTES.min(bytes);
         loop {
             let range = match format {
@@ -165,14 +174,14 @@ impl Target {
                 Ok(NotesRead::Needs(more)) if more > wanted && more <= bytes.min(MAX_NOTES_BYTES) => {
                     wanted = more;
                 }
-                Ok(NotesRead::Needs(_)) | Err(_) => {
-                    return Err(Error::config(format!(
-                        "{} is no part that `pushdown materialize` has written: delete it, and run again",
-                        self.name(name)
-                    )));
-                }
+                Ok(NotesRead::Needs(_)) | Err(_) => return foreign(),
             }
         }
+    }
+
+    /// The URL of an object, for people.
+    pub(super) fn object_url(&self, name: &str) -> String {
+        format!("s3://{}/{}", self.bucket, self.key(name))
     }
 
     async fn read(&self, name: &str, max_bytes: u64) -> Result<Bytes> {
@@ -181,9 +190,5 @@ impl Target {
             ..Limits::default()
         };
         self.store.get(&self.bucket, &self.key(name), &limits).await
-    }
-
-    fn name(&self, name: &str) -> String {
-        format!("s3://{}/{}", self.bucket, self.key(name))
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CACHE_CONTROL};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use pushdown::{Engine, Limits, wire};
 
 use super::{
     BucketEndpoint, Failure, Store,
     gateway::{GatewayRoute, Replica},
     has_ended,
-    value::{Value, ValueRequest, ValueStream, form_header, member_headers, store_header},
+    value::{Value, ValueRequest, ValueStream, member_headers, store_header},
 };
 use crate::{
     engine::check_engine,
@@ -88,37 +88,20 @@ impl Store {
             .await
     }
 
-    /// The same, computed anew although the gateway may have cached it: its steps are to be measured.
+    /// The same with one more header.
     ///
     /// # Errors
     /// As [`get_sample_value`](Self::get_sample_value).
-    pub(super) async fn get_fresh_value(
+    pub(super) async fn get_sample_value_with(
         &self,
         bucket: &str,
         object: Object<'_>,
         request: &ValueRequest<'_>,
         limits: &Limits,
+        header: (HeaderName, HeaderValue),
     ) -> Result<Value> {
         let mut headers = request.headers()?;
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        let route = GatewayRoute::to(bucket, object.key);
-        self.value(bucket, object, headers, limits, &|_| (), route).await
-    }
-
-    /// Requests an object as a cropped JPEG for the pipeline of `request`: the object itself if it has no such form. For a gateway with
-    /// the feature [`CROPPED_JPEG`](wire::Features::CROPPED_JPEG).
-    ///
-    /// # Errors
-    /// As [`get_sample_value`](Self::get_sample_value).
-    pub(super) async fn get_cropped(
-        &self,
-        bucket: &str,
-        object: Object<'_>,
-        request: &ValueRequest<'_>,
-        limits: &Limits,
-    ) -> Result<Value> {
-        let mut headers = request.headers()?;
-        headers.extend([form_header(wire::ObjectForm::CroppedJpeg)?]);
+        headers.extend([header]);
         let route = GatewayRoute::to(bucket, object.key);
         self.value(bucket, object, headers, limits, &|_| (), route).await
     }

@@ -8,6 +8,7 @@ mod step_costs;
 use std::{num::NonZeroUsize, sync::Arc};
 
 use bytes::Bytes;
+use http::{HeaderValue, header::CACHE_CONTROL};
 use pushdown::{
     Context, Kind, Limits, Pipeline, Sample, available_engine,
     pipeline::NamedModel,
@@ -198,7 +199,11 @@ impl Store {
             accept: None,
         };
         let (bucket, object) = (objects.bucket(), objects.object(index));
-        let pushed = self.get_fresh_value(bucket, object, &value, &limits).await?;
+        // The gateway may have cached the value, and its steps are to be measured.
+        let anew = (CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let pushed = self
+            .get_sample_value_with(bucket, object, &value, &limits, anew)
+            .await?;
         let (steps, object_bytes, id) = (pipeline.clone(), stored.clone(), draw_id(object).into_owned());
         let until = host_steps.min(pipeline.len());
         // On its own thread: a download of weights blocks, and needs this runtime.

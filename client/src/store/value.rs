@@ -96,7 +96,7 @@ pub(super) fn store_header(store: &StoreEndpoint) -> Result<(HeaderName, HeaderV
 }
 
 /// The header that asks for a form of the object.
-pub(super) fn form_header(form: ObjectForm) -> Result<(HeaderName, HeaderValue)> {
+pub(in crate::store) fn form_header(form: ObjectForm) -> Result<(HeaderName, HeaderValue)> {
     header(HeaderName::from_static(wire::header::FORM), form.to_string())
 }
 

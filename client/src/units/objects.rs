@@ -9,7 +9,6 @@ mod gateway_loss;
 mod get_permits;
 mod intake;
 mod job;
-mod members;
 mod plain;
 mod pushed;
 mod reader;
@@ -41,6 +40,7 @@ use crate::{
     monitor::Monitored,
     objects::Objects,
     planning::{Adapter, Mode, Observations, PlanReport, SamplesLeft},
+    sign::check_members,
     stats::Counters,
     store::Store,
     value_cache::ValueCache,
@@ -49,8 +49,6 @@ use cached::Lookups;
 pub(crate) use get_permits::GetPermits;
 use intake::Intake;
 use job::BatchJob;
-use members::check_members;
-pub(crate) use members::with_members;
 use plain::PlainQueue;
 pub use reader::PushdownReader;
 pub(crate) use replicas::ReplicaUse;

@@ -69,15 +69,17 @@ fn refused(job: Materialize) -> pushdown_client::Error {
 
 /// All objects under a prefix, by their names after it.
 fn objects_under(store: &Store, prefix: &str) -> BTreeMap<String, Vec<u8>> {
+    objects_in(store, BUCKET, prefix)
+}
+
+fn objects_in(store: &Store, bucket: &str, prefix: &str) -> BTreeMap<String, Vec<u8>> {
     run(async {
-        let listed = store.list_objects(BUCKET, prefix).await.unwrap();
+        let listed = store.list_objects(bucket, prefix).await.unwrap();
         let mut objects = BTreeMap::new();
         for object in listed.iter() {
-            let bytes = store.get(BUCKET, object.key, &Limits::default()).await.unwrap();
-            objects.insert(
-                object.key.strip_prefix(prefix).unwrap().to_owned(),
-                bytes.to_vec(),
-            );
+            let bytes = store.get(bucket, object.key, &Limits::default()).await.unwrap();
+            let name = object.key.strip_prefix(prefix).unwrap();
+            objects.insert(name.to_owned(), bytes.to_vec());
         }
         objects
     })
@@ -375,6 +377,27 @@ fn other_recipes_and_objects_are_refused() {
     assert!(error.to_string().contains("found `foreign/notes.txt`"), "{error}");
     assert_eq!(objects_under(&store, "out/"), before);
     assert!(objects_under(&store, "new/").is_empty());
+}
+
+/// An object with the name of a part that no run has written is named, and stays.
+#[test]
+fn foreign_parts_are_refused() {
+    let world = World::with_objects(classified(6));
+    let store = store(&world);
+    for format in PartFormat::ALL {
+        let prefix = format!("{format}/");
+        done(job(&store, PIPELINE, format, &prefix));
+        delete(&world, &format!("{prefix}_manifest.json"));
+        let mut names = objects_under(&store, &prefix).into_keys();
+        let part = names.rfind(|name| name.starts_with("part-")).unwrap();
+        for foreign in [b"".as_slice(), b"no part"] {
+            world.put(&format!("{prefix}{part}"), foreign);
+            let error = refused(job(&store, PIPELINE, format, &prefix));
+            let expected = format!("s3://{BUCKET}/{prefix}{part} is no part");
+            assert!(error.to_string().contains(&expected), "{error}");
+            assert_eq!(objects_under(&store, &prefix)[&part], foreign);
+        }
+    }
 }
 
 /// Of two runs of different recipes that start at once, one has the target.

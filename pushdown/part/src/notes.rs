@@ -10,6 +10,7 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use parquet::{errors::ParquetError, file::metadata::ParquetMetaDataReader};
 use pushdown_core::{Error, Result};
 use pushdown_shard::{TarComment, read_tar_comment, tar_comment};
+use pushdown_wire::PartError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::PartFormat;
@@ -35,6 +36,20 @@ pub struct PartNote {
     pub message: String,
 }
 
+impl PartNote {
+    /// The notes of errors. `names` are those of all samples of the part's request, by row.
+    pub fn of_errors(errors: &[PartError], names: &[String]) -> Vec<Self> {
+        let note = |error: &PartError| {
+            Some(Self {
+                name: names.get(error.row as usize)?.clone(),
+                code: error.code.clone(),
+                message: error.message.clone(),
+            })
+        };
+        errors.iter().filter_map(note).collect()
+    }
+}
+
 /// What some bytes of a part say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotesRead {
@@ -52,7 +67,7 @@ pub enum NotesRead {
 /// [`InvalidWire`](pushdown_core::ErrorKind::InvalidWire) for bytes of something else.
 pub fn read_notes(format: PartFormat, bytes: &Bytes, total_bytes: u64) -> Result<NotesRead> {
     let packed = match format {
-        PartFormat::Wds if total_bytes <= EMPTY_TAR_BYTES => return Ok(NotesRead::Unknown),
+        PartFormat::Wds if total_bytes == EMPTY_TAR_BYTES => return Ok(NotesRead::Unknown),
         PartFormat::Wds => match read_tar_comment(bytes) {
             TarComment::Needs(more) => return Ok(NotesRead::Needs(more)),
             TarComment::None => None,

@@ -12,7 +12,7 @@ use crate::{
     measure::{ServerTiming, float},
     objects::Objects,
     sample_name::draw_id,
-    store::{Store, ValueRequest},
+    store::{Store, ValueRequest, value::form_header},
 };
 
 impl Store {
@@ -52,7 +52,9 @@ impl Store {
             accept: None,
         };
         let (bucket, sample) = (objects.bucket(), objects.object(index));
-        let answer = match self.get_cropped(bucket, sample, &value, &limits).await {
+        let form = form_header(ObjectForm::CroppedJpeg)?;
+        let answer = self.get_sample_value_with(bucket, sample, &value, &limits, form);
+        let answer = match answer.await {
             Ok(answer) => answer,
             Err(error) => {
                 // All other candidates of the sample are known.

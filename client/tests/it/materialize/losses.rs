@@ -1,8 +1,8 @@
 //! Runs that lose their client, their gateway, or their rights: the next run ends with the bytes of an undisturbed one.
 
-use std::time::Duration;
+use std::{sync::Once, time::Duration};
 
-use pushdown_testkit::{Gateway, Replica, features_relay, find_gateway};
+use pushdown_testkit::{Gateway, Keys, Payload, Replica, Request, Weed, features_relay, find_gateway};
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 
 use super::*;
@@ -232,4 +232,107 @@ fn a_target_that_cannot_be_written_is_named() {
         error.to_string().contains("NoSuchBucket") && error.to_string().contains("missing"),
         "{error}"
     );
+}
+
+/// A store that is soon full, beside the one of the data set, and a gateway that may use both.
+struct SmallTarget {
+    weed: Arc<Weed>,
+    keys: Keys,
+    source: Store,
+    target: Store,
+    _world: World,
+    _gateway: Gateway,
+}
+
+impl SmallTarget {
+    fn new() -> Self {
+        let world = World::with_objects(classified(SAMPLES));
+        let keys = Keys::new("target", "secret-of-the-target");
+        let weed = Weed::launch_small(&keys).unwrap();
+        let endpoint = format!("http://{}", world.gateway.store().unwrap());
+        let small = format!("http://{}", weed.address());
+        let spec = Replica::list(1).unwrap().remove(0);
+        let flags = [&endpoint, &small].map(|store| format!("--allow-store={store}"));
+        let gateway = spec.launch(&find_gateway().unwrap(), flags).unwrap();
+        let gateway_url = format!("http://{}", spec.listen);
+        let target = settings(&small).credentials(Credentials::new(&keys.access, &keys.secret));
+        Self {
+            source: run(settings(&endpoint).gateway(&gateway_url).build()).unwrap(),
+            target: run(target.gateway(&gateway_url).build()).unwrap(),
+            weed: Arc::new(weed),
+            keys,
+            _world: world,
+            _gateway: gateway,
+        }
+    }
+
+    fn send(&self, method: &str, path: &str, body: &[u8]) -> u16 {
+        send(&self.weed, &self.keys, method, path, body)
+    }
+
+    /// Deletes a bucket with all of its objects.
+    fn delete_bucket(&self, bucket: &str) {
+        let objects = run(self.target.list_objects(bucket, "")).unwrap();
+        for object in objects.iter() {
+            assert_eq!(
+                self.send("DELETE", &format!("/{bucket}/{}", object.key), b""),
+                204
+            );
+        }
+        assert_eq!(self.send("DELETE", &format!("/{bucket}"), b""), 204);
+    }
+}
+
+/// Writes objects into a bucket until one is refused.
+fn fill(weed: &Weed, keys: &Keys, bucket: &str) {
+    let content = vec![7; 300_000];
+    let mut paths = (0..).map(|number| format!("/{bucket}/filling/{number}"));
+    paths.find(|path| send(weed, keys, "PUT", path, &content) != 200);
+}
+
+fn send(weed: &Weed, keys: &Keys, method: &str, path: &str, body: &[u8]) -> u16 {
+    let request = Request::new(method, path)
+        .header("Host", &weed.address().to_string())
+        .body(body);
+    let signed = keys.sign(request, Payload::Signed).unwrap();
+    signed.send(weed.address()).unwrap().status
+}
+
+/// A real store that is full in mid-run: the object is named, what is in the target stays, and the run goes on once there is room.
+#[test]
+fn a_full_target_is_named_and_the_run_goes_on() {
+    let small = SmallTarget::new();
+    done(job(&small.source, PIPELINE, PartFormat::Wds, "expected/"));
+    let expected = objects_under(&small.source, "expected/");
+    for (bucket, is_local) in [("by-gateway", false), ("by-host", true)] {
+        let job = || {
+            let job = job(&small.source, PIPELINE, PartFormat::Wds, "out/")
+                .to(bucket, "out/")
+                .target_store(small.target.clone());
+            if is_local { job.local() } else { job }
+        };
+        assert_eq!(small.send("PUT", &format!("/{bucket}"), b""), 200);
+        let parts = expected.iter().filter(|(name, _)| name.starts_with("part-"));
+        let before = parts.take(3).chain(expected.get_key_value("_recipe.json"));
+        let before: BTreeMap<_, _> = before
+            .map(|(name, content)| (name.clone(), content.clone()))
+            .collect();
+        for (name, content) in &before {
+            assert_eq!(small.send("PUT", &format!("/{bucket}/out/{name}"), content), 200);
+        }
+        assert_eq!(small.send("PUT", "/spare", b""), 200);
+        fill(&small.weed, &small.keys, "spare");
+        let (weed, keys, once) = (Arc::clone(&small.weed), small.keys.clone(), Once::new());
+        let fill = move |_| once.call_once(|| fill(&weed, &keys, bucket));
+        let error = refused(job().on_progress(fill)).to_string();
+        assert!(
+            error.contains(&format!("s3://{bucket}/out/part-0")) && error.contains("InternalError"),
+            "{error}"
+        );
+        assert!(objects_in(&small.target, bucket, "out/") == before);
+        small.delete_bucket("spare");
+        assert_eq!(done(job()).parts_written, 9);
+        assert!(objects_in(&small.target, bucket, "out/") == expected);
+        small.delete_bucket(bucket);
+    }
 }

@@ -10,8 +10,8 @@ use pushdown::wire::{
 use crate::{
     error::Result,
     objects::MemberRef,
-    sign::{BatchPost, BatchSigner},
-    units::objects::{BatchJob, Session, WarmUp, members::with_members, routes::SampleRoute},
+    sign::{BatchPost, BatchSigner, with_members},
+    units::objects::{BatchJob, Session, WarmUp, routes::SampleRoute},
 };
 
 /// The most samples in a request: the gateway's default limit.

@@ -115,14 +115,7 @@ impl PartMaker {
             });
         }
         let (writer, cpu) = (self.writer, self.batch.services.cpu.clone());
-        let notes = self.errors.iter().filter_map(|error| {
-            Some(PartNote {
-                name: self.names.get(error.row as usize)?.clone(),
-                code: error.code.clone(),
-                message: error.message.clone(),
-            })
-        });
-        let notes: Vec<PartNote> = notes.collect();
+        let notes = PartNote::of_errors(&self.errors, &self.names);
         let finish = move || {
             let content = Bytes::from(writer.finish(&notes)?);
             let md5 = <[u8; 16]>::from(Md5::digest(&content));

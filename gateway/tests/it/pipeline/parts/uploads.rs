@@ -240,6 +240,45 @@ fn a_caller_that_leaves_ends_its_part() -> Result<()> {
     Ok(())
 }
 
+/// The store may or may not have the part then. Whoever asks again gets the same one.
+#[test]
+fn a_caller_may_leave_during_the_put() -> Result<()> {
+    let (open, gate) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    let store = Scripted::start(
+        |_| (),
+        move |exchange, number| {
+            if number == 1 {
+                gate.lock().recv_timeout(LIMIT).ok();
+            }
+            exchange.answer("200 OK", "")
+        },
+    )?;
+    let gateway = gateway_for(&store.origin, &[])?;
+    let (caller, request) = part(&gateway)?;
+    let post = caller.post(&request)?;
+    let mut raw = Raw::connect(caller.gateway)?;
+    raw.write(&[post.head(), post.body].concat())?;
+    eventually("the store has the PUT", LIMIT, || {
+        Ok((store.puts().len() == 1).then_some(()))
+    })?;
+    ensure!(gateway.metric("pushdown_memory_reserved_bytes")? > 0.0);
+    drop(raw);
+    eventually("its memory is released", LIMIT, || {
+        let reserved = gateway.metric("pushdown_memory_reserved_bytes")?;
+        Ok((reserved < 1.0).then_some(()))
+    })?;
+    open.send(())?;
+    written(&caller.ask(&request)?)?;
+    let bodies: Vec<_> = store.puts().into_iter().map(|(_, body)| body).collect();
+    ensure!(
+        bodies.len() == 2 && bodies[0] == bodies[1],
+        "{} PUTs",
+        bodies.len()
+    );
+    Ok(())
+}
+
 #[test]
 fn a_drain_completes_a_part_in_flight() -> Result<()> {
     let (store, open) = Scripted::gated()?;

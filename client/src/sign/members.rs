@@ -2,7 +2,8 @@
 
 use pushdown::wire::{BatchSample, ColumnMember, RowError};
 
-use crate::{objects::Objects, sign::ObjectPaths};
+use super::ObjectPaths;
+use crate::objects::Objects;
 
 /// Adds the members of the sample with this index to its part of a request. Without effect for a whole object.
 pub(crate) fn with_members(sample: BatchSample, objects: &Objects, index: usize) -> BatchSample {
@@ -24,7 +25,7 @@ pub(crate) fn with_members(sample: BatchSample, objects: &Objects, index: usize)
 ///
 /// # Errors
 /// The error of its row, by either route.
-pub(super) fn check_members(objects: &Objects, index: usize) -> Result<(), RowError> {
+pub(crate) fn check_members(objects: &Objects, index: usize) -> Result<(), RowError> {
     if objects.member(index).is_none() {
         return Ok(());
     }

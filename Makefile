@@ -1,7 +1,7 @@
 # Entry points for developers and CI. `demo` and `test` do all their set-up and print what they do.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup build build-tests demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-e2e test-suites test-stores fuzz lint lint-docker lint-deploy test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
+.PHONY: help setup build build-tests demo test test-full test-crate test-rust test-features test-clients test-python test-python-torch test-ray test-e2e test-suites test-stores fuzz lint lint-docker lint-deploy test-docker check-cuda fmt arrows doc docs python-stubs dist wheels deny bench bench-memory bench-python bench-e2e benchmarks-doc golden golden-images golden-tables golden-tiffs golden-shards writers-parquet writers-text-arrow photos ci clean
 
 CARGO ?= cargo
 # Every debug build selects the whole workspace, and with it one set of features: with another, DataFusion and all above it would
@@ -35,7 +35,7 @@ demo: setup ## Compare plain GETs with pushdown on real photos, and run transfer
 test: test-rust test-clients test-python one-build ## Run the tests of every law, route and client, each in front of one store
 
 test-full: setup ## Run every test: also each in front of every store (test-stores), with large models and files, many random cases, soaks, third-party S3 test suites, all feature sets, the links of the documentation, the images and the benchmark's harness
-	@$(MAKE) --no-print-directory test-rust test-features test-clients test-suites test-stores test-python test-python-torch test-e2e doc test-docker FULL=1
+	@$(MAKE) --no-print-directory test-rust test-features test-clients test-suites test-stores test-python test-python-torch test-ray test-e2e doc test-docker FULL=1
 
 # Programs need Debian packages to be built, and nothing of Python: `.ci/run` does both at once.
 .PHONY: setup-debian setup-models setup-python
@@ -81,17 +81,24 @@ test-python: setup-models setup-python build-tests ## Check the types of the Pyt
 	@scripts/python.sh python python/scripts/generate_ops.py --check
 	@target/debug/pushdown-stubs target/debug/lib_native.so | diff -u python/python/pushdown/_native.pyi -
 	@MYPYPATH=python/python scripts/python.sh stubtest pushdown._native --mypy-config-file python/pyproject.toml --allowlist python/tests/stubtest-allowlist.txt
-	@scripts/python.sh ruff check --quiet --config python/pyproject.toml python examples/pytorch
-	@scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown --exclude /torch/
+	@scripts/python.sh ruff check --quiet --config python/pyproject.toml python examples/pytorch examples/ray
+	@scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown --exclude "/(torch|ray)/"
 	@scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/unit
 	@scripts/python.sh python -m pytest -c python/pyproject.toml -q -n $$((2 * $$(nproc))) --dist loadfile $(if $(FULL),--full) python/tests/gateway
 
 test-python-torch: setup ## Check the types and test the package's loader and data sets with PyTorch, and train the example (5 GB of wheels)
 	@scripts/setup.sh python-torch
 	@$(CARGO) build --locked --workspace --quiet
-	@VENV=.venv-python-torch scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown examples/pytorch/train.py
+	@VENV=.venv-python-torch scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown examples/pytorch/train.py --exclude /ray/
 	@VENV=.venv-python-torch scripts/python.sh pyright -p python/pyproject.toml
 	@VENV=.venv-python-torch scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/torch
+
+test-ray: setup ## Check the types and test the package's data sets and loaders with a Ray of four workers, and run its examples (6 GB of wheels)
+	@scripts/setup.sh ray
+	@scripts/models.sh efficientnet_lite0
+	@$(CARGO) build --locked --workspace --quiet
+	@VENV=.venv-ray scripts/python.sh mypy --config-file python/pyproject.toml --no-error-summary python/python/pushdown/ray examples/ray
+	@VENV=.venv-ray scripts/python.sh python -m pytest -c python/pyproject.toml -q python/tests/ray
 
 test-e2e: build-tests ## Test the harness of the end-to-end benchmark, and that docs/BENCHMARKS.md and docs/benchmarks are up to date
 	@scripts/setup.sh e2e

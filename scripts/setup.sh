@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs Debian packages and Python environments for building and testing. Prints what it does, and skips what is installed.
-# Usage: setup.sh [test|debian|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|e2e-materialize|suites|stores|ceph|garage|containers|python|python-torch|wheels|lint|deploy]
+# Usage: setup.sh [test|debian|golden|golden-images|golden-tables|golden-tiffs|golden-shards|writers-parquet|writers-text-arrow|bench|bench-python|e2e|e2e-torch|e2e-tf|e2e-materialize|suites|stores|ceph|garage|containers|python|python-torch|ray|wheels|lint|deploy]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 selection=${1:-test}
@@ -107,6 +107,10 @@ case "$selection" in
     venv .venv-python scripts/requirements/python.txt
     venv .venv-python-torch scripts/requirements/python-torch.txt
     ;;
+  ray)
+    venv .venv scripts/requirements/test.txt
+    venv .venv-ray scripts/requirements/ray.txt
+    ;;
   bench-python)
     venv .venv scripts/requirements/test.txt
     venv .venv-bench-python scripts/requirements/bench-python.txt
@@ -137,5 +141,5 @@ case "$selection" in
     venv .venv scripts/requirements/test.txt
     venv .venv-suites scripts/requirements/suites.txt
     ;;
-  *) say "unknown set '$selection': expected one of test, debian, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, e2e-materialize, suites, stores, ceph, garage, containers, python, python-torch, wheels, lint, deploy"; exit 2 ;;
+  *) say "unknown set '$selection': expected one of test, debian, golden, golden-images, golden-tables, golden-tiffs, golden-shards, writers-parquet, writers-text-arrow, bench, bench-python, e2e, e2e-torch, e2e-tf, e2e-materialize, suites, stores, ceph, garage, containers, python, python-torch, ray, wheels, lint, deploy"; exit 2 ;;
 esac

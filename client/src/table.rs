@@ -20,4 +20,6 @@
 //! # }
 //! ```
 
-pub use crate::units::rows::{Footers, RowId, RowsRead, TableBatch, TableMonitor, TableReader};
+pub use crate::units::rows::{
+    Footers, RowGroupSamples, RowId, RowsRead, TableBatch, TableMonitor, TableReader,
+};

@@ -5,7 +5,7 @@ use arrow_schema::SchemaRef;
 use pushdown::wire::{Compression, TableDecoder, TableEncoder, TableForm};
 use pushdown_client::{
     reader::TailCounts,
-    table::{RowId, TableMonitor, TableReader as Rows},
+    table::{RowGroupSamples, RowId, TableMonitor, TableReader as Rows},
 };
 use pyo3::{
     buffer::PyBuffer,
@@ -317,6 +317,8 @@ pub(crate) struct TableReader {
 /// What a rank has left in the epoch.
 #[derive(Debug)]
 struct Counts {
+    /// Those of the whole data set.
+    row_groups: Vec<RowGroupSamples>,
     rows: u64,
     batches: u64,
     /// The most batches that a rank has.
@@ -351,6 +353,7 @@ impl TableReader {
         }
         let describe = |reader: &Rows| {
             let counts = Counts {
+                row_groups: reader.row_groups(),
                 rows: reader.len(),
                 batches: reader.batches(),
                 most_batches: reader.most_batches(),
@@ -393,6 +396,16 @@ impl TableReader {
     #[getter]
     const fn most_batches(&self) -> u64 {
         self.counts.most_batches
+    }
+
+    /// The row groups with samples, in the order of the data set: index of the object, number in the data set of the object's first row,
+    /// and number of samples.
+    #[getter]
+    fn row_groups(&self) -> Vec<(usize, u64, u64)> {
+        let groups = self.counts.row_groups.iter();
+        groups
+            .map(|group| (group.object, group.first_row, group.samples))
+            .collect()
     }
 
     /// Rows that the tail policy drops and repeats, over all ranks.

@@ -45,6 +45,17 @@ use rows_left::RowsLeft;
 pub use rows_read::RowsRead;
 pub(crate) use source::TableSource;
 
+/// A row group with samples: rows that satisfy the condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowGroupSamples {
+    /// Index of its object.
+    pub object: usize,
+    /// Number in the data set of the first row of its object.
+    pub first_row: u64,
+    /// Its samples.
+    pub samples: u64,
+}
+
 /// What a reader of rows promises.
 pub(crate) const PROMISES: Promises = Promises {
     is_counted: true,
@@ -160,6 +171,22 @@ impl TableReader {
         self.left
             .most_rows(&self.plan)
             .div_ceil(self.plan.batch_size as u64)
+    }
+
+    /// The row groups with samples, in the order of the data set.
+    pub fn row_groups(&self) -> Vec<RowGroupSamples> {
+        let groups = self.rows.samples.groups().iter();
+        let samples = groups.map(|group| RowGroupSamples {
+            object: group.object(),
+            first_row: self
+                .rows
+                .first_rows
+                .get(group.object())
+                .copied()
+                .unwrap_or_default(),
+            samples: group.count(),
+        });
+        samples.collect()
     }
 
     /// What the [tail policy](crate::reader::PushdownReaderBuilder::tail) drops in an epoch, over all ranks.

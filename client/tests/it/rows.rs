@@ -7,7 +7,7 @@ use futures::TryStreamExt as _;
 use pushdown_client::{
     ErrorKind,
     reader::{Mode, PushdownReaderBuilder, Rank, Split},
-    table::{RowId, TableBatch, TableReader},
+    table::{RowGroupSamples, RowId, TableBatch, TableReader},
 };
 use pushdown_testkit::{Parquet, recording_relay};
 
@@ -106,6 +106,27 @@ async fn every_row_is_read_once_for_every_split() {
     }
     assert_ne!(order_by_epoch[&0], order_by_epoch[&1]);
     assert!(!order_by_epoch[&0].is_sorted());
+}
+
+#[tokio::test]
+async fn row_groups_are_those_with_samples() {
+    let world = world();
+    let reader = reader(&world, PIPELINE).build_table().await.unwrap();
+    let groups = |object: usize, rows: u64, step: usize| {
+        let starts = (0..rows).step_by(step);
+        starts.map(move |start| {
+            let rows_of_group = start..(start + step as u64).min(rows);
+            let matching = expected(object, rows).filter(|id| rows_of_group.contains(&id.row));
+            RowGroupSamples {
+                object,
+                first_row: if object == 0 { 0 } else { 1000 },
+                samples: matching.count() as u64,
+            }
+        })
+    };
+    let all: Vec<_> = groups(0, 1000, 300).chain(groups(1, 2500, 1000)).collect();
+    assert_eq!(reader.row_groups(), all, "the third object has no sample");
+    assert_eq!(all.iter().map(|group| group.samples).sum::<u64>(), reader.len());
 }
 
 #[tokio::test]

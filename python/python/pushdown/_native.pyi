@@ -554,6 +554,12 @@ class TableReader:
         """
         The plan in force, for people; `None` before the first one, in other modes than auto, and once all rows are read plainly.
         """
+    @property
+    def row_groups(self, /) -> list[tuple[int, int, int]]:
+        """
+        The row groups with samples, in the order of the data set: index of the object, number in the data set of the object's first row,
+        and number of samples.
+        """
     def samples(self, /, batch: TableBatch, column: str) -> Batch:
         """
         The values of a batch that `each` computed in a column, as the samples of a batch. The index of a sample is the number of its row

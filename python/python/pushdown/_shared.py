@@ -8,20 +8,31 @@ import shutil
 import tempfile
 from collections.abc import Callable
 
-__all__ = ["shared_file"]
+__all__ = ["SharedPath", "shared_file"]
 
-_paths: dict[str, str] = {}
+_paths: dict[str, SharedPath] = {}
 _folder: str | None = None
 
 
-def shared_file(name: str, write: Callable[[str], object]) -> str:
+class SharedPath(str):
+    """The path of a shared file. A pickle that leaves this host has to carry the file, too."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What identifies the content."""
+        return os.path.basename(self)
+
+
+def shared_file(name: str, write: Callable[[str], object]) -> SharedPath:
     """Path of the file `name`, which `write` writes the first time. `name` identifies the content.
 
     The file is removed when the process that wrote it exits.
     """
     path = _paths.get(name)
     if path is None or not os.path.exists(path):
-        path = os.path.join(_own_folder(), name)
+        path = SharedPath(os.path.join(_own_folder(), name))
         write(path)
         _paths[name] = path
     return path

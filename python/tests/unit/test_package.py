@@ -36,7 +36,7 @@ def run(code: str, path: Path) -> str:
 def test_importing_loads_nothing_heavy_and_starts_no_threads() -> None:
     output = run(
         "import conftest, pushdown, threading\n"
-        "print(sorted({'numpy', 'torch', 'pyarrow', 'asyncio', 'multiprocessing'} & set(sys.modules)), threading.active_count())",
+        "print(sorted({'numpy', 'torch', 'ray', 'pyarrow', 'asyncio', 'multiprocessing'} & set(sys.modules)), threading.active_count())",
         UNIT,
     )
     assert output == "[] 1\n"

@@ -12,7 +12,7 @@ from ..task import Task
 
 Epoch = Callable[[], Iterator[tuple[Any, Any]]]
 
-OURS = "pushdown.torch.Loader"
+OURS, OURS_ON_RAY = "pushdown.torch.Loader", "pushdown.ray.read"
 # What decodes and transforms photos, and the samples per CPU second of ours to those of the contestant that are required.
 PILLOW, TENSORS = "Pillow", "torchvision.io"
 REQUIRED = {PILLOW: 1.5, TENSORS: 1.0}
@@ -25,7 +25,15 @@ CONTESTANTS = {
     "WebDataset, Pillow": ("from_webdataset", PILLOW),
     "ImageFolder, torchvision.io": ("from_image_folder", TENSORS),
     "s3torchconnector, torchvision.io": ("from_s3torchconnector", TENSORS),
+    OURS_ON_RAY: ("from_ray", ""),
+    "Ray Data, Pillow": ("from_ray", PILLOW),
 }
+
+
+def compared_with(name: str) -> str | None:
+    """Which of ours a contestant is compared with; `None` for one of ours."""
+    ours = OURS_ON_RAY if CONTESTANTS[name][0] == "from_ray" else OURS
+    return None if name == ours else ours
 
 
 def open_contestant(name: str, task: Task) -> tuple[str, Epoch]:

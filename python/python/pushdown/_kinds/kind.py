@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
 
 from .._function_pool import FunctionPool
 from .._onnx import provide_onnx_runtime
@@ -16,6 +16,7 @@ from .._settings import SourceKind
 from .._share import TailCounts
 from .._source import DataSet, Selection, Source, open_data_set
 from .._spec import ReaderSpec
+from .._stretches import Stretch
 from ..batch import Batch
 from ..errors import ConfigError, CredentialsError, native_errors
 from ..iterator import Iteration, NativeReader, Recipe, Start
@@ -58,6 +59,7 @@ class Kind(ABC, Generic[Made]):
 
     source: ClassVar[SourceKind]
     promises: ClassVar[Promises]
+    _is_stretch = False
 
     def __init__(
         self, options: Options, pipeline: Pipeline, source: Source, selection: Selection | None = None
@@ -95,6 +97,24 @@ class Kind(ABC, Generic[Made]):
     def count(self, rank: Rank) -> Count | None:
         """What a rank reads of a whole epoch; `None` if nobody knows."""
 
+    @abstractmethod
+    def divide(self, count: int) -> list[Stretch]:
+        """The data set as at most `count` stretches of about equal size."""
+
+    @abstractmethod
+    def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
+        """The samples of a stretch alone: their kind, and where its only epoch starts."""
+
+    def _part(self, **members: Any) -> Self:
+        """The kind of a stretch: a copy with other members, credentials included."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self) | {"_is_stretch": True} | members)
+        return copied
+
+    def _limited(self, samples: int | None) -> Options:
+        """The options of a reader of so many samples."""
+        return replace(self.options, sampling=replace(self.options.sampling, limit=samples))
+
     def take(self, indices: Sequence[int], epoch: int) -> Batch:
         """The samples with these indices, as random steps draw them in `epoch`. Raises `ConfigError` if they have no indices."""
         raise self.read_in_batches("an iteration", "`take`")
@@ -130,6 +150,8 @@ class Kind(ABC, Generic[Made]):
 
     def policy(self, samples: int | None) -> ErrorPolicy:
         """The error policy of an iteration that reads `samples` samples; `None` if the number is unknown."""
+        # Nobody counts the batches of a stretch: one without rows is left out.
+        samples = None if self._is_stretch else samples
         return ErrorPolicy(self.options.on_error, self.options.max_errors, samples)
 
     def spec(self, epoch: int, place: Place, **members: Any) -> ReaderSpec:

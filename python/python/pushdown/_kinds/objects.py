@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from .. import _native
 from .._function_pool import apply_functions
@@ -17,6 +17,7 @@ from .._settings import SourceKind, does_not_apply
 from .._share import TailCounts, log_tail
 from .._source import Selection, Source, without_suffix
 from .._spec import ReaderSpec
+from .._stretches import Stretch, divide
 from ..batch import Batch, make_batch
 from ..errors import native_errors
 from ..iterator import Iteration, Recipe, Start
@@ -105,6 +106,17 @@ class ObjectKind(Kind[Batch]):
     def count(self, rank: Rank) -> Count:
         share = self._share(self.spec(self.options.epoch, Place(rank)))
         return Count(share.batches, share.samples, TailCounts(*share.tail_counts))
+
+    def divide(self, count: int) -> list[Stretch]:
+        sizes = [self.objects.size(index) or 0 for index in range(len(self.objects))]
+        return [
+            Stretch(part, len(part), sum(sizes[part.start : part.stop])) for part in divide(sizes, count)
+        ]
+
+    def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
+        # The whole list stays: labels are found by it.
+        kind = self._part(options=self._limited(stretch.samples), _lookup=None)
+        return kind, Start(self.options.epoch, stretch.objects.start)
 
     def take(self, indices: Sequence[int], epoch: int) -> Batch:
         """The samples with these indices, as random steps draw them in `epoch`. The threads live until `close`."""

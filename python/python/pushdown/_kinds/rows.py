@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from array import array
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeGuard, cast
+from typing import Any, Self, TypeGuard, cast
 
 from .. import _native, ops
 from .._label_columns import values_of
@@ -17,6 +19,7 @@ from .._sample_columns import NO_COLUMNS
 from .._settings import SourceKind
 from .._share import TailCounts, log_tail
 from .._source import Source
+from .._stretches import Stretch, divide
 from ..batch import Batch, TableBatch, table_batch
 from ..errors import ConfigError, StateError, native_errors
 from ..iterator import Iteration, Recipe, Start
@@ -113,6 +116,47 @@ class _Rows(Kind[Made]):
                 self._counts[key] = Count(native.batches, len(native), TailCounts(*native.tail_counts))
                 native.close()
         return self._counts[key]
+
+    def divide(self, count: int) -> list[Stretch]:
+        native = self.open_native(self._open, self.spec(self.options.epoch, Place(Rank())))
+        with native_errors():
+            groups = native.row_groups
+            native.close()
+        rows = Counter[int]()
+        for index, _, samples in groups:
+            rows[index] += samples
+        sizes = [
+            (self.objects.size(index) or 0) * samples // rows[index] for index, _, samples in groups
+        ]
+        return [self._stretch(groups, sizes, part) for part in divide(sizes, count)]
+
+    def _stretch(
+        self, groups: Sequence[tuple[int, int, int]], sizes: Sequence[int], part: range
+    ) -> Stretch:
+        """The stretch of some row groups."""
+        (first, first_row, _), (last, _, _) = groups[part.start], groups[part.stop - 1]
+        skipped = 0
+        for group in range(part.start - 1, -1, -1):
+            index, _, samples = groups[group]
+            if index != first:
+                break
+            skipped += samples
+        return Stretch(
+            range(first, last + 1),
+            sum(samples for _, _, samples in groups[part.start : part.stop]),
+            sum(sizes[part.start : part.stop]),
+            skipped,
+            first_row,
+        )
+
+    def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
+        # Of other objects not even the footers are read.
+        data_set = replace(self.data_set, objects=self.objects.select(stretch.objects))
+        kind = self._part(
+            options=self._limited(stretch.samples), data_set=data_set, _counts={}, _footers=None
+        )
+        read = ((1, stretch.skipped),) if stretch.skipped else None
+        return kind, Start(self.options.epoch, read)
 
     def _open(
         self,

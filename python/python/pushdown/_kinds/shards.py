@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from .. import _native
 from .._labels import LabelSet
@@ -16,6 +16,7 @@ from .._settings import SourceKind
 from .._shard_state import Before, ShardState, resume, shards_read
 from .._source import Source
 from .._spec import ReaderSpec
+from .._stretches import Stretch, divide
 from ..batch import Batch
 from ..errors import StateError, native_errors
 from ..iterator import Iteration, Recipe, Start
@@ -122,6 +123,14 @@ class ShardKind(Kind[Batch]):
 
     def count(self, rank: Rank) -> Count | None:
         return None
+
+    def divide(self, count: int) -> list[Stretch]:
+        # A pattern names shards without their sizes.
+        return [Stretch(part, None, 0) for part in divide([1] * len(self.objects), count)]
+
+    def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
+        data_set = replace(self.data_set, objects=self.objects.select(stretch.objects))
+        return self._part(data_set=data_set), Start(self.options.epoch)
 
     @property
     def classes(self) -> list[str]:

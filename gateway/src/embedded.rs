@@ -23,7 +23,7 @@ use pushdown_s3::Escaped;
 use s3s::auth::SimpleAuth;
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s_fs::FileSystem;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
@@ -110,8 +110,8 @@ impl EmbeddedStore {
 
 async fn accept(listener: TcpListener, service: S3Service) {
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _peer)) => stream,
+        let stream = match next_stream(&listener).await {
+            Ok(stream) => stream,
             Err(error) => {
                 warn!(%error, "embedded store: cannot accept a connection");
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -132,12 +132,26 @@ async fn accept(listener: TcpListener, service: S3Service) {
     }
 }
 
+async fn next_stream(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, _peer) = listener.accept().await?;
+    // With Nagle's algorithm the end of an object waits for the acknowledgement of what comes before it, which may take 40 ms.
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
 
     use super::*;
     use crate::config::values::Secret;
+
+    #[tokio::test]
+    async fn the_end_of_an_object_is_sent_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        assert!(next_stream(&listener).await.unwrap().nodelay().unwrap());
+    }
 
     async fn fault(directory: PathBuf) -> String {
         let folder = StoreFolder {

@@ -34,6 +34,7 @@ class Epoch:
     labels: int
     """Sum of the labels."""
     cpu_seconds: float
+    seconds: float
 
     @property
     def samples_per_cpu_second(self) -> float:
@@ -78,7 +79,7 @@ class Contestant:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         answer = self._answer()
-        epoch = Epoch(answer["samples"], answer["labels"], tree_cpu_seconds(root) - before)
+        epoch = Epoch(answer["samples"], answer["labels"], tree_cpu_seconds(root) - before, answer["seconds"])
         check_epoch(self.name, epoch, self.task)
         return epoch
 

@@ -33,6 +33,8 @@ class Task:
     batch_size: int
     cores: int
     region: str = REGION
+    gateway: str | None = None
+    """URL of a gateway beside the store. Without one, all steps run on this host."""
 
     @property
     def url(self) -> str:

@@ -30,13 +30,16 @@ def epochs(task: Task, decoding: str) -> tuple[str, Epoch]:
         for batch in ds.iter_torch_batches(batch_size=task.batch_size):
             yield batch["x"], batch["y"]
 
-    how = describe(decoding) if decoding == PILLOW else f'pushdown {pushdown.__version__}, mode="plain", `{PIPELINE}`'
+    mode = "plain" if task.gateway is None else "auto"
+    how = describe(decoding) if decoding == PILLOW else f'pushdown {pushdown.__version__}, mode="{mode}", `{PIPELINE}`'
     return f"Ray {ray.__version__} with {task.cores} CPUs, {how}", batches
 
 
 def samples(task: Task) -> ray.data.Dataset:
     store = pushdown.Store(endpoint=task.endpoint)
-    return pushdown.ray.read(task.url, PIPELINE, store=store, mode="plain", batch_size=task.batch_size, labels="dir", seed=7)
+    options: dict[str, Any] = {"mode": "plain"} if task.gateway is None else {"gateway": task.gateway}
+    ds = pushdown.ray.read(task.url, PIPELINE, store=store, batch_size=task.batch_size, labels="dir", seed=7, **options)
+    return ds.select_columns(["x", "y"])
 
 
 def images(task: Task) -> ray.data.Dataset:

@@ -21,7 +21,7 @@ def test_the_first_epoch_of_each_does_not_count():
 
         def read(self) -> Epoch:
             self.count += 1
-            return Epoch(10, 0, float(self.count))
+            return Epoch(10, 0, float(self.count), 1.0)
 
     measured = measure({"a": Counting(), "b": Counting()}, 2, progress=iter)
     assert {name: [epoch.cpu_seconds for epoch in each] for name, each in measured.items()} == {"a": [2, 3], "b": [2, 3]}
@@ -30,8 +30,8 @@ def test_the_first_epoch_of_each_does_not_count():
 
 def test_an_epoch_is_each_sample_once():
     # Labels 0, 1, 0, 1, 0.
-    check_epoch("a", Epoch(5, 2, 1.0), TASK)
-    for epoch in (Epoch(4, 2, 1.0), Epoch(5, 3, 1.0)):
+    check_epoch("a", Epoch(5, 2, 1.0, 1.0), TASK)
+    for epoch in (Epoch(4, 2, 1.0, 1.0), Epoch(5, 3, 1.0, 1.0)):
         with pytest.raises(ContestantError, match="a: expected 5 samples with labels that sum up to 2, found"):
             check_epoch("a", epoch, TASK)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares pushdown.torch.Loader with data loaders of others; see bench/README.md. Usage: bench-python.sh [OPTION...], see --help.
+# Compares pushdown.torch.Loader with data loaders of others; see bench/README.md. Usage: bench-python.sh [over-link] [OPTION...], see --help.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=.venv-bench-python/bin/python
@@ -11,4 +11,6 @@ scripts/photos.sh all
 # pick other features, and compile all dependencies again.
 "${CARGO:-cargo}" build --release --locked --quiet \
   -p pushdown-gateway -p pushdown-cli -p pushdown-bench -p transfer-learning -p pushdown-python
-NATIVE=${CARGO_TARGET_DIR:-target}/release/lib_native.so exec scripts/python.sh "$python" -m loaders "$@"
+module=loaders
+if [ "${1:-}" = over-link ]; then module=loaders.over_link && shift; fi
+NATIVE=${CARGO_TARGET_DIR:-target}/release/lib_native.so exec scripts/python.sh "$python" -m "$module" "$@"

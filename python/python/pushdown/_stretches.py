@@ -6,8 +6,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from math import ceil
 
-__all__ = ["Stretch", "divide"]
+__all__ = ["Stretch", "count_tasks", "divide"]
+
+# Tasks of fewer stored bytes would take longer to start than to run, and longer ones would be long to repeat.
+_MIN_TASK_BYTES, _MAX_TASK_BYTES = 8 << 20, 64 << 20
+_TASKS_PER_CPU = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,12 @@ class Stretch:
     """Samples of the first object that are not in the stretch."""
     first_index: int = 0
     """What to add to the indices of the samples: their reader counts from the first object."""
+
+
+def count_tasks(stored_bytes: int, cpus: float) -> int:
+    """How many tasks read so many bytes: some for each CPU, of 8 to 64 MiB."""
+    most, least = -(-stored_bytes // _MIN_TASK_BYTES), -(-stored_bytes // _MAX_TASK_BYTES)
+    return max(1, least, min(most, ceil(_TASKS_PER_CPU * cpus)))
 
 
 def divide(sizes: Sequence[int], count: int) -> list[range]:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pushdown._stretches import divide
+from pushdown._stretches import count_tasks, divide
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -28,6 +28,12 @@ def test_ranges_have_about_equal_sizes(seed: int) -> None:
         # A range ends within a piece of where it should.
         assert max(sums) <= sum(sizes) / count + 2 * max(sizes)
         assert min(sums) >= sum(sizes) / count - 2 * max(sizes)
+
+
+def test_tasks_are_neither_small_nor_large() -> None:
+    mebibyte = 1 << 20
+    assert [count_tasks(size * mebibyte, 2) for size in (0, 1, 8, 9, 64, 512, 513, 6400)] == [1, 1, 1, 2, 8, 8, 9, 100]
+    assert [count_tasks(800 * mebibyte, cpus) for cpus in (0.5, 1, 16, 64, 1000)] == [13, 13, 64, 100, 100]
 
 
 def test_large_pieces_leave_pieces_for_others() -> None:

@@ -11,7 +11,8 @@ from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
 from .._rank import Place, Rank
-from .._stretches import Stretch
+from .._settings import SourceKind
+from .._stretches import Stretch, count_tasks
 from ..batch import Batch
 from ..iterator import ReaderIterator
 from ..reader import Reader
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SampleDatasource"]
 
+# Of a sample whose size is unknown, as in a list of URLs.
+_SAMPLE_BYTES = 100_000
+
 
 class SampleDatasource(Datasource):
     """The samples of a reader that counts them all: with `tail="short"`, as one rank."""
@@ -32,6 +36,15 @@ class SampleDatasource(Datasource):
         super().__init__()  # type: ignore[no-untyped-call]
         self._shipped = Shipped(reader)
         self._layout, self._value_bytes = layout, value_bytes
+
+    def count_tasks(self, cpus: float) -> int:
+        """How many tasks suit a cluster with so many CPUs."""
+        kind = _opened(self._shipped).reader._kind
+        if kind.source is SourceKind.SHARDS:
+            return len(kind.objects)
+        (whole,) = kind.divide(1)
+        stored_bytes = whole.stored_bytes or (whole.samples or 0) * _SAMPLE_BYTES
+        return count_tasks(stored_bytes, cpus)
 
     def get_name(self) -> str:
         return "Pushdown"

@@ -30,7 +30,7 @@ __all__ = ["read"]
 # Many tasks share a host and a gateway.
 _TASK_IO = IO(prefetch="64 MiB", requests=2)
 # Of a block that Ray builds, and of values that are computed.
-_BLOCK_BYTES = 256 << 20
+_BLOCK_BYTES = 384 << 20
 
 
 @shows_options(Options)
@@ -57,8 +57,9 @@ def read(
     sample, which has zeros in `x` then.
 
     - `num_cpus`: CPUs of each task, and threads that run steps there. Tasks whose steps run at a gateway need less than one.
-    - `memory`: bytes that Ray reserves for each task. Default: what is prefetched, twice, and 256 MiB.
-    - `concurrency`: most tasks at a time, so that a gateway is not overloaded. `override_num_blocks`: number of tasks. Both as in Ray Data.
+    - `memory`: bytes that Ray reserves for each task. Default: what is prefetched, twice, and 384 MiB.
+    - `concurrency`: most tasks at a time, so that a gateway is not overloaded.
+    - `override_num_blocks`: number of tasks. Default: four for each CPU of the cluster, but of 8 to 64 MiB of stored objects each.
     - `seed`: of random steps alone. A shuffle is Ray's: `ds.random_shuffle()`. Nor do options apply that are about ranks, tails and limits,
       or that count over all tasks (`max_errors`).
     - `io`: of each task. Default: 64 MiB of prefetched batches, and 2 requests in flight.
@@ -80,8 +81,12 @@ def read(
     if memory is None:
         memory = 2 * size_bytes("prefetch", io.prefetch) + _BLOCK_BYTES
     size = None if samples is None or value_bytes is None else samples * value_bytes
+    datasource = SampleDatasource(reader, layout, size)
+    if override_num_blocks is None:
+        resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        override_num_blocks = datasource.count_tasks(resources.get("CPU", 1.0))
     ds: ray.data.Dataset = ray.data.read_datasource(
-        SampleDatasource(reader, layout, size),
+        datasource,
         num_cpus=num_cpus,
         memory=memory,
         concurrency=concurrency,

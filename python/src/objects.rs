@@ -63,9 +63,11 @@ impl From<pushdown_client::store::Objects> for Objects {
 
 #[pymethods]
 impl Objects {
-    /// Lists a prefix, with or without hidden objects. `progress` is called from time to time with the number of objects so far. All threads
-    /// have ended when it returns.
+    /// Lists a prefix, with or without hidden objects; by the S3 Inventory whose manifest has the URL `inventory`, if there is one. `progress` is
+    /// called from time to time with the number of objects so far. All threads have ended when it returns.
     #[staticmethod]
+    #[pyo3(signature = (store_json, credentials, bucket, prefix, progress, include_hidden, inventory = None))]
+    #[expect(clippy::too_many_arguments, reason = "those of a call from Python")]
     fn list_prefix(
         py: Python<'_>,
         store_json: &str,
@@ -74,6 +76,7 @@ impl Objects {
         prefix: &str,
         progress: Option<Bound<'_, PyAny>>,
         include_hidden: bool,
+        inventory: Option<&str>,
     ) -> PyResult<Self> {
         let builder = settings::store(store_json, credentials)?;
         let hidden = if include_hidden {
@@ -91,7 +94,14 @@ impl Objects {
         let runtime = ProcessRuntime::start()?;
         let listing = || async {
             let store = builder.build().await?;
-            store.list_objects_with(bucket, prefix, hidden, report).await
+            match inventory {
+                Some(manifest) => {
+                    store
+                        .read_inventory(manifest, bucket, prefix, hidden, report)
+                        .await
+                }
+                None => store.list_objects_with(bucket, prefix, hidden, report).await,
+            }
         };
         let listed = runtime.wait_with(py, listing, tick)?;
         py.detach(|| runtime.shutdown());

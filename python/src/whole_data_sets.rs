@@ -1,6 +1,6 @@
 //! Whole data sets: parts of their values that a gateway writes, and values that it caches.
 
-use std::{num::NonZeroU32, sync::Arc};
+use std::{num::NonZeroU32, path::PathBuf, sync::Arc};
 
 use futures::TryStreamExt as _;
 use pushdown_client::{
@@ -40,6 +40,8 @@ struct MaterializeSpec {
     samples_per_part: Option<NonZeroU32>,
     append: bool,
     local: bool,
+    /// A folder of models, instead of those of the gateway.
+    models: Option<PathBuf>,
 }
 
 /// The labels of all objects, in their order.
@@ -99,6 +101,9 @@ impl MaterializeSpec {
         }
         if self.local {
             job = job.local();
+        }
+        if let Some(folder) = self.models {
+            job = job.models(folder);
         }
         Ok(job)
     }

@@ -180,10 +180,10 @@ class Objects:
         """
     def keys(self, /) -> list[str]: ...
     @staticmethod
-    def list_prefix(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, prefix: str, progress: Any | None, include_hidden: bool) -> Objects:
+    def list_prefix(store_json: str, credentials: tuple[str, str, str | None] | None, bucket: str, prefix: str, progress: Any | None, include_hidden: bool, inventory: str | None = None) -> Objects:
         """
-        Lists a prefix, with or without hidden objects. `progress` is called from time to time with the number of objects so far. All threads
-        have ended when it returns.
+        Lists a prefix, with or without hidden objects; by the S3 Inventory whose manifest has the URL `inventory`, if there is one. `progress` is
+        called from time to time with the number of objects so far. All threads have ended when it returns.
         """
     @staticmethod
     def load(path: str | PathLike[str]) -> Objects:

@@ -26,6 +26,7 @@ def list_objects(
     column: str | None = None,
     columns: Sequence[str] = (),
     include_hidden: bool = False,
+    inventory: str | None = None,
     **options: Unpack[ConnectionOptions],
 ) -> Objects:
     """Lists the objects under `s3://bucket/prefix`, in the order of their keys, or the samples in shards.
@@ -43,10 +44,15 @@ def list_objects(
     index or the path of a saved one; `column` and `columns` are those of `ShardIndex.samples`. With `index`, `url` may also be a prefix that
     ends in `/`, or a list of patterns.
 
+    `inventory`: the URL of the `manifest.json` of an S3 Inventory of the bucket, in CSV or Parquet, which is read instead of a listing. It is
+    hours to days old: objects that were written later are not in the list.
+
     Shows progress on stderr after a second. Raises `ConfigError`, `CredentialsError`, `RefusedError` or `UnavailableError`.
     """
     connection = connect(options)
     selection = Selection(index, column, tuple(columns))
+    if inventory is not None and (index is not None or not isinstance(url, str) or is_shard_pattern(url)):
+        raise ConfigError(f"invalid inventory: expected none but for objects under a prefix, found {inventory}")
     if index is not None:
         return selection.samples(url)
     if is_shard_pattern(url):
@@ -55,7 +61,7 @@ def list_objects(
     if not isinstance(url, str):
         raise ConfigError(f"invalid list: expected a prefix or patterns of shards, found {list(url)!r}")
     selection.check_objects()
-    return list_store(connection, url, include_hidden)
+    return list_store(connection, url, include_hidden, inventory=inventory)
 
 
 @shows_options(Connection)

@@ -20,14 +20,23 @@ Objects: TypeAlias = _native.Objects
 
 
 def list_store(
-    connection: Connection, url: str, include_hidden: bool = False, *, shows_progress: bool = True
+    connection: Connection,
+    url: str,
+    include_hidden: bool = False,
+    *,
+    inventory: str | None = None,
+    shows_progress: bool = True,
 ) -> Objects:
-    """Lists all objects under `url`; hidden ones only if they are asked for. Its threads have ended when it returns."""
-    location = parse_url(url)
-    shown = Progress(f"listing {url}", "{:,} objects") if shows_progress else nullcontext()
+    """Lists all objects under `url`, or reads them in an S3 Inventory; hidden ones only if they are asked for.
+
+    Its threads have ended when it returns.
+    """
+    bucket, prefix = parse_url(url)
+    what = f"listing {url}" if inventory is None else f"reading the inventory {inventory}"
+    shown = Progress(what, "{:,} objects") if shows_progress else nullcontext()
     with shown as progress, native_errors():
         return _native.Objects.list_prefix(
-            connection.to_json(), connection.keys, location.bucket, location.key, progress, include_hidden
+            connection.to_json(), connection.keys, bucket, prefix, progress, include_hidden, inventory
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Literal, TypeAlias, Unpack, overload
 
 from . import _native
-from ._checks import at_least, choice, of_type, set_members, time_seconds
+from ._checks import at_least, choice, of_type, path_text, set_members, time_seconds
 from ._kinds import choose_kind
 from ._native import Objects
 from ._onnx import provide_onnx_runtime
@@ -144,6 +145,7 @@ class MaterializeOptions(ConnectionOptions, total=False):
     samples_per_part: int | None
     append: bool
     local: bool
+    models: str | os.PathLike[str] | None
     include_hidden: bool
     progress: ProgressLike
 
@@ -186,6 +188,7 @@ def materialize(
     samples_per_part: int | None = None,
     append: bool = False,
     local: bool = False,
+    models: str | os.PathLike[str] | None = None,
     include_hidden: bool = False,
     dry_run: bool = False,
     progress: ProgressLike = None,
@@ -214,6 +217,7 @@ def materialize(
     - `samples_per_part`: 1 to 4,096. Default: as many as are made in 5 minutes and take 256 MiB, by a trial of 16 samples.
     - `append`: add parts for objects that a complete target lacks. Without it they are an error.
     - `local`: compute on this host, without a gateway. All objects and parts cross its link, and the parts have the same bytes.
+    - `models`: folder of the models that the pipeline names. By default those of the gateway.
     - `dry_run`: write nothing, and return an `Estimate`.
     - `progress`: by default a line on stderr if it is a terminal or in a notebook, and otherwise a line of the log every 10 s. False: nothing. A
       function gets a `JobProgress` from time to time, and at the end.
@@ -252,6 +256,7 @@ def materialize(
         "samples_per_part": samples_per_part,
         "append": append,
         "local": local,
+        "models": path_text("models", models),
     }
     provide_onnx_runtime()
     counts = "{:,} of {:,} samples, {:,} of {:,} parts"

@@ -105,8 +105,8 @@ def test_the_code_of_the_page_runs(
     }
     run = 0
     for code in blocks(page):
-        if "torch.utils.data" in code:
-            # It needs PyTorch: python/tests/torch tests the classes that it shows.
+        if "torch.utils.data" in code or "pushdown.ray" in code:
+            # It needs PyTorch or Ray: python/tests/torch and python/tests/ray test what it shows.
             continue
         adapted = code.replace("http://127.0.0.1:9900", address).replace("{000000..000999}", "{000000..000001}")
         # `explain` measures steps, which do not run where a result cache has their values.

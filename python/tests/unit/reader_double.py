@@ -82,6 +82,7 @@ class Objects:
         prefix: str,
         progress: Callable[[int], None] | None,
         include_hidden: bool,
+        inventory: str | None = None,
     ) -> Objects:
         if bucket not in buckets:
             raise NativeError("refused", f"cannot list {bucket}: NoSuchBucket", None)

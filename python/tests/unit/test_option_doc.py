@@ -36,10 +36,10 @@ CALLS: dict[str, list[str]] = {
     "get": ["member", "index", "seed", "epoch", "split"],
     "get_many": ["seed", "epoch", "split"],
     "read_table": ["seed", "epoch"],
-    "list": ["index", "column", "columns", "include_hidden"],
+    "list": ["index", "column", "columns", "include_hidden", "inventory"],
     "index": ["path"],
     "check": ["size", "nbytes"],
-    "materialize": ["format", "labels", "seed", "epoch", "target_store", "samples_per_part", "append", "local", "include_hidden", "dry_run", "progress"],
+    "materialize": ["format", "labels", "seed", "epoch", "target_store", "samples_per_part", "append", "local", "models", "include_hidden", "dry_run", "progress"],
     "warm": ["index", "column", "keep", "stage", "include_hidden", "progress"],
     "explain": ["index", "column", "include_hidden", "samples", "bandwidth", "store_bandwidth", "gateway_cores", "gateways", "batch_size", "host_cores", "cached", "epochs", "seed", "epoch"],
 }

@@ -48,6 +48,7 @@ def test_the_settings_are_one_document() -> None:
         samples_per_part=8,
         append=True,
         local=True,
+        models="/models",
         store=store,
         gateway=["http://g1", "http://g2"],
         target_store=Store(endpoint="http://other:9000", credentials=("c", "d", "e")),
@@ -66,6 +67,7 @@ def test_the_settings_are_one_document() -> None:
         "samples_per_part": 8,
         "append": True,
         "local": True,
+        "models": "/models",
     }
     assert (done.samples, done.parts, done.parts_written, done.errors, done.vanished) == (20, 3, 3, [], ["gone"])
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +154,14 @@ def test_tasks_have_no_credentials(cluster, source, options):
     assert SECRET.encode() not in _shipped_bytes(task)
 
 
-def test_the_list_is_stored_once(cluster, source, options):
+def test_the_list_is_stored_once(cluster, source, options, tmp_path, monkeypatch):
     tasks = datasource(pushdown.ray.read(source, RANDOM, **options)).get_read_tasks(8)
     assert len({id(task.read_fn.args[0]) for task in tasks}) == 1
-    [name] = tasks[0].read_fn.args[0]._files
+    shipped = tasks[0].read_fn.args[0]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert len(shipped.open().objects) > 10
+    assert list(tmp_path.iterdir()) == []
+    [name] = shipped._files
     assert name.endswith(".objects") and b"train/other" not in _shipped_bytes(tasks[0])
 
 

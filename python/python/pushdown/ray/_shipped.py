@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import pickle
+from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import ray
 from ray import cloudpickle
 
-from .._shared import SharedPath, shared_file
+from .._shared import SharedPath
 from ..errors import ConfigError
 from ..options import Options
 
@@ -35,7 +37,9 @@ class Shipped(Generic[Value]):
 
     def open(self) -> Value:
         """A copy of the value in this process."""
-        value: Value = _Unpickler(io.BytesIO(self._pickled), self._files).load()
+        # Workers may be killed, and would leave files that have to last.
+        with TemporaryDirectory(prefix="pushdown-") as folder:
+            value: Value = _Unpickler(io.BytesIO(self._pickled), self._files, folder).load()
         return value
 
 
@@ -54,15 +58,17 @@ class _Pickler(cloudpickle.Pickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Writes the shared files that a pickle names."""
+    """Writes the shared files that a pickle names into a folder."""
 
-    def __init__(self, file: io.BytesIO, files: dict[str, ray.ObjectRef[Any]]) -> None:
+    def __init__(self, file: io.BytesIO, files: dict[str, ray.ObjectRef[Any]], folder: str) -> None:
         super().__init__(file)
-        self._files = files
+        self._files, self._folder = files, folder
 
-    def persistent_load(self, name: str) -> SharedPath:
-        content = self._files[name]
-        return shared_file(name, lambda path: ray.get(content).tofile(path))
+    def persistent_load(self, name: str) -> str:
+        path = os.path.join(self._folder, name)
+        if not os.path.exists(path):
+            ray.get(self._files[name]).tofile(path)
+        return path
 
 
 def check_credentials(options: Options) -> None:

@@ -45,23 +45,12 @@ pub(super) struct LocalMaker {
     limits: Limits,
 }
 
-/// A value, and the time that its steps took in seconds.
-type Computed = (Sample, f64);
+/// A value, the further columns of its sample, and the time that its steps took in seconds.
+type Computed = (Sample, Vec<Option<Bytes>>, f64);
 
 impl LocalMaker {
-    pub(super) fn new(
-        store: Store,
-        target: Target,
-        data_set: DataSet,
-        values: Values,
-        cpu: CpuPool,
-    ) -> Result<Self> {
-        if data_set.objects.has_members() {
-            return Err(Error::config(
-                "cannot make parts of members of shards on this host: use a gateway",
-            ));
-        }
-        Ok(Self {
+    pub(super) fn new(store: Store, target: Target, data_set: DataSet, values: Values, cpu: CpuPool) -> Self {
+        Self {
             engine: available_engine(values.pipeline.steps()),
             store,
             target,
@@ -69,7 +58,7 @@ impl LocalMaker {
             values: Arc::new(values),
             cpu,
             limits: Limits::default(),
-        })
+        }
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a small number of threads")]
@@ -116,14 +105,14 @@ impl LocalMaker {
         let mut values = Box::pin(stream::iter(values).buffered(in_flight).enumerate());
         while let Some((index, value)) = values.next().await {
             match value? {
-                Ok((value, time)) => {
+                Ok((value, columns, time)) => {
                     seconds += time;
                     samples += 1;
                     let label = self.data_set.label(job.samples[index].index);
                     writer.push(&PartRow {
                         index,
                         label: label.as_ref(),
-                        columns: Vec::new(),
+                        columns,
                         value: &value,
                     })?;
                 }
@@ -164,8 +153,8 @@ impl LocalMaker {
 
     /// The value of a sample, or its error.
     async fn value(&self, sample: &CurrentSample<'_>) -> Result<Result<Computed, RowError>> {
-        let object = match self.object(sample).await {
-            Ok(object) => object,
+        let (object, columns) = match self.stored(sample).await {
+            Ok(stored) => stored,
             Err(failure) => return failure.into_row_error().map(Err),
         };
         let id = draw_id(sample.object).into_owned();
@@ -180,10 +169,32 @@ impl LocalMaker {
             };
             let steps = 0..values.pipeline.len();
             let value = values.pipeline.run(steps, Sample::Bytes(object), &context);
-            value.map(|value| (value, start.elapsed().as_secs_f64()))
+            value.map(|value| (value, columns, start.elapsed().as_secs_f64()))
         };
         let value = self.cpu.run(run).await?;
         Ok(value.map_err(|error| RowError::from(&error)))
+    }
+
+    /// What the store has of a sample, in its version: the object, or its member of a shard, and its further columns.
+    async fn stored(&self, sample: &CurrentSample<'_>) -> Result<(Bytes, Vec<Option<Bytes>>), Failure> {
+        let (objects, shard) = (&self.data_set.objects, sample.object);
+        let Some(member) = shard.member else {
+            return Ok((self.object(sample).await?, Vec::new()));
+        };
+        let read = |member| {
+            self.store
+                .read_member(objects.bucket(), shard, member, &self.limits)
+        };
+        let value = read(member).await?;
+        let mut columns = Vec::with_capacity(objects.columns().len());
+        for column in 0..objects.columns().len() {
+            let member = objects.column_member(sample.index as usize, column);
+            columns.push(match member {
+                Some(member) => Some(read(member).await?),
+                None => None,
+            });
+        }
+        Ok((value, columns))
     }
 
     /// The object in its version.

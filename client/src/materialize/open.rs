@@ -186,7 +186,7 @@ impl Materialize {
         Ok(if self.is_local {
             preload(values.pipeline.steps());
             let cpu = CpuPool::build(self.threads, NonZeroUsize::MIN)?;
-            Maker::Local(Box::new(LocalMaker::new(store, target, data_set, values, cpu)?))
+            Maker::Local(Box::new(LocalMaker::new(store, target, data_set, values, cpu)))
         } else {
             Maker::Gateway(Box::new(
                 GatewayMaker::new(store, target, data_set, values).await?,

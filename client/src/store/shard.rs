@@ -11,7 +11,7 @@ use pushdown::{
 };
 use pushdown_s3::{Attempt, ReadError, ResumableGet};
 
-use super::{Failure, Store, failure::FailedAttempt, object_get::ObjectGet};
+use super::{Failure, Store, failure::NamedFailure, object_get::ObjectGet};
 use crate::{
     error::{Error, Result},
     objects::{MemberRef, Object},
@@ -90,23 +90,35 @@ impl Store {
             return self.get(bucket, object.key, limits).await;
         };
         let about = format!("s3://{bucket}/{}", SampleName::from(object));
+        let read = self.read_member(bucket, object, member, limits).await;
+        read.map_err(|failure| failure.about(&about).error)
+    }
+
+    /// Reads a member of the shard that this object is, in the version of its ETag.
+    pub(crate) async fn read_member(
+        &self,
+        bucket: &str,
+        shard: Object<'_>,
+        member: MemberRef<'_>,
+        limits: &Limits,
+    ) -> Result<Bytes, Failure> {
         if member.range.size() > limits.max_object_bytes {
-            return Err(Failure::TooLarge(limits.max_object_bytes).about(&about).error);
+            return Err(Failure::TooLarge(limits.max_object_bytes));
         }
         let mut read = MemberRead {
-            about: &about,
-            body: self.shard_body(bucket, object, member.range.entry(), limits)?,
-            key: object.key,
+            bucket,
+            body: self.shard_body(bucket, shard, member.range.entry(), limits)?,
+            key: shard.key,
             member,
         };
         let read = self.retries().complete(&mut read).await;
-        read.map_err(|failed| failed.error)
+        read.map_err(|named| named.failure)
     }
 }
 
 /// The attempts to read one member.
 struct MemberRead<'a> {
-    about: &'a str,
+    bucket: &'a str,
     body: ShardBody,
     key: &'a str,
     member: MemberRef<'a>,
@@ -114,12 +126,17 @@ struct MemberRead<'a> {
 
 impl Attempt for MemberRead<'_> {
     type Output = Bytes;
-    type Error = FailedAttempt;
+    type Error = NamedFailure;
 
-    async fn run(&mut self) -> Result<Bytes, FailedAttempt> {
+    async fn run(&mut self) -> Result<Bytes, NamedFailure> {
         let found = self.body.entry_at(self.key, self.member).await;
         let content = found.and_then(|found| found.into_content().map_err(Failure::Unusable));
-        content.map_err(|failure| failure.about(self.about))
+        content.map_err(|failure| {
+            failure.named(format!(
+                "s3://{}/{} member {}",
+                self.bucket, self.key, self.member.name
+            ))
+        })
     }
 }
 

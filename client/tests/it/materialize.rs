@@ -21,6 +21,7 @@ use pushdown_client::{
     store::{Credentials, RetryPolicy, Store, StoreBuilder},
 };
 
+use super::shards::ShardWorld;
 use super::world::{ACCESS_KEY, BUCKET, Objects, SECRET_KEY, World, photos, read_rows, run};
 
 const PIPELINE: &str = "decode | resize(32, 32) | encode(png)";
@@ -187,6 +188,45 @@ fn equal_recipes_give_equal_bytes() {
             first.keys(),
             by_host.keys()
         );
+    }
+}
+
+/// Members of shards come with the members that are their further columns, from a gateway and from this host.
+#[test]
+fn members_of_shards_give_equal_bytes() {
+    let photos: Vec<_> = photos().into_values().collect();
+    let shards = ShardWorld::new(&photos, 7);
+    let store = store(&shards.world);
+    let samples = shards.samples(&["cls", "json"]);
+    for format in PartFormat::ALL {
+        let job = |target: &str| {
+            Materialize::new(store.clone(), BUCKET, "train-", PIPELINE, format)
+                .to(BUCKET, format!("{target}-{format}/"))
+                .samples_per_part(PART_SAMPLES)
+                .objects(samples.clone())
+        };
+        let written = done(job("remote"));
+        assert_eq!(written.samples, photos.len() as u64);
+        done(job("local").local());
+        let (remote, local) = (format!("remote-{format}/"), format!("local-{format}/"));
+        assert!(
+            objects_under(&store, &local) == objects_under(&store, &remote),
+            "{format}"
+        );
+        let error = |job: Materialize| {
+            let replaced = [shards.shards[0].bytes.as_slice(), &[0; 512]].concat();
+            shards.world.put("train-000000.tar", &replaced);
+            let error = refused(job).to_string();
+            shards.world.put("train-000000.tar", &shards.shards[0].bytes);
+            error
+        };
+        for job in [job("new"), job("new").local()] {
+            let error = error(job);
+            assert!(
+                error.contains("the shard `train-000000.tar` was replaced after it was indexed"),
+                "{error}"
+            );
+        }
     }
 }
 

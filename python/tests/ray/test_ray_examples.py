@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("ray.data", reason="Ray is not installed")
 
 import ray.data
 

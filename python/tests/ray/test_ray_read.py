@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytest.importorskip("ray.data", reason="Ray is not installed")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pushdown

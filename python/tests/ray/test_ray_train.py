@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("ray.data", reason="Ray is not installed")
 
 import ray
 import ray.train

@@ -14,7 +14,7 @@ from __future__ import annotations
 try:
     import ray.data as _ray_data  # noqa: F401  (an absolute import: Ray, not this package)
 except ModuleNotFoundError as error:
-    if error.name not in ("ray", "pyarrow", "pandas"):
+    if (error.name or "").partition(".")[0] not in ("ray", "pyarrow", "pandas"):
         raise
     raise ImportError(
         f"cannot import pushdown.ray: expected Ray Data, found no module `{error.name}`; run: pip install 'pushdown-client[ray]'",

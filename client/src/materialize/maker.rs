@@ -60,7 +60,7 @@ impl<'a> PartJob<'a> {
             .filter_map(|error| self.samples.get(error.row as usize))
     }
 
-    /// What it is, for people.
+    /// The URL of the part, or that it is a trial, for people.
     pub(super) fn about(&self, target: &Target) -> String {
         self.name
             .map_or_else(|| "the trial".to_owned(), |name| target.object_url(name))

@@ -45,8 +45,10 @@ pub(super) struct Job {
 }
 
 impl Materialize {
+    /// Lists source and target, and decides what the parts are.
+    ///
     /// # Errors
-    /// As [`run`](Self::run) before the first part.
+    /// Those of [`run`](Self::run) before the first part.
     pub(super) async fn open(self) -> Result<Job> {
         let start = Instant::now();
         let target = self.checked_target()?;

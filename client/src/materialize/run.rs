@@ -315,11 +315,13 @@ impl Job {
                     let rest = (self.layout.part(number).len() as u64).saturating_sub(counted.load(Relaxed));
                     counts.bytes.fetch_add(written.bytes, Relaxed);
                     self.count_part(counts, rest);
-                    let failed = job.failed_samples(&written.errors).zip(&written.errors);
-                    let bad = failed.map(|(sample, error)| BadSample {
-                        name: self.data_set.name_in_part(sample.index),
-                        code: error.code.clone(),
-                        message: error.message.clone(),
+                    let bad = written.errors.iter().filter_map(|error| {
+                        let sample = samples.get(error.row as usize)?;
+                        Some(BadSample {
+                            name: self.data_set.name_in_part(sample.index),
+                            code: error.code.clone(),
+                            message: error.message.clone(),
+                        })
                     });
                     let part = ManifestPart {
                         samples: written.samples,

@@ -54,15 +54,15 @@ def main() -> None:
             )
             link.shape(options.bandwidth * 1e6)
             servers = [psutil.Process(process.pid) for _, process in stack.started]
-            for name in (PEER, OURS_ON_RAY):
-                print(json.dumps({"contestant": name} | measure(name, task, servers, folder, options.rounds)), flush=True)
+            for name, log in ((PEER, "peer.log"), (OURS_ON_RAY, "ours.log")):
+                print(json.dumps({"contestant": name} | measure(name, task, servers, folder / log, options.rounds)), flush=True)
         finally:
             stack.stop()
 
 
-def measure(name: str, task: Task, servers: list[psutil.Process], folder: Path, count: int) -> dict[str, Any]:
+def measure(name: str, task: Task, servers: list[psutil.Process], log: Path, count: int) -> dict[str, Any]:
     """Samples per second, and per CPU second of all processes: readers, gateway and store. One epoch before them does not count."""
-    contestant = rounds.Contestant(name, task, folder / f"{len(name)}.log")
+    contestant = rounds.Contestant(name, task, log)
     try:
         contestant.wait()
         contestant.read()

@@ -32,7 +32,7 @@ class Stretch:
 
 
 def count_tasks(stored_bytes: int, cpus: float) -> int:
-    """How many tasks read so many bytes: some for each CPU, of 8 to 64 MiB."""
+    """The number of tasks for this number of stored bytes: four for each CPU, but of 8 to 64 MiB each."""
     most, least = -(-stored_bytes // _MIN_TASK_BYTES), -(-stored_bytes // _MAX_TASK_BYTES)
     return max(1, least, min(most, ceil(_TASKS_PER_CPU * cpus)))
 

@@ -39,7 +39,7 @@ def models(world: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 
 def run(world: Any, script: str, *arguments: object) -> str:
-    """Runs an example with a Ray of its own. Returns what it prints."""
+    """Runs an example, which starts its own Ray. Returns its output."""
     environment = os.environ | {"AWS_ENDPOINT_URL_S3": world.upstream, "RAY_TMPDIR": "/tmp"}
     command = [sys.executable, EXAMPLES / script, "--data", "s3://photos/train/", *arguments]
     done = subprocess.run(list(map(str, command)), env=environment, check=False, capture_output=True, text=True, timeout=600)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import pushdown
 import pushdown.ray
 from pushdown import ConfigError, Sampling, Store
-from pushdown.ray import _blocks, _shipped
+from pushdown.ray import _blocks, _cluster_pickle
 from shards import FOLDER, files_of, put_shards
 from stores import SECRET, start_gateway
 
@@ -133,17 +133,17 @@ def test_counts_and_bytes_are_known_before_a_task_runs(cluster, source, options)
 def test_blocks_are_equal_each_time(cluster, source, options):
     """So that a block that is lost can be made again."""
     task = datasource(pushdown.ray.read(source, RANDOM, **options)).get_read_tasks(3)[1]
-    again = pickle.loads(pickle.dumps(_shipped_bytes(task)))
+    again = pickle.loads(pickle.dumps(_pickled_bytes(task)))
     first, second = list(task()), list(task())
     assert len(first) > 1 and all(one.equals(other) for one, other in zip(first, second, strict=True))
     assert again
 
 
-def _shipped_bytes(task: Any) -> bytes:
+def _pickled_bytes(task: Any) -> bytes:
     """What a task pickles, apart from references to the object store."""
-    shipped = task.read_fn.args[0]
-    assert isinstance(shipped, _shipped.Shipped)
-    return shipped._pickled
+    pickled = task.read_fn.args[0]
+    assert isinstance(pickled, _cluster_pickle.ClusterPickle)
+    return pickled._pickled
 
 
 def test_tasks_have_no_credentials(cluster, source, options):
@@ -152,18 +152,18 @@ def test_tasks_have_no_credentials(cluster, source, options):
         with pytest.raises(ConfigError, match="in the environment of its workers"):
             call(source, RANDOM, **explicit)
     [task] = datasource(pushdown.ray.read(source, RANDOM, **options)).get_read_tasks(1)
-    assert SECRET.encode() not in _shipped_bytes(task)
+    assert SECRET.encode() not in _pickled_bytes(task)
 
 
 def test_the_list_is_stored_once(cluster, source, options, tmp_path, monkeypatch):
     tasks = datasource(pushdown.ray.read(source, RANDOM, **options)).get_read_tasks(8)
     assert len({id(task.read_fn.args[0]) for task in tasks}) == 1
-    shipped = tasks[0].read_fn.args[0]
+    pickled = tasks[0].read_fn.args[0]
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    assert len(shipped.open().objects) > 10
+    assert len(pickled.open().objects) > 10
     assert list(tmp_path.iterdir()) == []
-    [name] = shipped._files
-    assert name.endswith(".objects") and b"train/other" not in _shipped_bytes(tasks[0])
+    [name] = pickled._files
+    assert name.endswith(".objects") and b"train/other" not in _pickled_bytes(tasks[0])
 
 
 def test_blocks_have_the_memory_of_batches(source, options):
@@ -210,6 +210,29 @@ def test_what_tasks_cannot_do_is_refused(source, options, given, expected):
         pushdown.ray.read(source, "decode | resize(8, 8) | to_float | cast(bf16)", **options)
     with pytest.raises(ConfigError, match="read_parquet"):
         pushdown.ray.read(pushdown.list(source, store=options["store"]), "select(columns=[a])", store=options["store"])
+
+
+def test_a_replaced_object_is_read_anew(cluster, world, rows, options):
+    """By the same call in the same processes."""
+    world.s3.create_bucket(Bucket="ray-replaced")
+    photos = world.s3.list_objects_v2(Bucket="photos", Prefix="train/")["Contents"][:2]
+    for key in (photo["Key"] for photo in photos):
+        world.put("ray-replaced", "a/1.jpg", world.s3.get_object(Bucket="photos", Key=key)["Body"].read())
+        found = of_ray(pushdown.ray.read("s3://ray-replaced/", VARIABLE, **options))
+        assert found == of_reader("s3://ray-replaced/", VARIABLE, **options)
+    whole = world.s3.get_object(Bucket="ray-rows", Key="data/train-0.parquet")["Body"].read()
+    fewer = io.BytesIO()
+    pq.write_table(pq.read_table(io.BytesIO(whole)).slice(0, 2), fewer)
+    table = {**options, "labels": "label"}
+    for body, count in ((fewer.getvalue(), 2), (whole, 7)):
+        world.put("ray-replaced", "rows/1.parquet", body)
+        found = of_ray(pushdown.ray.read("s3://ray-replaced/rows/1.parquet", VARIABLE, **table))
+        assert len(found) == count and found == of_reader("s3://ray-replaced/rows/1.parquet", VARIABLE, **table)
+
+
+def test_a_data_set_without_rows_is_refused(cluster, rows, options):
+    with pytest.raises(ConfigError, match="expected at least one row that satisfies `where`, found none"):
+        pushdown.ray.read(pushdown.Parquet(rows, where="label > 999"), RANDOM, **{**options, "labels": "label"})
 
 
 def test_functions_and_shuffles_are_those_of_python_and_ray(cluster, source, options):

@@ -105,14 +105,14 @@ class Kind(ABC, Generic[Made]):
     def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
         """The samples of a stretch alone: their kind, and where its only epoch starts."""
 
-    def _part(self, **members: Any) -> Self:
-        """The kind of a stretch: a copy with other members, credentials included."""
+    def _stretch_kind(self, **members: Any) -> Self:
+        """A copy with other members for the samples of a stretch, credentials included."""
         copied = object.__new__(type(self))
         vars(copied).update(vars(self) | {"_is_stretch": True} | members)
         return copied
 
     def _limited(self, samples: int | None) -> Options:
-        """The options of a reader of so many samples."""
+        """The options, limited to this number of samples."""
         return replace(self.options, sampling=replace(self.options.sampling, limit=samples))
 
     def take(self, indices: Sequence[int], epoch: int) -> Batch:

@@ -115,7 +115,7 @@ class ObjectKind(Kind[Batch]):
 
     def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
         # The whole list stays: labels are found by it.
-        kind = self._part(options=self._limited(stretch.samples), _lookup=None)
+        kind = self._stretch_kind(options=self._limited(stretch.samples), _lookup=None)
         return kind, Start(self.options.epoch, stretch.objects.start)
 
     def take(self, indices: Sequence[int], epoch: int) -> Batch:

@@ -78,6 +78,8 @@ class _Rows(Kind[Made]):
         self._counts: dict[tuple[int, int], Count] = {}
         self._footers: _native.Footers | None = None
         """What was read of the ends of the objects; `None` before the first native reader."""
+        self._row_groups: list[tuple[int, int, int]] | None = None
+        """Of each row group with samples: index of its object, number of the object's first row, number of samples."""
 
     @abstractmethod
     def maker(self) -> Callable[[Iteration[Made], _native.TableBatch], Making[Made]]:
@@ -118,10 +120,13 @@ class _Rows(Kind[Made]):
         return self._counts[key]
 
     def divide(self, count: int) -> list[Stretch]:
-        native = self.open_native(self._open, self.spec(self.options.epoch, Place(Rank())))
-        with native_errors():
-            groups = native.row_groups
-            native.close()
+        if self._row_groups is None:
+            # It reads all footers, and evaluates the condition.
+            native = self.open_native(self._open, self.spec(self.options.epoch, Place(Rank())))
+            with native_errors():
+                self._row_groups = native.row_groups
+                native.close()
+        groups = self._row_groups
         rows = Counter[int]()
         for index, _, samples in groups:
             rows[index] += samples
@@ -152,8 +157,8 @@ class _Rows(Kind[Made]):
     def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
         # Of other objects not even the footers are read.
         data_set = replace(self.data_set, objects=self.objects.select(stretch.objects))
-        kind = self._part(
-            options=self._limited(stretch.samples), data_set=data_set, _counts={}, _footers=None
+        kind = self._stretch_kind(
+            options=self._limited(stretch.samples), data_set=data_set, _counts={}, _footers=None, _row_groups=None
         )
         read = ((1, stretch.skipped),) if stretch.skipped else None
         return kind, Start(self.options.epoch, read)
@@ -172,14 +177,14 @@ class _Rows(Kind[Made]):
 
     def forget(self) -> None:
         # An object may have been replaced since.
-        self._footers = None
+        self._footers = self._row_groups = None
         self._counts.clear()
 
     def close(self) -> None:
         self.forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_footers": None}
+        return {**super().__getstate__(), "_footers": None, "_row_groups": None}
 
 
 class TableKind(_Rows[TableBatch]):

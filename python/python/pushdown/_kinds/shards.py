@@ -130,7 +130,7 @@ class ShardKind(Kind[Batch]):
 
     def of_stretch(self, stretch: Stretch) -> tuple[Self, Start]:
         data_set = replace(self.data_set, objects=self.objects.select(stretch.objects))
-        return self._part(data_set=data_set), Start(self.options.epoch)
+        return self._stretch_kind(data_set=data_set), Start(self.options.epoch)
 
     @property
     def classes(self) -> list[str]:

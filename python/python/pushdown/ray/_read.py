@@ -16,8 +16,8 @@ from ..options import IO, Options
 from ..pipeline import Pipeline
 from ..reader import Reader
 from ._blocks import OWN_COLUMNS, Layout, numpy_dtype
+from ._cluster_pickle import check_credentials
 from ._datasource import SampleDatasource
-from ._shipped import check_credentials
 
 if TYPE_CHECKING:
     from .._source import Source
@@ -76,12 +76,9 @@ def read(
     reader = Reader(source, pipeline, **options)
     is_rows = reader._kind.source is SourceKind.ROWS
     layout = _layout(reader, Pipeline.of(pipeline) if is_rows and pipeline else reader.pipeline, given)
-    samples = None if reader._kind.source is SourceKind.SHARDS else reader.samples
-    value_bytes = layout.value_bytes
     if memory is None:
         memory = 2 * size_bytes("prefetch", io.prefetch) + _BLOCK_BYTES
-    size = None if samples is None or value_bytes is None else samples * value_bytes
-    datasource = SampleDatasource(reader, layout, size)
+    datasource = SampleDatasource(reader, layout)
     if override_num_blocks is None:
         resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
         override_num_blocks = datasource.count_tasks(resources.get("CPU", 1.0))

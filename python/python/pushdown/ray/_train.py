@@ -11,7 +11,7 @@ from ray.train.collective import broadcast_from_rank_zero
 from .._rank import Rank
 from .._settings import shows_options
 from ..options import Options
-from ._shipped import Shipped, check_credentials
+from ._cluster_pickle import ClusterPickle, check_credentials
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -52,9 +52,9 @@ def loader(
     rank = context.get_world_rank()
     made = None
     if rank == 0:
-        made = Shipped(Loader(source, pipeline, pin_memory=pin_memory, **options))
+        made = ClusterPickle(Loader(source, pipeline, pin_memory=pin_memory, **options))
     # What is broadcast has to be small, and a reference alone would be replaced by its value.
-    (shipped,) = broadcast_from_rank_zero((None if made is None else ray.put(made),))
-    opened: Loader = ray.get(shipped).open()
+    (pickled,) = broadcast_from_rank_zero((None if made is None else ray.put(made),))
+    opened: Loader = ray.get(pickled).open()
     opened._reader._inherited_rank = Rank(rank, context.get_world_size(), context.get_local_world_size())
     return opened

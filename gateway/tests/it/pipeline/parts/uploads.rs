@@ -118,6 +118,14 @@ fn read_progress(answer: &mut pushdown_testkit::Incoming<'_>, samples: u32) -> R
     }
 }
 
+/// Waits until the gateway has reserved no memory.
+fn wait_for_release(gateway: &Gateway) -> Result<()> {
+    eventually("its memory is released", LIMIT, || {
+        let reserved = gateway.metric("pushdown_memory_reserved_bytes")?;
+        Ok((reserved < 1.0).then_some(()))
+    })
+}
+
 #[test]
 fn the_store_gets_length_and_md5_of_the_part_with_the_signature_of_the_caller() -> Result<()> {
     let store = Scripted::start(|_| {}, |exchange, _| exchange.answer("200 OK", ""))?;
@@ -226,10 +234,7 @@ fn a_caller_that_leaves_ends_its_part() -> Result<()> {
     read_progress(&mut raw.begin("POST")?, LAST)?;
     ensure!(gateway.metric("pushdown_memory_reserved_bytes")? > 0.0);
     drop(raw);
-    eventually("its memory is released", LIMIT, || {
-        let reserved = gateway.metric("pushdown_memory_reserved_bytes")?;
-        Ok((reserved < 1.0).then_some(()))
-    })?;
+    wait_for_release(&gateway)?;
     open.send(())?;
     // Its place is free for others.
     for _ in 0..2 {
@@ -264,10 +269,7 @@ fn a_caller_may_leave_during_the_put() -> Result<()> {
     })?;
     ensure!(gateway.metric("pushdown_memory_reserved_bytes")? > 0.0);
     drop(raw);
-    eventually("its memory is released", LIMIT, || {
-        let reserved = gateway.metric("pushdown_memory_reserved_bytes")?;
-        Ok((reserved < 1.0).then_some(()))
-    })?;
+    wait_for_release(&gateway)?;
     open.send(())?;
     written(&caller.ask(&request)?)?;
     let bodies: Vec<_> = store.puts().into_iter().map(|(_, body)| body).collect();

@@ -1,13 +1,13 @@
-"""Readers on their way to other hosts: pickled, with their lists in the object store of the cluster."""
+"""Pickles that any host of a cluster can open: their shared files are in its object store."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import pickle
 from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
 import numpy as np
 import ray
@@ -17,13 +17,13 @@ from .._shared import SharedPath
 from ..errors import ConfigError
 from ..options import Options
 
-__all__ = ["Shipped", "check_credentials"]
+__all__ = ["ClusterPickle", "check_credentials"]
 
 Value = TypeVar("Value")
 
 
-class Shipped(Generic[Value]):
-    """A value that pickles into shared files, such as a list of objects. The cluster stores each file once."""
+class ClusterPickle(Generic[Value]):
+    """A pickled value, and the shared files that it needs, such as a list of objects. The cluster stores each file once."""
 
     def __init__(self, value: Value) -> None:
         buffer = io.BytesIO()
@@ -33,11 +33,12 @@ class Shipped(Generic[Value]):
         self._files = {
             name: ray.put(np.fromfile(path, np.uint8)) for name, path in pickler.paths.items()
         }
-        self.digest = hashlib.sha256(self._pickled).hexdigest()
+        self.id = uuid4().hex
+        """Of this pickle alone: an equal one may have a later list of the same keys."""
 
     def open(self) -> Value:
         """A copy of the value in this process."""
-        # Workers may be killed, and would leave files that have to last.
+        # A worker that is killed removes no files.
         with TemporaryDirectory(prefix="pushdown-") as folder:
             value: Value = _Unpickler(io.BytesIO(self._pickled), self._files, folder).load()
         return value
